@@ -1,0 +1,63 @@
+"""Every error that ends a verb, its exit code and its hint.
+
+    ExporterError
+    ├── FoundProblem            1   ran and found a problem
+    ├── ConfigError             2   usage or configuration
+    ├── DependencyUnreachable  69   a dependency is unreachable past its deadline
+    ├── InvariantBroken        70   an invariant would break: stopped on purpose
+    └── Fenced                 75   another task owns the partition
+
+An error says what happened; its hint says what to do. Both are shown on separate lines.
+"""
+
+from __future__ import annotations
+
+from offsets import Invariant
+
+
+class ExporterError(Exception):
+    """Base of all errors shown to a person. `hint` is the next step, in one sentence."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class FoundProblem(ExporterError):
+    """The verb ran to its end and found something wrong."""
+
+    exit_code = 1
+
+
+class ConfigError(ExporterError):
+    """A setting, flag, schema or environment that cannot be used."""
+
+    exit_code = 2
+
+
+class DependencyUnreachable(ExporterError):
+    """Kafka, Java, the jars or the storage did not answer within the deadline."""
+
+    exit_code = 69
+
+
+class InvariantBroken(ExporterError):
+    """Going on would break `invariant`; the process stops on purpose."""
+
+    exit_code = 70
+
+    def __init__(self, invariant: Invariant, message: str, hint: str = "") -> None:
+        super().__init__(f"{invariant.name}: {message}", hint)
+        self.invariant = invariant
+
+
+class Fenced(ExporterError):
+    """Another task owns what this one thought it owned; starting again is safe."""
+
+    exit_code = 75

@@ -1,0 +1,25 @@
+"""Empty markers: a commit with the position only, for writers that had nothing to write. Pure."""
+
+from __future__ import annotations
+
+from exporter.writers import Writer, WriterKey, Writers
+
+
+def due(writer: Writer, heartbeat_secs: float, now: float) -> bool:
+    """True if the position may move without files: nothing staged, no unresolved commit, frontier beyond it."""
+    return (
+        not writer.staged
+        and writer.claim is None
+        and writer.parked is None
+        and writer.frontier > writer.covered
+        and now - writer.covered_at >= heartbeat_secs
+    )
+
+
+def beats(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, tuple[WriterKey, ...]]:
+    """Event type -> the writers whose marker is due."""
+    by_type: dict[str, tuple[WriterKey, ...]] = {}
+    for key, writer in sorted(writers.items()):
+        if due(writer, heartbeat_secs, now):
+            by_type[key.event_type] = (*by_type.get(key.event_type, ()), key)
+    return by_type

@@ -1,0 +1,53 @@
+"""When a writer's staged files become a commit. Pure; the clock is the caller's, monotonic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from exporter.writers import Writer, WriterKey, Writers
+
+
+class RollReason(str, Enum):
+    """Why a writer rolls; the first that holds, in this order."""
+
+    STOP = "stop"
+    RECORDS = "records"
+    BYTES = "bytes"
+    AGE = "age"
+
+
+@dataclass(frozen=True)
+class RollLimits:
+    """Limits per writer: staged rows, staged bytes, seconds since the oldest staged file."""
+
+    records_max: int
+    bytes_max: int
+    age_max_secs: float
+
+
+def due(writer: Writer, limits: RollLimits, now: float, stopping: bool = False) -> RollReason | None:
+    """Why this writer must roll now, or None. All days of a writer roll together (traps 2)."""
+    if not writer.staged or writer.claim is not None or writer.parked is not None:
+        return None
+    if stopping:
+        return RollReason.STOP
+    if writer.staged_rows >= limits.records_max:
+        return RollReason.RECORDS
+    if writer.staged_bytes >= limits.bytes_max:
+        return RollReason.BYTES
+    if now - writer.oldest_at >= limits.age_max_secs:
+        return RollReason.AGE
+    return None
+
+
+def rolls(
+    writers: Writers, limits: RollLimits, now: float, stopping: bool = False
+) -> dict[str, dict[WriterKey, RollReason]]:
+    """Event type -> its due writers: one commit carries all due partitions of a type."""
+    by_type: dict[str, dict[WriterKey, RollReason]] = {}
+    for key, writer in sorted(writers.items()):
+        reason = due(writer, limits, now, stopping)
+        if reason is not None:
+            by_type.setdefault(key.event_type, {})[key] = reason
+    return by_type

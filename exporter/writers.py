@@ -1,0 +1,231 @@
+"""Writers: what this process has read, staged and committed, per (event type, topic partition).
+
+Pure: every function takes values and returns values. A writer's three offsets keep
+
+    covered <= last offset of each staged file <= frontier
+
+covered: the position as last read from or written to the table. frontier: through which
+offset manifests have been integrated. Dropping sets frontier back to covered, and by that
+makes every running round of the writer stale (protocol 3.1, 3.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from exporter.errors import InvariantBroken
+from offsets import Invariant
+from offsets.ranges import OffsetRange, TopicPartition, first_overlap
+
+
+@dataclass(frozen=True, order=True)
+class WriterKey:
+    """One writer: one event type of one topic partition."""
+
+    event_type: str
+    tp: TopicPartition
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A finished file that no commit names yet. path: relative to the table's folder; stats: Delta's JSON.
+
+    fingerprint: of the table that it was staged against (protocol 4.2).
+    """
+
+    path: str
+    offsets: OffsetRange
+    rows: int
+    size_bytes: int
+    stats: str = "{}"
+    fingerprint: str = ""
+
+    @property
+    def day(self) -> str:
+        return self.path.partition("/")[0].removeprefix("day=")
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A type that cannot be written for now: out of the common plan, retried at `retry_at` (monotonic seconds)."""
+
+    reason: str
+    retry_at: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one commit says about one partition of one type, frozen in one step (protocol 4.1).
+
+    files empty: a heartbeat, the empty marker. base_version: the table's version before the first offer.
+    offers: every commit id under which these files were offered.
+    """
+
+    key: WriterKey
+    epoch: int
+    expected: int
+    new: int
+    files: tuple[StagedFile, ...]
+    base_version: int
+    offers: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One (event type, topic partition). Times are monotonic seconds; epoch is that of the appId."""
+
+    key: WriterKey
+    epoch: int
+    ownership: int
+    covered: int
+    frontier: int
+    covered_at: float = 0.0
+    staged: tuple[StagedFile, ...] = ()
+    oldest_at: float = 0.0
+    claim: Claim | None = None
+    parked: Parked | None = None
+    failures: int = 0
+
+    @property
+    def staged_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.staged)
+
+    @property
+    def staged_rows(self) -> int:
+        return sum(file.rows for file in self.staged)
+
+
+Writers = Mapping[WriterKey, Writer]
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """Offsets start..end-1 of one partition, for the listed types (protocol 3.1).
+
+    bounds: listed type -> the offset through which its writer has what it needs already.
+    parked: set if this is the catch-up plan of one parked type.
+    """
+
+    tp: TopicPartition
+    ownership: int
+    epoch: int
+    start: int
+    end: int
+    bounds: Mapping[str, int]
+    parked: Parked | None = None
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What one round staged for one partition: the plan it echoes and the files per event type."""
+
+    plan: PartitionPlan
+    files: Mapping[str, tuple[StagedFile, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Integrated:
+    """The writers afterwards, and which types of the fragment were discarded and why."""
+
+    writers: dict[WriterKey, Writer]
+    discarded: dict[str, str]
+
+
+def missing_anchors(writers: Writers, fragment: Fragment) -> tuple[str, ...]:
+    """ANCHOR: the types of the fragment that have no position yet; it waits until they have one."""
+    return tuple(sorted(name for name in fragment.files if WriterKey(name, fragment.plan.tp) not in writers))
+
+
+def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
+    """One step: files and frontier of every type of the fragment that may take it (protocol 3.1, 3.2)."""
+    plan = fragment.plan
+    after = dict(writers)
+    discarded: dict[str, str] = {}
+    for name in sorted(set(plan.bounds) | set(fragment.files)):
+        key = WriterKey(name, plan.tp)
+        writer = writers.get(key)
+        files = fragment.files.get(name, ())
+        refusal = _refusal(writer, plan, name)
+        if writer is None or refusal:
+            discarded[name] = refusal or "it has no position yet"
+            continue
+        after[key] = replace(
+            writer,
+            frontier=max(writer.frontier, plan.end - 1),
+            staged=writer.staged + files,
+            oldest_at=writer.oldest_at if writer.staged else now,
+            parked=None,
+        )
+    return Integrated(after, discarded)
+
+
+def _refusal(writer: Writer | None, plan: PartitionPlan, name: str) -> str:
+    """Why the plan's result must not be integrated for this type; empty if it may."""
+    if writer is None:
+        return "it has no position yet"
+    if writer.ownership != plan.ownership:
+        return "the partition was assigned anew since the plan"
+    if name not in plan.bounds:
+        unknown_then = writer.covered == writer.frontier == plan.start - 1 and not writer.staged
+        return "" if unknown_then else "it became active since the plan, at another position"
+    if writer.parked != plan.parked:
+        return "it was parked or retried since the plan"
+    if not plan.start - 1 <= plan.bounds[name] == writer.frontier:
+        return f"its frontier is {writer.frontier}, the plan's bound was {plan.bounds[name]}"
+    return ""
+
+
+def drop(writer: Writer) -> Writer:
+    """Forget what is staged; the files stay for the sweep (TEMP) and running rounds become stale."""
+    return replace(writer, staged=(), frontier=writer.covered, claim=None, oldest_at=0.0)
+
+
+def park(writer: Writer, reason: str, now: float) -> Writer:
+    """Take a type out of the common plan, with doubling back-off from 1 s to 5 min (protocol 3.6)."""
+    retry_at = now + min(300.0, 2.0**writer.failures)
+    return replace(drop(writer), parked=Parked(reason, retry_at), failures=writer.failures + 1)
+
+
+def freeze(writer: Writer, base_version: int) -> Writer:
+    """Freeze staged files and frontier as the writer's next claim. The caller has checked that none is open."""
+    if writer.claim is not None:
+        raise InvariantBroken(Invariant.COVER, f"{writer.key} has an unresolved commit already")
+    if writer.frontier <= writer.covered:
+        raise InvariantBroken(Invariant.FENCE, f"{writer.key}: {writer.frontier} is not beyond {writer.covered}")
+    claim = Claim(writer.key, writer.epoch, writer.covered, writer.frontier, writer.staged, base_version)
+    return replace(writer, claim=claim)
+
+
+def offered(writer: Writer, claim: Claim) -> Writer:
+    """Remember the claim as it was offered, commit id included."""
+    return replace(writer, claim=claim) if writer.claim is not None else writer
+
+
+def landed(writer: Writer, claim: Claim, now: float) -> Writer:
+    """The claim is in the table and nobody has moved the position since: keep what was staged after the freeze."""
+    kept = tuple(file for file in writer.staged if file.offsets.first_offset > claim.new)
+    return replace(
+        writer, covered=claim.new, staged=kept, claim=None, covered_at=now, oldest_at=now if kept else 0.0, failures=0
+    )
+
+
+def staged_range_error(claim: Claim) -> str:
+    """Why the claim breaks COVER, FENCE or NAMES; empty if it does not (protocol 4.2)."""
+    if claim.new <= claim.expected:
+        return f"new position {claim.new} is not beyond {claim.expected}"
+    by_day: dict[str, list[OffsetRange]] = {}
+    for file in claim.files:
+        if file.offsets.first_offset <= claim.expected or file.offsets.last_offset > claim.new:
+            return f"{file.path} holds {file.offsets}, outside ({claim.expected}, {claim.new}]"
+        by_day.setdefault(file.day, []).append(file.offsets)
+    return next((error for day, ranges in by_day.items() if (error := _overlap_error(day, ranges))), "")
+
+
+def _overlap_error(day: str, ranges: Iterable[OffsetRange]) -> str:
+    clash = first_overlap(ranges)
+    return f"files of day {day} share offsets: {clash[0]} and {clash[1]}" if clash else ""

@@ -1,0 +1,171 @@
+"""The stored views of a partition in, one verdict out (protocol, sections 5.1 to 5.3). Pure.
+
+    tables                                             verdict
+    nothing of ours anywhere                           FirstStart
+    own routing in force, every table at its epoch     Agree: positions, and who lacks an anchor
+    own routing in force, a table is an epoch ahead    Unfinished: its switcher will go on
+    own routing once in force, another one now         Superseded
+    own routing never in force                         Switch: drain to `through`, then seal
+    anything that contradicts itself                   Stop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from offsets import Invariant
+from offsets.positions import Position
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """What one table says about one topic partition.
+
+    position: None = absent. named_offset: greatest last offset in the names of files committed since the
+    last position of ours, for the position's epoch; -1 if none. fault: why the table cannot be trusted; empty if it can.
+    """
+
+    position: Position | None
+    named_offset: int = -1
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class FirstStart:
+    """No table of ours knows the partition: the dead letters are to be anchored first."""
+
+
+@dataclass(frozen=True)
+class Agree:
+    """Run. positions: active type -> position; unanchored: active types to be anchored at `anchor_at`."""
+
+    epoch: int
+    positions: Mapping[str, int]
+    unanchored: tuple[str, ...]
+    anchor_at: int
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Drain the types of the configuration in force to `through`, then seal epoch + 1, the dead letters last."""
+
+    epoch: int
+    in_force: str
+    through: int
+    positions: Mapping[str, Position | None]
+
+    @property
+    def next_epoch(self) -> int:
+        return self.epoch + 1
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """Another task is switching this partition to a new configuration."""
+
+    event_type: str
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """A newer configuration has replaced ours."""
+
+    in_force: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Going on could lose or double records."""
+
+    invariant: Invariant
+    reason: str
+    hint: str
+
+
+Verdict = FirstStart | Agree | Switch | Unfinished | Superseded | Stop
+
+
+def verdict(
+    tables: Mapping[str, PartitionState],
+    dead_letters: str,
+    history: Mapping[int, str],
+    own: str,
+    active: tuple[str, ...],
+    in_force_active: tuple[str, ...] = (),
+) -> Verdict:
+    """What to do with one topic partition.
+
+    tables: event type -> state, for every table of ours, the dead letters read last. history: epoch -> routing
+    fingerprint, from the same snapshot as the dead letters' position. own: our fingerprint. active: the types of
+    our configuration, in_force_active: those of the configuration in force (needed for a switch only).
+    """
+    for name, state in sorted(tables.items()):
+        if problem := _problem(name, state):
+            return problem
+    letters = tables.get(dead_letters)
+    if letters is None or letters.position is None:
+        return _without_dead_letters(tables, dead_letters)
+    epoch = letters.position.epoch
+    in_force = history.get(epoch)
+    if in_force is None:
+        return Stop(
+            Invariant.ROUTE,
+            f"table {dead_letters} records no routing configuration for epoch {epoch}",
+            "its properties were changed by hand; restore them from the table's history",
+        )
+    if in_force == own:
+        return _in_force(tables, active, epoch, letters.position.offset)
+    if own in history.values():
+        return Superseded(in_force)
+    known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
+    through = max(position.offset for name in in_force_active if (position := known.get(name)) is not None)
+    return Switch(epoch, in_force, through, known)
+
+
+def _problem(name: str, state: PartitionState) -> Stop | None:
+    if state.fault:
+        return Stop(
+            Invariant.MONOTONE, f"table {name}: {state.fault}", "see the table's history; `exporter audit` lists offsets"
+        )
+    if state.position is not None and state.named_offset > state.position.offset:
+        return Stop(
+            Invariant.MONOTONE,
+            f"table {name} holds a file of ours through offset {state.named_offset}, "
+            f"but its position is {state.position.offset}",
+            "the position was moved back by hand; `exporter audit` lists the offsets",
+        )
+    return None
+
+
+def _without_dead_letters(tables: Mapping[str, PartitionState], dead_letters: str) -> Verdict:
+    """Protocol 5.2: the dead letters are anchored first, so nothing may be there before them."""
+    known = sorted(name for name, state in tables.items() if state.position is not None)
+    if not known:
+        return FirstStart()
+    return Stop(
+        Invariant.ANCHOR,
+        f"table {known[0]} has a position for this partition, but table {dead_letters} has none",
+        "the dead-letter table was removed or belongs elsewhere; put it back before starting",
+    )
+
+
+def _in_force(tables: Mapping[str, PartitionState], active: tuple[str, ...], epoch: int, anchor_at: int) -> Verdict:
+    """Protocol 5.3a."""
+    positions: dict[str, int] = {}
+    for name, state in sorted(tables.items()):
+        if state.position is not None and state.position.epoch > epoch:
+            return Unfinished(name)
+    for name in active:
+        position = tables[name].position if name in tables else None
+        if position is None:
+            continue
+        if position.epoch < epoch:
+            return Stop(
+                Invariant.ROUTE,
+                f"table {name} is at epoch {position.epoch}, the dead letters are at {epoch}",
+                "the table was replaced by an older copy; `exporter audit` lists the offsets",
+            )
+        positions[name] = position.offset
+    unanchored = tuple(name for name in active if name not in positions)
+    return Agree(epoch, positions, unanchored, anchor_at)

@@ -1,0 +1,164 @@
+"""The one place that builds and parses stored names (NAMES): files, folders and appIds.
+
+    file    day=2026-11-01/<app>.<topic>.<partition>.<epoch>.<last offset>.<attempt>.parquet
+    folder  the event type, bytes outside [A-Za-z0-9_-] as ~XX
+    appId   <app>/<topic>/<partition>/<epoch>            the position
+            <app>/<kind>/<topic>/<partition>/<epoch>     what else a table remembers of a partition
+
+`app` is read from the left and the rest from the right, because a topic may hold dots.
+What is stored is for ever: new code reads old names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from offsets.ranges import TopicPartition
+
+FORMAT_VERSION = 1
+"""Version of names, tags and properties; stored beside them."""
+
+APP = re.compile(r"[A-Za-z0-9_-]+\Z")
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
+FOLDER_BYTES_MAX = 200
+_OFFSET_DIGITS = 20
+_ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
+_NUMBER = re.compile(r"0|[1-9][0-9]*\Z")
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+_SUFFIX = ".parquet"
+
+Kind = Literal["anchor", "sealed"]
+KINDS: tuple[Kind, ...] = ("anchor", "sealed")
+"""anchor: where an epoch began (exclusive). sealed: the position at which it was closed."""
+
+
+class BadName(ValueError):
+    """A name that is not ours or cannot be built."""
+
+
+@dataclass(frozen=True, order=True)
+class AppId:
+    """The txn appId of a position, or with `kind` of a remembered offset of the same partition and epoch."""
+
+    app: str
+    tp: TopicPartition
+    epoch: int
+    kind: Kind | None = None
+
+    def __str__(self) -> str:
+        head = f"{self.app}/{self.kind}" if self.kind else self.app
+        return f"{head}/{self.tp.topic}/{self.tp.partition}/{self.epoch}"
+
+    @classmethod
+    def parse(cls, text: str) -> AppId:
+        """Raises BadName if `text` is not one of ours."""
+        parts = text.split("/")
+        kind: Kind | None = None
+        if len(parts) == 5:
+            kind = next((known for known in KINDS if known == parts[1]), None)
+            if kind is None:
+                raise BadName(f"unknown kind in appId {text!r}")
+            del parts[1]
+        if len(parts) != 4 or not APP.match(parts[0]) or not TOPIC.match(parts[1]):
+            raise BadName(f"not an appId of ours: {text!r}")
+        return cls(parts[0], TopicPartition(parts[1], _number(parts[2], text)), _number(parts[3], text), kind)
+
+
+@dataclass(frozen=True, order=True)
+class DataFile:
+    """A data file's name: its writer, its day and the offset of the last record in it (inclusive)."""
+
+    day: date
+    app: str
+    tp: TopicPartition
+    epoch: int
+    last_offset: int
+    attempt: str
+
+    def __post_init__(self) -> None:
+        if not (APP.match(self.app) and TOPIC.match(self.tp.topic) and _ATTEMPT.match(self.attempt)):
+            raise BadName(f"cannot build a file name from {self!r}")
+        if min(self.tp.partition, self.epoch, self.last_offset) < 0:
+            raise BadName(f"negative number in {self!r}")
+
+    def __str__(self) -> str:
+        """Path relative to the table's folder."""
+        return (
+            f"day={self.day.isoformat()}/{self.app}.{self.tp.topic}.{self.tp.partition}.{self.epoch}"
+            f".{self.last_offset:0{_OFFSET_DIGITS}d}.{self.attempt}{_SUFFIX}"
+        )
+
+    @classmethod
+    def parse(cls, path: str) -> DataFile:
+        """The inverse of str(). Raises BadName if `path` is not one of ours."""
+        folder, _, name = path.rpartition("/")
+        app, dot, rest = name.partition(".")
+        parts = rest[: -len(_SUFFIX)].rsplit(".", 4) if name.endswith(_SUFFIX) and dot else []
+        if len(parts) != 5 or not folder.startswith("day=") or len(parts[3]) != _OFFSET_DIGITS:
+            raise BadName(f"not a data file of ours: {path!r}")
+        topic, partition, epoch, last, attempt = parts
+        try:
+            day = date.fromisoformat(folder[len("day=") :])
+        except ValueError as error:
+            raise BadName(f"not a data file of ours: {path!r}") from error
+        if not last.isascii() or not last.isdigit():
+            raise BadName(f"not an offset: {last!r} in {path!r}")
+        tp = TopicPartition(topic, _number(partition, path))
+        parsed = cls(day, app, tp, _number(epoch, path), int(last), attempt)
+        if str(parsed) != path:
+            raise BadName(f"not a data file of ours: {path!r}")
+        return parsed
+
+
+def table_folder(event_type: str) -> str:
+    """The folder of an event type's table. Raises BadName for a name that no folder can carry."""
+    if not event_type:
+        raise BadName("an event type cannot be empty")
+    folder = "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in event_type.encode())
+    if len(folder) > FOLDER_BYTES_MAX:
+        raise BadName(f"event type {event_type[:40]!r}... needs a folder name of {len(folder)} bytes")
+    return folder
+
+
+def event_type_of(folder: str) -> str:
+    """The inverse of table_folder. Raises BadName if `folder` is not one of ours."""
+    raw = bytearray()
+    index = 0
+    while index < len(folder):
+        char = folder[index]
+        if char == "~":
+            code = folder[index + 1 : index + 3]
+            if not re.fullmatch("[0-9A-F]{2}", code):
+                raise BadName(f"not a table folder of ours: {folder!r}")
+            raw.append(int(code, 16))
+            index += 3
+        else:
+            raw += char.encode()
+            index += 1
+    try:
+        event_type = raw.decode()
+    except UnicodeDecodeError as error:
+        raise BadName(f"not a table folder of ours: {folder!r}") from error
+    if table_folder(event_type) != folder:
+        raise BadName(f"not a table folder of ours: {folder!r}")
+    return event_type
+
+
+def case_clash(event_types: tuple[str, ...]) -> tuple[str, str] | None:
+    """Two event types whose folders differ by case only, or None."""
+    seen: dict[str, str] = {}
+    for event_type in event_types:
+        folded = table_folder(event_type).casefold()
+        if folded in seen:
+            return seen[folded], event_type
+        seen[folded] = event_type
+    return None
+
+
+def _number(text: str, whole: str) -> int:
+    if not _NUMBER.match(text):
+        raise BadName(f"not a number: {text!r} in {whole!r}")
+    return int(text)

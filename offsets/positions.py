@@ -1,0 +1,83 @@
+"""Positions: what the txn actions of a table say about a topic partition.
+
+A position is the last covered offset, inclusive; -1 means anchored before offset 0 and
+None means absent. Presence is read from the map of transactions, never from a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from offsets.names import AppId, BadName
+from offsets.ranges import TopicPartition
+
+TOMBSTONE = 2**63 - 1
+"""The version that closes an appId for ever (Long.MaxValue); never a position."""
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """The last covered offset of one (type, topic partition) in its live epoch."""
+
+    epoch: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.offset}" if self.epoch == 0 else f"{self.offset} (epoch {self.epoch})"
+
+
+def live_position(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> Position | None:
+    """The position of the highest epoch whose appId is no tombstone; None if there is none."""
+    live = [
+        Position(app_id.epoch, version)
+        for app_id, version in our_transactions(transactions, app)
+        if app_id.tp == tp and app_id.kind is None and version != TOMBSTONE
+    ]
+    return max(live, default=None)
+
+
+def our_transactions(transactions: Mapping[str, int], app: str) -> list[tuple[AppId, int]]:
+    """The transactions of `app`, parsed; those of other writers are passed over."""
+    ours = []
+    for text, version in transactions.items():
+        if not text.startswith(f"{app}/"):
+            continue
+        try:
+            ours.append((AppId.parse(text), version))
+        except BadName:
+            continue
+    return ours
+
+
+def floor(positions: Iterable[int]) -> int:
+    """FLOOR: the offset at which reading must start, given the positions or frontiers of all listed types."""
+    return min(positions) + 1
+
+
+def should_skip(offset: int, bound: int) -> bool:
+    """True if a record at `offset` is already covered for a type whose bound is `bound`."""
+    return offset <= bound
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The offsets (after, through] that one epoch of a table covers; `through` None = still open at no position."""
+
+    epoch: int
+    after: int
+    through: int
+
+
+def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> list[Interval]:
+    """What a table says it covers of `tp`, epoch by epoch: from its anchor to its seal or live position."""
+    anchors: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for app_id, version in our_transactions(transactions, app):
+        if app_id.tp != tp:
+            continue
+        if app_id.kind == "anchor":
+            anchors[app_id.epoch] = version
+        elif version != TOMBSTONE:
+            ends[app_id.epoch] = version
+    return [Interval(epoch, anchors[epoch], ends[epoch]) for epoch in sorted(anchors) if epoch in ends]

@@ -1,0 +1,123 @@
+"""Views 1 and 2 of a Delta table: its positions, and the names and operations of its log.
+
+A TableView is one snapshot, whole: versions read apart from names give false alarms at
+every rebalance (protocol 5.1). How it is read is the caller's; what it says is decided here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from offsets.names import BadName, DataFile
+from offsets.positions import Position, live_position
+from offsets.ranges import TopicPartition
+
+APP_PROPERTY = "exporter.app"
+FORMAT_PROPERTY = "exporter.format"
+EVENT_TYPE_PROPERTY = "exporter.event_type"
+CLUSTER_PROPERTY = "exporter.cluster_id"
+TOPIC_PROPERTY = "exporter.topic_id."
+ROUTING_PROPERTY = "exporter.routing."
+CONFIG_PROPERTY = "exporter.config."
+TABLE_PROPERTY = "exporter.table."
+
+REWINDING = frozenset({"RESTORE", "CREATE OR REPLACE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
+                       "REPLACE TABLE AS SELECT", "CLONE", "TRUNCATE"})  # fmt: skip
+"""Operations after which a table's rows may lie behind its positions (MONOTONE)."""
+
+
+@dataclass(frozen=True)
+class TableView:
+    """One snapshot of a table.
+
+    version: Delta version; transactions: txn appId -> version; fingerprint: of all that a
+    commit must fit (schema, constraints, partitioning, column mapping, writer features, id).
+    """
+
+    version: int
+    table_id: str
+    fingerprint: str
+    transactions: Mapping[str, int]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+
+    def position(self, app: str, tp: TopicPartition) -> Position | None:
+        return live_position(self.transactions, app, tp)
+
+    def routing_history(self, tp: TopicPartition) -> dict[int, str]:
+        """Epoch -> routing fingerprint of `tp` (dead letters only; empty elsewhere)."""
+        text = self.properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
+        return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
+
+
+@dataclass(frozen=True)
+class LoggedCommit:
+    """What one version of a table's log says: its operation, its metadata and the data files that it added."""
+
+    version: int
+    operation: str
+    user_metadata: str
+    added: tuple[str, ...]
+    removed: int
+    table_id: str | None
+    overwrites: bool
+
+    @property
+    def commit_id(self) -> str | None:
+        """The commit id in our userMetadata; None if the commit is not ours."""
+        return own_metadata(self.user_metadata).get("commit_id")
+
+    @property
+    def rewinds(self) -> bool:
+        """True if the operation may have taken rows away behind the positions."""
+        return self.operation in REWINDING or self.overwrites
+
+
+def own_metadata(text: str) -> dict[str, Any]:
+    """The userMetadata of one of our commits; empty for anything else."""
+    try:
+        value = json.loads(text) if text else {}
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) and "commit_id" in value else {}
+
+
+def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
+    """One commit file of `_delta_log` (a JSON object a line). Source: the Delta protocol, 'Actions'."""
+    operation, user_metadata, table_id, overwrites = "", "", None, False
+    added: list[str] = []
+    removed = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        action = json.loads(line)
+        if "commitInfo" in action:
+            info = action["commitInfo"]
+            operation = info.get("operation", "")
+            user_metadata = info.get("userMetadata") or ""
+            mode = (info.get("operationParameters") or {}).get("mode", "")
+            overwrites = operation == "WRITE" and "overwrite" in str(mode).lower()
+        elif "add" in action:
+            added.append(action["add"]["path"])
+        elif "remove" in action:
+            removed += 1
+        elif "metaData" in action:
+            table_id = action["metaData"].get("id")
+    return LoggedCommit(version, operation, user_metadata, tuple(added), removed, table_id, overwrites)
+
+
+def last_named_offsets(paths: Iterable[str], app: str) -> dict[tuple[TopicPartition, int], int]:
+    """(topic partition, epoch) -> greatest last offset in the names of data files of `app`."""
+    last: dict[tuple[TopicPartition, int], int] = {}
+    for path in paths:
+        try:
+            name = DataFile.parse(path)
+        except BadName:
+            continue
+        if name.app == app:
+            key = (name.tp, name.epoch)
+            last[key] = max(name.last_offset, last.get(key, -1))
+    return last
