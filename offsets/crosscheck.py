@@ -23,7 +23,8 @@ class PartitionState:
     """What one table says about one topic partition.
 
     position: None = absent. named_offset: greatest last offset in the names of files committed since the
-    last position of ours, for the position's epoch; -1 if none. fault: why the table cannot be trusted; empty if it can.
+    last position of ours, for the position's epoch; -1 if none.
+    fault: why the table cannot be trusted; empty if it can.
     """
 
     position: Position | None
@@ -48,12 +49,16 @@ class Agree:
 
 @dataclass(frozen=True)
 class Switch:
-    """Drain the types of the configuration in force to `through`, then seal epoch + 1, the dead letters last."""
+    """Drain the types of the configuration in force to `through`, then seal epoch + 1, the dead letters last.
+
+    positions: of every type of either configuration. in_force_active: the types that are drained.
+    """
 
     epoch: int
     in_force: str
     through: int
     positions: Mapping[str, Position | None]
+    in_force_active: tuple[str, ...] = ()
 
     @property
     def next_epoch(self) -> int:
@@ -120,14 +125,13 @@ def verdict(
         return Superseded(in_force)
     known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
     through = max(position.offset for name in in_force_active if (position := known.get(name)) is not None)
-    return Switch(epoch, in_force, through, known)
+    return Switch(epoch, in_force, through, known, in_force_active)
 
 
 def _problem(name: str, state: PartitionState) -> Stop | None:
     if state.fault:
-        return Stop(
-            Invariant.MONOTONE, f"table {name}: {state.fault}", "see the table's history; `exporter audit` lists offsets"
-        )
+        hint = "see the table's history; `exporter audit` lists the offsets"
+        return Stop(Invariant.MONOTONE, f"table {name}: {state.fault}", hint)
     if state.position is not None and state.named_offset > state.position.offset:
         return Stop(
             Invariant.MONOTONE,

@@ -43,6 +43,7 @@ class TableView:
     transactions: Mapping[str, int]
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_columns: tuple[str, ...] = ()
+    schema_json: str = ""
 
     def position(self, app: str, tp: TopicPartition) -> Position | None:
         return live_position(self.transactions, app, tp)

@@ -1,0 +1,297 @@
+"""A real Kafka broker as a child process, for the demo, the tests and the benchmark.
+
+One JVM is broker and controller (KRaft), on 127.0.0.1 only, without security: not for production.
+It never outlives the process that started it, and it leaves nothing outside its folder:
+
+    <folder>/server.properties, log4j2.properties
+    <folder>/broker.log     what the broker says, first its formatting
+    <folder>/data/          the topics
+
+How it dies with its parent: java is started by a shell that first forks a watcher and then becomes java
+(exec, so the process id is java's). The watcher reads a pipe whose other end only the parent holds. A
+line says "stopped, go"; the end of the pipe says that the parent is gone, whatever killed it, and the
+watcher kills java. PR_SET_PDEATHSIG would not do: it fires when the starting *thread* ends, exists on Linux
+only, and from Python needs a preexec_fn, which may deadlock in a process with threads.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.jars import find_java, jar_paths
+
+START_SECS_MAX = 60.0
+"""Deadline from the start of the process to the first answer. About 4 s are usual on two cores."""
+
+STOP_SECS_MAX = 15.0
+"""How long a broker may take to stop after SIGTERM before it is killed."""
+
+PORTS = range(20_000, 32_000)
+"""Below the range from which systems take the local ports of connections (Linux: from 32768). There, a client
+that keeps trying the port of a stopped broker may connect to itself, and the broker could not come back."""
+
+_WATCH = 'exec 3<&0; ( read line <&3 && exit 0; kill -9 $$ ) & exec "$@" </dev/null 3<&-'
+"""The shell command described above: `$$` is the shell's process id, which becomes java's."""
+
+_JVM = ("-Xms64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+
+_LOG4J = """status = error
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} %m%n
+"""
+
+
+class Broker:
+    """One broker; as a context manager it runs inside the block and its temporary folder goes with it.
+
+        with Broker() as broker:
+            client = KafkaProducer(bootstrap_servers=broker.bootstrap)
+
+    folder: must be empty or absent; it is kept. Without one a temporary folder is used and deleted.
+    properties: added to server.properties, winning over ours. heap_mb: -Xmx in MB.
+    Not for use from several threads at once.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, *, properties: Mapping[str, str] | None = None, heap_mb: int = 384
+    ) -> None:
+        self._keep = folder is not None
+        self._folder = (folder or Path(tempfile.mkdtemp(prefix="exporter-broker-"))).absolute()
+        self._heap_mb = heap_mb
+        self._extra = dict(properties or {})
+        self._port, self._controller_port = free_ports(2)
+        self._process: subprocess.Popen[bytes] | None = None
+        if folder is not None and folder.exists() and any(folder.iterdir()):
+            raise ConfigError(f"the broker's folder {folder} is not empty", "give an empty folder, or none")
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port for clients; the same over restarts."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the JVM, for drills that stop or kill it. ConfigError if it was never started."""
+        if self._process is None:
+            raise ConfigError("the broker has not been started", "call start() first")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the JVM lives; a stopped (SIGSTOP) one does."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log_path(self) -> Path:
+        """Where the broker writes what it has to say."""
+        return self._folder / "broker.log"
+
+    def start(self) -> None:
+        """Start, or start again on the same port and folder; returns when a client gets an answer.
+
+        Raises DependencyUnreachable with the end of the log if the broker ends or does not answer within
+        START_SECS_MAX, and what jars.jar_paths and jars.find_java raise. Does nothing if it runs.
+        """
+        if self.running:
+            return
+        self.kill()  # lets the watcher go of one that ended by itself
+        java = self._java_command()
+        deadline = time.monotonic() + START_SECS_MAX
+        if not (self._folder / "data" / "meta.properties").exists():
+            self._format(java)
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", *java, "kafka.Kafka", str(self._folder / "server.properties")],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                start_new_session=True,  # Ctrl-C is for the exporter: the broker must outlive its last commit
+            )
+        try:
+            self._wait_until_ready(deadline)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """SIGTERM, after STOP_SECS_MAX SIGKILL. Topics stay in the folder. Does nothing if it does not run."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL: what clients see of a broker whose machine is lost."""
+        self._end(signal.SIGKILL)
+
+    def __enter__(self) -> Broker:
+        try:
+            self.start()
+        except BaseException:
+            self._remove_folder()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if not self._keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end(self, sent: signal.Signals) -> None:
+        """Signal the JVM, wait for its end, then let the watcher go: from then on the process id is not ours."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdin.closed:
+            return
+        process.send_signal(sent)
+        try:
+            process.wait(STOP_SECS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        try:
+            process.stdin.write(b"stopped\n")
+            process.stdin.close()
+        except BrokenPipeError:
+            process.stdin.close()
+
+    def _java_command(self) -> list[str]:
+        """java with its class path, all but the main class; writes the two configuration files."""
+        java, jars = find_java(), jar_paths("broker")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{key}={value}\n" for key, value in self._properties().items()]
+        (self._folder / "server.properties").write_text("".join(lines), "utf-8")
+        (self._folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
+        logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
+        return [str(java), f"-Xmx{self._heap_mb}m", *_JVM, logging, "-cp", os.pathsep.join(map(str, jars))]
+
+    def _properties(self) -> dict[str, str]:
+        """server.properties: one node, few internal partitions, no waiting for other members of a group."""
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(self._folder / "data"),
+            "auto.create.topics.enable": "false",
+            "default.replication.factor": "1",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            # A killed broker may not come back before the session of its former self is over (default 9 s).
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            "log.retention.check.interval.ms": "1000",
+            "log.cleaner.dedupe.buffer.size": "2097152",
+            "log.retention.ms": "-1",
+            "message.max.bytes": "20000000",
+            "replica.fetch.max.bytes": "20000000",
+        } | self._extra
+
+    def _format(self, java: list[str]) -> None:
+        """Write the storage's identity into data/; DependencyUnreachable with the log if that fails."""
+        tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _cluster_id()]
+        command = [*java, *tool, "-c", str(self._folder / "server.properties")]
+        try:
+            with self.log_path.open("wb") as log:
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=START_SECS_MAX, check=False
+                )
+        except subprocess.TimeoutExpired as error:
+            raise self._failed(f"formatting its storage took over {START_SECS_MAX:.0f} s") from error
+        if done.returncode != 0:
+            raise self._failed(f"formatting its storage ended with {done.returncode}")
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        """Return when a client sees a living broker; `deadline` is on the monotonic clock."""
+        host, port = "127.0.0.1", self._port
+        while True:
+            if not self.running:
+                raise self._failed("it ended while starting")
+            if time.monotonic() > deadline:
+                raise self._failed(f"no answer within {START_SECS_MAX:.0f} s")
+            # A plain connection first: each client that fails to connect leaves a thread behind.
+            if _accepts(host, port) and answers(self.bootstrap, 5.0):
+                return
+            time.sleep(0.05)  # pace of the polling, bounded by the deadline
+
+    def _failed(self, why: str) -> DependencyUnreachable:
+        log = self.log_path
+        tail = log.read_text("utf-8", "replace").splitlines()[-15:] if log.exists() else []
+        message = "\n    ".join([f"the Kafka broker on {self.bootstrap} did not start: {why}", *tail])
+        return DependencyUnreachable(message, f"read {log}" if self._keep else "give it a folder to keep the whole log")
+
+
+def answers(bootstrap: str, timeout_secs: float) -> bool:
+    """Whether a client gets the description of a cluster with at least one broker from `bootstrap` in time."""
+    millis = int(timeout_secs * 1000)
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=bootstrap, bootstrap_timeout_ms=millis, request_timeout_ms=millis, client_id="ready-check"
+        )
+    except KafkaError:
+        return False
+    try:
+        return bool(admin.describe_cluster()["brokers"])
+    except KafkaError:
+        return False
+    finally:
+        admin.close()
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports of PORTS on which 127.0.0.1 can listen now. ConfigError if there are none."""
+    found: list[int] = []
+    for port in random.sample(PORTS, 200):
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise ConfigError(f"no free port found in {PORTS.start}-{PORTS.stop - 1}", "stop what listens there")
+
+
+def _accepts(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+def _cluster_id() -> str:
+    """16 random bytes as Kafka writes them: URL-safe base64 without padding, no leading dash."""
+    text = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+    return "A" + text[1:]

@@ -1,0 +1,324 @@
+"""Offering claims to a table, and finding out what became of them (FENCE, ORDER, TEMP).
+
+    merge small files -> files are there? -> snapshot: same positions, same table? -> commit -> look
+
+One commit per event type carries the claims of several partitions. Whatever exception comes
+back, the outcome is found by looking at the log. Nothing here deletes a file.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from exporter.errors import InvariantBroken
+from exporter.faults import Fault, point
+from exporter.files import FileOrigin, merge
+from exporter.log import get_logger
+from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
+from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, first_line
+from exporter.writers import Claim, StagedFile, staged_range_error
+from offsets import Invariant
+from offsets.names import AppId, DataFile
+from offsets.positions import Position
+from offsets.table_log import APP_PROPERTY, TableView
+
+log = get_logger(__name__)
+
+SMALL_FILE_BYTES = 4 << 20
+"""Files below this are merged, per day, before they are committed."""
+MERGED_FILE_BYTES = 64 << 20
+"""A merged file takes inputs up to about this many bytes."""
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+TXN_RETENTION = "delta.setTransactionRetentionDuration"
+
+
+@dataclass(frozen=True)
+class Stale:
+    """The staged files cannot be committed (one is gone, or the table has changed): drop and stage again."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Settled:
+    """One claim as it was offered, and what became of it."""
+
+    claim: Claim
+    outcome: Outcome | Stale
+
+
+@dataclass(frozen=True)
+class Report:
+    """One commit: event type, Delta version (None if it did not return normally), seconds, claims."""
+
+    event_type: str
+    version: int | None
+    secs: float
+    settled: tuple[Settled, ...]
+    error: str = ""
+
+
+class _PositionsMoved(Exception):
+    """Seen in the snapshot before anything was written."""
+
+
+class _TableChanged(Exception):
+    """The table's metadata are not those that the files were staged against."""
+
+
+class Committer:
+    """Commits for one app. One commit per event type at a time; types may run in parallel threads."""
+
+    def __init__(self, lake: Lake, owner: str, footer: Mapping[str, str]) -> None:
+        """owner: who commits, for the reader of the history. footer: key-values for tags, as in the files."""
+        self._lake = lake
+        self._owner = owner
+        self._footer = footer
+        self._table_ids: dict[str, str] = {}
+        self._checked: dict[str, int] = {}
+
+    def trust(self, event_type: str, view: TableView) -> None:
+        """Start from this view: its table id is the right one, its operations have been looked at."""
+        self._table_ids[event_type] = view.table_id
+        self._checked[event_type] = view.version
+
+    def checked_through(self, event_type: str) -> int:
+        """The newest version of a table whose operations this process has looked at; -1 if none."""
+        return self._checked.get(event_type, -1)
+
+    def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        """Offer the claims in one commit and settle each. Raises InvariantBroken to stop."""
+        started = time.monotonic()
+        table = self._lake.table(event_type)
+        ready, stale = self._prepare(table, claims)
+        if not ready:
+            return Report(event_type, None, time.monotonic() - started, tuple(stale))
+        commit_id = uuid.uuid4().hex
+        offers = [replace(claim, offers=(*claim.offers, commit_id)) for claim in ready]
+        try:
+            version = self._offer(table, offers, commit_id)
+        except InvariantBroken:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
+            settled = self._look_or_unknown(table, offers, error)
+            return Report(event_type, None, time.monotonic() - started, (*settled, *stale), first_line(error))
+        self._look_between(table, version)
+        settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
+        return Report(event_type, version, time.monotonic() - started, (*settled, *stale))
+
+    def _prepare(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
+        """Merge what is small, and set claims aside whose files are gone (VACUUM deletes staged files)."""
+        ready: list[Claim] = []
+        stale: list[Settled] = []
+        for claim in claims:
+            if error := staged_range_error(claim):
+                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {error}", "start again; please report this")
+            try:
+                merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
+                for file in merged.files:
+                    _require(table, file)
+            except (OSError, ValueError) as error:
+                stale.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
+            else:
+                ready.append(merged)
+        return ready, stale
+
+    def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
+        by_day: dict[str, list[StagedFile]] = defaultdict(list)
+        for file in claim.files:
+            by_day[file.day].append(file)
+        merged: list[StagedFile] = []
+        for files in by_day.values():
+            for batch in merge_batches(files):
+                origin = FileOrigin(
+                    folder=str(table.folder),
+                    app=self._lake.app,
+                    tp=claim.key.tp,
+                    epoch=claim.epoch,
+                    event_type=claim.key.event_type,
+                    fingerprint=batch[0].fingerprint,
+                    footer=self._footer,
+                )
+                merged.append(batch[0] if len(batch) == 1 else merge(origin, batch))
+        return tuple(merged)
+
+    def _offer(self, table: DeltaTable, offers: Sequence[Claim], commit_id: str) -> int:
+        def check(view: TableView | None) -> None:
+            self._check(table.event_type, view, offers)
+
+        change = Change(
+            expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
+            positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
+            user_metadata=self._user_metadata(table.event_type, offers, commit_id),
+            adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
+        )
+        point(Fault.BEFORE_DELTA_COMMIT)
+        version = table.commit(change, check)
+        point(Fault.AFTER_DELTA_COMMIT)
+        return version
+
+    def _check(self, event_type: str, view: TableView | None, offers: Sequence[Claim]) -> None:
+        """Protocol 4.2, on the snapshot that the commit is based on."""
+        view = self.require_ours(event_type, view)
+        for claim in offers:
+            if any(file.fingerprint != view.fingerprint for file in claim.files):
+                raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
+        for claim in offers:
+            position = view.position(self._lake.app, claim.key.tp)
+            if position != Position(claim.epoch, claim.expected):
+                raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
+
+    def require_ours(self, event_type: str, view: TableView | None) -> TableView:
+        """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
+        known_id = self._table_ids.get(event_type)
+        if view is None or (known_id is not None and view.table_id != known_id):
+            what = "is gone" if view is None else f"has another table id, {view.table_id} instead of {known_id}"
+            raise InvariantBroken(
+                Invariant.MONOTONE,
+                f"table {event_type} {what}",
+                "it was dropped or replaced; put it back (or move the whole lake away to start anew)",
+            )
+        check_properties(event_type, view, self._lake.app)
+        return view
+
+    def _look_or_unknown(self, table: DeltaTable, offers: Sequence[Claim], error: BaseException) -> list[Settled]:
+        """_look, or Unknown for all while the table cannot be read: a re-offer finds out by compare-and-set."""
+        try:
+            return self._look(table, offers, error)
+        except TableUnreadable as unreadable:
+            log.warning("table_unreadable", table=table.event_type, error=str(unreadable))
+            return [Settled(claim, Unknown()) for claim in offers]
+
+    def _look(self, table: DeltaTable, offers: Sequence[Claim], error: BaseException) -> list[Settled]:
+        """What became of the claims (protocol 4.4). Raises TableUnreadable if it cannot be found out."""
+        view = self.require_ours(table.event_type, table.view())
+        base = min(claim.base_version for claim in offers)
+        logged = {commit.version: commit.commit_id for commit in table.commits(base, view.version)}
+        settled = []
+        for claim in offers:
+            ids = {commit_id for version, commit_id in logged.items() if commit_id and version > claim.base_version}
+            outcome: Outcome | Stale = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
+            if isinstance(outcome, Unknown) and isinstance(error, _TableChanged):
+                outcome = Stale(str(error))
+            settled.append(Settled(claim, outcome))
+            if isinstance(outcome, Refused):
+                log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),
+                            expected=claim.expected, new=claim.new, found=str(outcome.position),
+                            reason=first_line(error))  # fmt: skip
+        self._look_between(table, view.version + 1)
+        return settled
+
+    def _look_between(self, table: DeltaTable, version: int) -> None:
+        """Look at the operations between the last checked version and our own (protocol 4.5)."""
+        checked = self._checked.get(table.event_type, version - 1)
+        for logged in table.commits(checked, version - 1):
+            check_operation(table.event_type, logged.version, logged.operation, logged.rewinds)
+        self._checked[table.event_type] = max(checked, version)
+
+    def _user_metadata(self, event_type: str, offers: Sequence[Claim], commit_id: str) -> dict[str, Any]:
+        return {
+            "commit_id": commit_id,
+            "app": self._lake.app,
+            "owner": self._owner,
+            "routing": self._footer.get("routing", ""),
+            "table_id": self._table_ids.get(event_type, ""),
+            "checked_through": self.checked_through(event_type),
+            "partitions": {str(claim.key.tp): _partition_metadata(claim) for claim in offers},
+        }
+
+    def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
+        """Delta's `add` action. Source: the Delta protocol, 'Add File and Remove File'."""
+        name = DataFile.parse(file.path)
+        origin = FileOrigin("", name.app, name.tp, name.epoch, claim.key.event_type, "", self._footer)
+        tags = {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
+        return {
+            "path": file.path,
+            "partitionValues": {"day": file.day},
+            "size": file.size_bytes,
+            "modificationTime": int(time.time() * 1000),
+            "dataChange": True,
+            "stats": file.stats,
+            "tags": tags,
+        }
+
+
+def merge_batches(files: Sequence[StagedFile]) -> list[list[StagedFile]]:
+    """Which files of one writer and day become one file: runs of neighbours that are small, up to a size. Pure."""
+    batches: list[list[StagedFile]] = []
+    size = 0
+    for file in sorted(files, key=lambda file: file.offsets):
+        small = file.size_bytes < SMALL_FILE_BYTES
+        joins = batches and small and batches[-1][-1].size_bytes < SMALL_FILE_BYTES
+        if joins and size + file.size_bytes <= MERGED_FILE_BYTES:
+            batches[-1].append(file)
+            size += file.size_bytes
+        else:
+            batches.append([file])
+            size = file.size_bytes
+    return batches
+
+
+def check_properties(event_type: str, view: TableView, app: str) -> None:
+    """Raises InvariantBroken if the table is another app's or expires what exactly-once rests on."""
+    owner = view.properties.get(APP_PROPERTY)
+    if owner != app:
+        raise InvariantBroken(
+            Invariant.ONCE,
+            f"table {event_type} belongs to app {owner!r}, not to {app!r}",
+            "a renamed app would export everything twice; set `app` back or choose another table_root",
+        )
+    if TXN_RETENTION in view.properties:
+        raise InvariantBroken(
+            Invariant.MONOTONE,
+            f"table {event_type} has {TXN_RETENTION}: positions would expire",
+            f"ALTER TABLE ... UNSET TBLPROPERTIES ('{TXN_RETENTION}')",
+        )
+    retention = view.properties.get(DELETED_FILE_RETENTION)
+    if retention is not None and not retention_is_safe(retention):
+        raise InvariantBroken(
+            Invariant.TEMP,
+            f"table {event_type} has {DELETED_FILE_RETENTION} = {retention}: VACUUM would delete staged files",
+            "set it to one day or more",
+        )
+
+
+def retention_is_safe(interval: str) -> bool:
+    """True if a Delta interval text ('interval 1 week') is at least one day."""
+    words = interval.lower().removeprefix("interval").split()
+    if len(words) < 2 or not words[0].isdigit():
+        return False
+    hours = {"hour": 1, "day": 24, "week": 168, "month": 720, "year": 8760}.get(words[1].rstrip("s"), 0)
+    return int(words[0]) * hours >= 24
+
+
+def check_operation(event_type: str, version: int, operation: str, rewinds: bool) -> None:
+    """MONOTONE: raises InvariantBroken for an operation that takes rows away behind the positions."""
+    if rewinds:
+        raise InvariantBroken(
+            Invariant.MONOTONE,
+            f"table {event_type}: {operation} at version {version} took the table back behind its positions",
+            "`exporter audit` lists the offsets that are missing",
+        )
+
+
+def _require(table: DeltaTable, file: StagedFile) -> None:
+    size = os.stat(table.folder / file.path).st_size
+    if size != file.size_bytes:
+        raise ValueError(f"{file.path} has {size} bytes instead of {file.size_bytes}")
+
+
+def _app_id(app: str, claim: Claim) -> str:
+    return str(AppId(app, claim.key.tp, claim.epoch))
+
+
+def _partition_metadata(claim: Claim) -> dict[str, Any]:
+    first = min((file.offsets.first_offset for file in claim.files), default=None)
+    last = max((file.offsets.last_offset for file in claim.files), default=None)
+    return {"epoch": claim.epoch, "expected": claim.expected, "new": claim.new,
+            "first": first, "last": last, "rows": claim.rows}  # fmt: skip

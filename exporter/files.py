@@ -1,0 +1,225 @@
+"""Data files: rows in, one finished Parquet file out, named by its last offset (NAMES).
+
+A file grows in memory, encoded; it reaches the table's folder in one write under its final
+name, when its last offset is known. No file is renamed, none is written twice, none is deleted.
+Runs on executors and, for merging, on the driver: pyarrow only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from exporter.writers import StagedFile
+from offsets.names import FORMAT_VERSION, DataFile
+from offsets.ranges import OffsetRange, TopicPartition
+
+KAFKA_COLUMN = "_kafka"
+KAFKA_TYPE = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("epoch", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+STATS_COLUMNS_MAX = 32
+STATS_TEXT_MAX = 32
+
+
+@dataclass(frozen=True)
+class FileOrigin:
+    """What every file of one writer carries in its name and footer.
+
+    fingerprint: of the table's metadata; footer: further key-values (cluster id, topic id, routing fingerprint).
+    """
+
+    folder: str
+    app: str
+    tp: TopicPartition
+    epoch: int
+    event_type: str
+    fingerprint: str
+    footer: Mapping[str, str]
+
+    def tags(self, offsets: OffsetRange) -> dict[str, str]:
+        """The key-values of a file: in the Parquet footer and in the tags of its `add` action."""
+        return {
+            "app": self.app,
+            "topic": self.tp.topic,
+            "partition": str(self.tp.partition),
+            "epoch": str(self.epoch),
+            "first_offset": str(offsets.first_offset),
+            "last_offset": str(offsets.last_offset),
+            "event_type": self.event_type,
+            "format": str(FORMAT_VERSION),
+            **self.footer,
+        }
+
+
+class GrowingFile:
+    """One file of one writer and day while it grows: Arrow rows first, then encoded row groups."""
+
+    def __init__(self, origin: FileOrigin, day: date) -> None:
+        self.origin = origin
+        self.day = day
+        self.rows = 0
+        self.pending_bytes = 0
+        self._pending: list[pa.Table] = []
+        self._sink: pa.BufferOutputStream | None = None
+        self._writer: pq.ParquetWriter | None = None
+        self._metadata: list[pq.FileMetaData] = []
+        self._first_offset = -1
+        self._last_offset = -1
+
+    @property
+    def encoded_bytes(self) -> int:
+        return int(self._sink.tell()) if self._sink is not None else 0
+
+    def add(self, table: pa.Table, first_offset: int, last_offset: int) -> None:
+        """Rows in offset order, all beyond what was added before."""
+        if first_offset <= self._last_offset:
+            raise ValueError(f"offset {first_offset} after {self._last_offset} in one file")
+        if self._first_offset < 0:
+            self._first_offset = first_offset
+        self._last_offset = last_offset
+        self._pending.append(table)
+        self.rows += table.num_rows
+        self.pending_bytes += table.nbytes
+
+    def encode(self) -> None:
+        """Turn the pending rows into one row group."""
+        if not self._pending:
+            return
+        table = pa.concat_tables(self._pending).combine_chunks()
+        if self._writer is None:
+            self._sink = pa.BufferOutputStream()
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                table.schema.remove_metadata(),
+                compression="zstd",
+                compression_level=1,
+                version="2.6",
+                metadata_collector=self._metadata,
+            )
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._pending.clear()
+        self.pending_bytes = 0
+
+    def finish(self) -> StagedFile:
+        """Write the file under its final name; what a manifest says of it."""
+        self.encode()
+        if self._writer is None or self._sink is None:
+            raise ValueError("a data file has at least one row")
+        offsets = OffsetRange(self._first_offset, self._last_offset)
+        self._writer.add_key_value_metadata(self.origin.tags(offsets))
+        self._writer.close()
+        origin = self.origin
+        attempt = uuid.uuid4().hex
+        name = str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
+        body = self._sink.getvalue()
+        _write_once(Path(origin.folder) / name, body)
+        stats = json.dumps(statistics(self._metadata[0]), separators=(",", ":"))
+        return StagedFile(name, offsets, self.rows, body.size, stats, origin.fingerprint)
+
+
+def _write_once(path: Path, body: pa.Buffer) -> None:
+    """Create `path` with `body`; it must not exist. The day's folder may vanish under a VACUUM: made again once."""
+    for last in (False, True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(path, "xb") as file:
+                file.write(memoryview(body))
+                return
+        except FileNotFoundError:
+            if last:
+                raise
+
+
+def statistics(metadata: pq.FileMetaData) -> dict[str, Any]:
+    """Delta's file statistics from the Parquet footer: numRecords, minValues, maxValues, nullCount.
+
+    Source: the Delta protocol, 'Per-file statistics'. Lists, maps, binary and long text: null counts only.
+    """
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for column in range(min(metadata.num_columns, STATS_COLUMNS_MAX)):
+        path = metadata.schema.column(column).path
+        if ".list." in path or ".key_value." in path:
+            continue
+        groups = [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
+        if any(group is None for group in groups):
+            continue
+        if all(group.has_null_count for group in groups):
+            _put(nulls, path, sum(group.null_count for group in groups))
+        bounded = [group for group in groups if group.has_min_max]
+        if len(bounded) == len(groups) and (bounds := _bounds(bounded)) is not None:
+            _put(low, path, bounds[0])
+            _put(high, path, bounds[1])
+    return {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def _bounds(groups: Iterable[Any]) -> tuple[Any, Any] | None:
+    groups = list(groups)
+    low = _stat(min(group.min for group in groups))
+    high = _stat(max(group.max for group in groups))
+    return None if low is None or high is None else (low, high)
+
+
+def _stat(value: Any) -> Any:
+    """A statistic as Delta's JSON writes it, or None where it cannot be written exactly."""
+    if isinstance(value, bool | bytes):
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return _timestamp(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return value if len(value) <= STATS_TEXT_MAX else None
+    if isinstance(value, Decimal):
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _timestamp(value: datetime) -> str:
+    """Milliseconds, cut; readers widen the upper bound by one (Delta protocol)."""
+    text = value.astimezone(timezone.utc) if value.tzinfo else value
+    return text.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}" + ("Z" if value.tzinfo else "")
+
+
+def _put(target: dict[str, Any], path: str, value: Any) -> None:
+    *parents, leaf = path.split(".")
+    for parent in parents:
+        target = target.setdefault(parent, {})
+    target[leaf] = value
+
+
+def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
+    """One file with the rows of several of one writer and day, in offset order; the inputs stay for the sweep.
+
+    Rows and ranges are equal before and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone.
+    """
+    ordered = sorted(files, key=lambda file: file.offsets)
+    growing = GrowingFile(origin, date.fromisoformat(ordered[0].day))
+    for file in ordered:
+        table = pq.read_table(os.path.join(origin.folder, file.path), partitioning=None)
+        growing.add(table.replace_schema_metadata(None), file.offsets.first_offset, file.offsets.last_offset)
+    merged = growing.finish()
+    if merged.rows != sum(file.rows for file in ordered):
+        raise ValueError(f"merged {merged.rows} rows of {sum(file.rows for file in ordered)}")
+    return merged

@@ -1,0 +1,164 @@
+"""Membership in the consumer group: which partitions are this task's, as the group sees it.
+
+One thread owns a consumer that never fetches: everything assigned is paused and sought in the
+callback, which only notes what changed. What the group says narrows the window in which two
+tasks work on one partition; the compare-and-set of the commit closes it (FENCE).
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
+from kafka import TopicPartition as KafkaTopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.errors import KafkaError
+
+from exporter.errors import DependencyUnreachable
+from exporter.log import get_logger
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+POLL_MS = 500
+CLOSE_TIMEOUT_MS = 3_000
+COMMIT_TIMEOUT_MS = 5_000
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """The partition is ours from now on, under a new ownership epoch."""
+
+    tp: TopicPartition
+    ownership: int
+
+
+@dataclass(frozen=True)
+class Revoked:
+    """The partition is no longer ours. lost: it had been taken away some time ago already."""
+
+    tp: TopicPartition
+    lost: bool
+
+
+Change = Assigned | Revoked
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Runs on the client's IO thread: pause, seek, note; nothing slow, nothing that raises."""
+
+    def __init__(self, changes: queue.SimpleQueue[Change], wake: Callable[[], None]) -> None:
+        self.consumer: Any = None
+        self._changes = changes
+        self._wake = wake
+        self._ownership = itertools.count(1)
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        for partition in assigned:
+            self.consumer.pause(partition)
+            self.consumer.seek(partition, 0)
+            self._changes.put(Assigned(_ours(partition), next(self._ownership)))
+        self._wake()
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._note(revoked, lost=False)
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        self._note(lost, lost=True)
+
+    def _note(self, partitions: Iterable[Any], lost: bool) -> None:
+        for partition in partitions:
+            self._changes.put(Revoked(_ours(partition), lost))
+        self._wake()
+
+
+class Membership:
+    """The group thread. `changes()` hands what happened to the loop; `ownership` epochs rise with each assignment."""
+
+    def __init__(
+        self,
+        client_options: Mapping[str, Any],
+        group: str,
+        topic: str,
+        session_timeout_ms: int,
+        wake: Callable[[], None],
+    ) -> None:
+        """Raises DependencyUnreachable if no broker answers."""
+        self._queue: queue.SimpleQueue[Change] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._wake = wake
+        self.failure: BaseException | None = None
+        listener = _Listener(self._queue, wake)
+        try:
+            self._consumer = KafkaConsumer(
+                **client_options,
+                group_id=group,
+                client_id=f"exporter-{socket.gethostname()}",
+                enable_auto_commit=False,
+                auto_offset_reset="none",
+                partition_assignment_strategy=[CooperativeStickyAssignor],
+                session_timeout_ms=session_timeout_ms,
+                heartbeat_interval_ms=max(200, min(3_000, session_timeout_ms // 6)),
+                max_poll_interval_ms=max(60_000, session_timeout_ms),
+                metadata_max_age_ms=30_000,
+                reconnect_backoff_max_ms=2_000,
+                request_timeout_ms=10_000,
+            )
+        except KafkaError as error:
+            raise DependencyUnreachable(
+                f"cannot join group {group} at {client_options['bootstrap_servers']}: {error}",
+                "check `brokers` and [kafka_client]",
+            ) from error
+        listener.consumer = self._consumer
+        self._consumer.subscribe([topic], listener=listener)
+        self._thread = threading.Thread(target=self._run, name="group", daemon=True)
+        self._thread.start()
+
+    def changes(self) -> list[Change]:
+        """What has happened since the last call, in order."""
+        seen: list[Change] = []
+        while True:
+            try:
+                seen.append(self._queue.get_nowait())
+            except queue.Empty:
+                return seen
+
+    def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
+        """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
+        offsets = {
+            KafkaTopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "", -1)
+            for tp, offset in next_offsets.items()
+        }
+        try:
+            self._consumer.commit(offsets, timeout_ms=COMMIT_TIMEOUT_MS)
+        except (KafkaError, RuntimeError) as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    def close(self) -> None:
+        """Leave the group; the others take over at once."""
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._consumer.poll(timeout_ms=POLL_MS)
+            except KafkaError as error:
+                log.warning("group_poll_failed", error=f"{type(error).__name__}: {error}")
+                self._stop.wait(1.0)
+            except Exception as error:  # noqa: BLE001 - whatever ends the thread must reach the loop
+                self.failure = error
+                self._wake()
+                return
+        self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+
+
+def _ours(partition: Any) -> TopicPartition:
+    return TopicPartition(partition.topic, partition.partition)

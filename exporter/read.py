@@ -1,0 +1,135 @@
+"""One round as one Spark job: exact offset ranges in, one manifest per partition out.
+
+A batch read without checkpoint or streaming query. Spark raises on a range that is no longer
+there (failOnDataLoss) and on ends beyond the log; it skips invisible offsets only. Therefore a
+finished round covers start..end-1 of each plan, holes included (protocol 3.4).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exporter.errors import ExporterError
+from exporter.stage import MANIFEST_DDL, StagingOrder, stage
+from exporter.tables import first_line
+from exporter.writers import Fragment, PartitionPlan, StagedFile
+from offsets.ranges import OffsetRange, TopicPartition
+
+FETCH_OPTIONS = {
+    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.poll.records": "50000",
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
+SLICE_RECORDS_MIN = 20_000
+"""A range is cut in slices for several cores only where each slice has at least so many offsets."""
+
+
+class RoundFailed(ExporterError):
+    """The Spark job did not finish; nothing of it is staged."""
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What a finished round staged, per partition, and what its tasks counted."""
+
+    fragments: tuple[Fragment, ...]
+    counts: Mapping[str, int]
+
+
+class RoundReader:
+    """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running one."""
+
+    def __init__(self, session: Any, kafka_options: Mapping[str, str], isolation: str) -> None:
+        """kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included."""
+        self._session = session
+        self._options = {**FETCH_OPTIONS, **kafka_options, "kafka.isolation.level": isolation, "failOnDataLoss": "true"}
+        self._cores = session.sparkContext.defaultParallelism
+        self._group: str | None = None
+        self._lock = threading.Lock()
+
+    def read(self, order: StagingOrder) -> RoundResult:
+        """Read and stage the plans of `order`. Raises RoundFailed."""
+        context = self._session.sparkContext
+        group = f"round-{uuid.uuid4().hex[:12]}"
+        with self._lock:
+            self._group = group
+        context.setJobGroup(group, "export round", interruptOnCancel=True)
+        try:
+            rows = self._records(list(order.plans.values())).mapInArrow(_task(order), MANIFEST_DDL).collect()
+        except Exception as error:
+            raise RoundFailed(f"a round failed: {first_line(error)}") from error
+        finally:
+            with self._lock:
+                self._group = None
+        return _result(order, rows)
+
+    def cancel(self) -> None:
+        """Cancel the running round, if any; its `read` raises."""
+        with self._lock:
+            group = self._group
+        if group is not None:
+            self._session.sparkContext.cancelJobGroup(group)
+
+    def _records(self, plans: Sequence[PartitionPlan]) -> Any:
+        """The raw records of the plans, with the columns that routing and dead letters need."""
+        starts = _offsets_json((plan.tp, plan.start) for plan in plans)
+        ends = _offsets_json((plan.tp, plan.end) for plan in plans)
+        assign: dict[str, list[int]] = defaultdict(list)
+        for plan in plans:
+            assign[plan.tp.topic].append(plan.tp.partition)
+        records = sum(plan.end - plan.start for plan in plans)
+        slices = max(len(plans), min(self._cores, records // SLICE_RECORDS_MIN))
+        reader = self._session.read.format("kafka")
+        for name, value in self._options.items():
+            reader = reader.option(name, value)
+        return (
+            reader.option("assign", json.dumps(assign))
+            .option("startingOffsets", starts)
+            .option("endingOffsets", ends)
+            .option("minPartitions", str(slices))
+            .option("includeHeaders", "true")
+            .load()
+        )
+
+
+def _task(order: StagingOrder) -> Any:
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        return stage(order, batches)
+
+    return run
+
+
+def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
+    by_topic: dict[str, dict[str, int]] = defaultdict(dict)
+    for tp, offset in offsets:
+        by_topic[tp.topic][str(tp.partition)] = offset
+    return json.dumps(by_topic)
+
+
+def _result(order: StagingOrder, rows: Sequence[Any]) -> RoundResult:
+    """The manifest rows of all tasks, per partition, files in offset order."""
+    files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        if row.counts is not None:
+            for name, count in json.loads(row.counts).items():
+                counts[name] += count
+            continue
+        tp = TopicPartition(row.topic, row.partition)
+        fingerprint = order.fingerprints.get(row.event_type, "")
+        offsets = OffsetRange(row.first_offset, row.last_offset)
+        files[tp][row.event_type].append(
+            StagedFile(row.path, offsets, row.rows, row.size_bytes, row.stats, fingerprint)
+        )
+    fragments = tuple(
+        Fragment(plan, {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in files[tp].items()})
+        for tp, plan in order.plans.items()
+    )
+    return RoundResult(fragments, dict(counts))

@@ -1,0 +1,269 @@
+"""Which event type each record of a batch belongs to (ROUTE). Runs on Spark executors.
+
+Pure: the answer for a record depends on that record and the routing configuration,
+never on its neighbours. It judges no more of a value than its event type needs;
+decode.py does the rest. The good path makes no Python object per record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.routing import DEAD_LETTERS, Routing, TypeFrom
+
+JSON_DEPTH_MAX = 200
+"""Values nested deeper are not_json: a limit of ours, below the engines' own, which vary with the stack."""
+
+PARSE_ERRORS = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+"""What msgspec and json raise on a bad value; MemoryError is not the record's fault."""
+
+DEAD_SCHEMA = pa.schema(
+    [
+        pa.field("index", pa.int32(), nullable=False),
+        pa.field("event_type", pa.string()),
+        pa.field("stage", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+    ]
+)
+
+TOO_DEEP = f"not_json: nested deeper than {JSON_DEPTH_MAX} levels"
+NOT_OBJECT = "not_object: the value is JSON but no object"
+
+_BRACKETS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
+_SHOWN_MAX = 120
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A routed batch: each row is in exactly one group or in `dead`.
+
+    event_types: string per row, null = cannot be determined. groups: event type -> ascending
+    int32 row indices, only types that have rows, in order of first appearance. dead: a
+    RecordBatch of DEAD_SCHEMA, ascending by index; `stage` is size or route.
+    """
+
+    event_types: pa.StringArray
+    groups: dict[str, pa.Int32Array]
+    dead: pa.RecordBatch
+
+
+class Router:
+    """Routes batches of Kafka records; holds no state between batches."""
+
+    def __init__(self, routing: Routing) -> None:
+        self._routing = routing
+        self._declared = frozenset(routing.schemas)
+        self._folded = frozenset(name.lower() for name in self._declared) | {DEAD_LETTERS}
+        self._from = routing.type_from
+        self._peek = _JsonPeek(routing.type_from) if routing.type_from.kind == "json" else None
+
+    def route(self, batch: pa.RecordBatch) -> Routed:
+        """Route a batch with the columns of Spark's Kafka source (headers optional)."""
+        values = batch.column("value")
+        long = pc.fill_null(pc.greater(pc.binary_length(values), self._routing.record_bytes_max), False)
+        types, reasons = self._types(batch, values, long)
+        groups, live = self._groups(types, pc.or_(long, values.is_null()))
+        dead_rows = pc.indices_nonzero(pc.invert(live)).to_pylist()
+        return Routed(types, groups, self._dead(dead_rows, types, values, reasons))
+
+    def _types(
+        self, batch: pa.RecordBatch, values: pa.BinaryArray, long: pa.BooleanArray
+    ) -> tuple[pa.StringArray, dict[int, str]]:
+        """Event type per row, and the reason for rows where it is null and not obvious."""
+        if self._peek is not None:
+            return self._peek.types(pc.if_else(long, None, values))
+        reasons: dict[int, str] = {}
+        if self._from.kind == "topic":
+            types = batch.column("topic").cast(pa.string())
+        elif self._from.kind == "key":
+            types, reasons = _utf8(batch.column("key"), "the key")
+        else:
+            types, reasons = _utf8(_last_header(batch, self._from.name), f"the header {self._from.name!r}")
+        return pc.if_else(pc.equal(types, ""), None, types), reasons
+
+    def _groups(
+        self, types: pa.StringArray, unusable: pa.BooleanArray
+    ) -> tuple[dict[str, pa.Int32Array], pa.BooleanArray]:
+        """Row indices per usable type, and which rows are in one of them."""
+        usable = pc.if_else(unusable, None, types)
+        encoded = usable.dictionary_encode()
+        groups: dict[str, pa.Int32Array] = {}
+        for code, name in enumerate(encoded.dictionary.to_pylist()):
+            if self._accepts(name):
+                groups[name] = pc.indices_nonzero(pc.equal(encoded.indices, code)).cast(pa.int32())
+        live = pc.is_in(usable, value_set=pa.array(list(groups), pa.string()), skip_nulls=True)
+        return groups, live
+
+    def _accepts(self, name: str) -> bool:
+        """Undeclared types get a table only if the configuration says so and the name clashes with none."""
+        if name in self._declared:
+            return True
+        return self._routing.new_type == "table" and name.lower() not in self._folded
+
+    def _dead(
+        self, rows: list[int], types: pa.StringArray, values: pa.BinaryArray, reasons: dict[int, str]
+    ) -> pa.RecordBatch:
+        """One row of DEAD_SCHEMA per dead record."""
+        found: list[tuple[int, str | None, str, str]] = []
+        limit = self._routing.record_bytes_max
+        taken = types.take(pa.array(rows, pa.int32())).to_pylist()
+        for row, name in zip(rows, taken, strict=True):
+            value = values[row]
+            if not value.is_valid:
+                found.append((row, name, "route", "tombstone: the value is null"))
+            elif (size := len(value.as_buffer())) > limit:
+                found.append((row, name, "size", f"too_long: {size} bytes, the limit is {limit}"))
+            elif name is None:
+                found.append((row, name, "route", reasons.get(row, self._no_type())))
+            else:
+                found.append((row, name, "route", f"unknown_type: {shorten(name)}"))
+        columns = [pa.array([dead[i] for dead in found], field.type) for i, field in enumerate(DEAD_SCHEMA)]
+        return pa.RecordBatch.from_arrays(columns, schema=DEAD_SCHEMA)
+
+    def _no_type(self) -> str:
+        where = "key" if self._from.kind == "key" else f"{self._from.kind} {self._from.name!r}"
+        return f"no_type: the {where} is missing, null or empty"
+
+
+class _JsonPeek:
+    """Reads the event type out of JSON values.
+
+    An anchored regex takes the type when it is the object's first key and plain ASCII; every other
+    value is read by msgspec. The two differ only for a value that holds the key twice (first against
+    last); which one reads a value depends on the value alone, and decode.py refuses duplicates.
+    """
+
+    def __init__(self, type_from: TypeFrom) -> None:
+        self._path = type_from.name.split(".")
+        self._regex = None
+        if len(self._path) == 1 and re.fullmatch(r"[A-Za-z0-9_-]+", self._path[0]):
+            blank = r"[ \t\n\r]*"
+            self._regex = rf'^{blank}\{{{blank}"{self._path[0]}"{blank}:{blank}"(?P<type>[ !#-\[\]-~]*)"{blank}[,}}]'
+        self._decoder = msgspec.json.Decoder(_path_struct(self._path))
+
+    def types(self, values: pa.BinaryArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """Event type per value (null in: null out) and a reason per value that has none."""
+        found = pa.nulls(len(values), pa.string())
+        if self._regex is not None:
+            found = pc.struct_field(pc.extract_regex(values, pattern=self._regex), "type").cast(pa.string())
+        reasons: dict[int, str] = {}
+        unread = pc.and_(found.is_null(), values.is_valid())
+        if unread.true_count:
+            found = self._read(found, values, unread, reasons)
+        empty = pc.equal(found, "")
+        for row in pc.indices_nonzero(empty).to_pylist():
+            reasons[row] = f"no_type: {self._name} is an empty string"
+        return pc.if_else(empty, None, found), reasons
+
+    def _read(
+        self, found: pa.StringArray, values: pa.BinaryArray, unread: pa.BooleanArray, reasons: dict[int, str]
+    ) -> pa.StringArray:
+        """Fill the types of the rows that the regex did not match."""
+        names: list[str | None] = []
+        rows = pc.indices_nonzero(unread)
+        for row, raw in zip(rows.to_pylist(), values.take(rows).to_pylist(), strict=True):
+            try:
+                if too_deep(raw):
+                    raise RecursionError
+                value = self._decoder.decode(raw)
+                for _ in self._path:
+                    value = value.f
+                names.append(value)
+            except PARSE_ERRORS as error:  # noqa: PERF203 - one row's fault is not another's
+                names.append(None)
+                reasons[row] = self._why(raw, error)
+        return pc.replace_with_mask(found, unread, pa.array(names, pa.string()))
+
+    def _why(self, raw: bytes, error: Exception) -> str:
+        """The reason of a value without a type: what is wrong with the whole comes first."""
+        try:
+            if too_deep(raw):
+                return TOO_DEEP
+            whole = json.loads(raw.decode(), parse_int=str, parse_float=str, parse_constant=refuse_constant)
+        except UnicodeDecodeError as bad:
+            return not_utf8(bad)
+        except PARSE_ERRORS as bad:
+            return "not_json: the value is empty" if not raw.strip() else f"not_json: {shorten(str(bad))}"
+        if not isinstance(whole, dict):
+            return NOT_OBJECT
+        return f"no_type: {self._name}: {shorten(str(error))}"
+
+    @property
+    def _name(self) -> str:
+        return "$." + ".".join(self._path)
+
+
+def refuse_constant(token: str) -> None:
+    """json's hook for NaN, Infinity and -Infinity, which are not JSON."""
+    raise ValueError(f"{token} is not JSON")
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    return f"not_utf8: byte {error.start} of the value"
+
+
+def shorten(text: str) -> str:
+    """Text of a record as it may stand in a reason."""
+    return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "..."
+
+
+def too_deep(raw: bytes) -> bool:
+    """True if brackets outside strings nest deeper than JSON_DEPTH_MAX. Linear; no recursion."""
+    if raw.count(b"{") + raw.count(b"[") <= JSON_DEPTH_MAX:
+        return False
+    depth, in_string = 0, False
+    for match in _BRACKETS.finditer(raw):
+        token = match.group()
+        if token == b'"':
+            in_string = not in_string
+        elif not in_string:
+            depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token, 0)
+            if depth > JSON_DEPTH_MAX:
+                return True
+    return False
+
+
+def _path_struct(path: list[str]) -> Any:
+    """A msgspec type that reads only the string at a path: each level has one required field, `f`."""
+    kind: Any = str
+    for name in reversed(path):
+        kind = msgspec.defstruct("Peek", [("f", kind)], rename={"f": name}, gc=False)
+    return kind
+
+
+def _utf8(values: pa.BinaryArray, what: str) -> tuple[pa.StringArray, dict[int, str]]:
+    """Bytes as text; what is not UTF-8 becomes null with a reason."""
+    try:
+        return values.cast(pa.string()), {}
+    except pa.ArrowInvalid:
+        texts: list[str | None] = []
+        reasons: dict[int, str] = {}
+        for row, raw in enumerate(values.to_pylist()):
+            try:
+                texts.append(None if raw is None else raw.decode())
+            except UnicodeDecodeError as bad:  # noqa: PERF203 - one row's fault is not another's
+                texts.append(None)
+                reasons[row] = f"not_utf8: byte {bad.start} of {what}"
+        return pa.array(texts, pa.string()), reasons
+
+
+def _last_header(batch: pa.RecordBatch, name: str) -> pa.BinaryArray:
+    """The value of the last header of that name per row; null where there is none."""
+    if "headers" not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.binary())
+    lists = batch.column("headers")
+    flat = pc.list_flatten(lists)
+    named = pc.indices_nonzero(pc.fill_null(pc.equal(flat.field("key"), name), False))
+    if not len(named):
+        return pa.nulls(batch.num_rows, pa.binary())
+    rows = pc.list_parent_indices(lists).take(named)
+    last = pc.fill_null(pc.not_equal(rows, pa.concat_arrays([rows.slice(1), pa.nulls(1, rows.type)])), True)
+    at = pc.index_in(pa.array(range(batch.num_rows), rows.type), value_set=rows.filter(last))
+    return flat.field("value").take(named.filter(last)).take(at)

@@ -1,0 +1,500 @@
+"""The loop: the one place that branches. Everything it calls decides or acts, never both.
+
+    1 group changes    recover what was assigned, drop what was revoked
+    2 finished round   integrate its manifest
+    3 finished commits settle their claims
+    4 due writers      freeze and offer, one commit per event type; empty markers ride along
+    5 next round       plan and read, while commits run (back-pressure: staged bytes)
+    6 group offset     the least position + 1, best effort
+    7 done?            caught up, or told to stop
+
+All writer state lives in this thread. Rounds and commits run in threads of their own on frozen
+values; callbacks, timers and signals only set flags.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from exporter import heartbeat
+from exporter.commit import Committer, Report, Settled, Stale
+from exporter.errors import DependencyUnreachable, Fenced
+from exporter.faults import Fault, point
+from exporter.group import Assigned, Membership
+from exporter.log import get_logger
+from exporter.outcome import Landed, Refused
+from exporter.plan import Budget, plan_round
+from exporter.read import RoundFailed, RoundReader, RoundResult
+from exporter.recover import Recovery, check_log
+from exporter.roll import RollLimits, RollReason, rolls
+from exporter.routing import Routing
+from exporter.stage import StagingOrder
+from exporter.tables import Lake
+from exporter.topic import BrokerSilent, TopicReader
+from exporter.writers import Claim, Writer, WriterKey, drop, freeze, integrate, landed, offered, park
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+REFUSALS_MAX = 3
+UNKNOWNS_MAX = 3
+COMMIT_THREADS = 2
+LOG_CHECK_SECS = 30.0
+GROUP_OFFSET_SECS = 1.0
+LOOP_SECS = 0.2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The settings that the loop itself needs; names as in the settings model."""
+
+    roll: RollLimits
+    heartbeat_secs: float
+    round_records_max: int
+    round_bytes_max: int
+    round_secs_max: float
+    staged_bytes_max: int
+    stage_age_max_secs: float
+    stop_budget_secs: float
+    poll_secs: float
+
+
+@dataclass
+class Totals:
+    """What this process has done so far, for progress lines."""
+
+    records: int = 0
+    bytes: int = 0
+    rounds: int = 0
+    committed: Counter[str] = field(default_factory=Counter)
+    commits: int = 0
+    refused: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of the loop. lag: offsets between the least position and the end, over owned partitions."""
+
+    records: int
+    committed: int
+    dead_letters: int
+    lag: int
+    backlog_at_start: int
+    staged_bytes: int
+    partitions: int
+    commits: int
+
+
+class Service:
+    """One task. `run` returns when caught up or stopped, and raises ExporterError otherwise."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        topic: TopicReader,
+        membership: Membership,
+        reader: RoundReader,
+        recovery: Recovery,
+        committer: Committer,
+        routing: Routing,
+        footer: Mapping[str, str],
+        limits: Limits,
+        wake: threading.Event,
+        until_caught_up: bool = False,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        self._lake = lake
+        self._topic = topic
+        self._membership = membership
+        self._reader = reader
+        self._recovery = recovery
+        self._committer = committer
+        self._routing = routing
+        self._footer = footer
+        self._limits = limits
+        self._wake = wake
+        self._until_caught_up = until_caught_up
+        self._on_progress = on_progress
+        self.totals = Totals()
+        self._writers: dict[WriterKey, Writer] = {}
+        self._owned: dict[TopicPartition, int] = {}
+        self._to_recover: set[TopicPartition] = set()
+        self._ends: dict[TopicPartition, int] = {}
+        self._frozen_ends: dict[TopicPartition, int] | None = None
+        self._round: Future[RoundResult] | None = None
+        self._round_started = 0.0
+        self._round_failures = 0
+        self._not_before = 0.0
+        self._commits: dict[str, Future[Report]] = {}
+        self._refusals: Counter[TopicPartition] = Counter()
+        self._retry_at: dict[str, float] = {}
+        self._group_offset: Future[str] | None = None
+        self._group_offsets_sent: dict[TopicPartition, int] = {}
+        self._ends_at = self._log_checked_at = self._group_offset_at = float("-inf")
+        self._bytes_per_record = 0.0
+        self._backlog_at_start: int | None = None
+        self._stop_at: float | None = None
+        self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
+        self._round_pool = ThreadPoolExecutor(1, thread_name_prefix="round")
+        self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
+
+    def stop(self) -> None:
+        """Ask the loop to stop; safe in a signal handler."""
+        if self._stop_at is None:
+            self._stop_at = time.monotonic() + self._limits.stop_budget_secs
+        self._wake.set()
+
+    def run(self) -> None:
+        """The loop. Leaves the group on every way out."""
+        try:
+            while not self._tick():
+                self._wake.wait(LOOP_SECS)
+                self._wake.clear()
+        finally:
+            self._reader.cancel()
+            for pool in (self._round_pool, self._pool, self._group_pool):
+                pool.shutdown(wait=False, cancel_futures=True)
+            self._membership.close()
+
+    def _tick(self) -> bool:
+        """One passing of the loop; True when the task is done."""
+        now = time.monotonic()
+        self._take_group_changes()
+        self._take_round(now)
+        self._take_commits(now)
+        self._recover(now)
+        self._drop_aged(now)
+        self._offer_due(now)
+        if self._stop_at is None:
+            self._read_ends(now)
+            self._start_round(now)
+        elif self._round is not None:
+            self._reader.cancel()
+        self._send_group_offset(now)
+        self._on_progress(self._progress())
+        return self._done(now)
+
+    # 1 -- group ---------------------------------------------------------------------------------
+
+    def _take_group_changes(self) -> None:
+        if self._membership.failure is not None:
+            raise DependencyUnreachable(f"the group thread ended: {self._membership.failure}", "start again")
+        assigned: dict[TopicPartition, int] = {}
+        for change in self._membership.changes():
+            self._forget([change.tp])
+            self._owned.pop(change.tp, None)
+            assigned.pop(change.tp, None)
+            if isinstance(change, Assigned):
+                assigned[change.tp] = change.ownership
+            else:
+                log.info("partition_revoked", partition=str(change.tp), lost=change.lost)
+        self._owned |= assigned
+        self._to_recover |= assigned.keys()
+        self._to_recover &= self._owned.keys()
+
+    def _recover(self, now: float) -> None:
+        """Writers for the waiting partitions, from the tables alone, once no commit of ours is under way.
+
+        What was staged is dropped first; every reading is a fresh one (protocol 5.3).
+        """
+        tps, started = sorted(self._to_recover), time.monotonic()
+        self._forget(tps)
+        if not tps or self._commits or self._stop_at is not None or now < self._retry_at.get("", 0.0):
+            return
+        try:
+            recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
+        except BrokerSilent as error:
+            log.warning("broker_silent", error=error.message)
+            self._retry_at[""] = now + 1.0
+            return
+        self._to_recover.clear()
+        self._writers |= recovered
+        floors = {str(tp): min(w.frontier for k, w in recovered.items() if k.tp == tp) + 1 for tp in sorted(tps)}
+        log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
+        self._ends_at = float("-inf")
+
+    def _forget(self, tps: Iterable[TopicPartition]) -> None:
+        """Drop writers, staged files included; a running round becomes stale by its ownership epoch."""
+        gone = set(tps)
+        self._writers = {key: writer for key, writer in self._writers.items() if key.tp not in gone}
+
+    # 2 -- rounds --------------------------------------------------------------------------------
+
+    def _take_round(self, now: float) -> None:
+        if self._round is None:
+            return
+        if not self._round.done():
+            if now - self._round_started > self._limits.round_secs_max:
+                log.warning("round_timed_out", secs=round(now - self._round_started))
+                self._reader.cancel()
+            return
+        finished, self._round = self._round, None
+        try:
+            result = finished.result()
+        except RoundFailed as error:
+            self._round_failed(error, now)
+            return
+        point(Fault.AFTER_READ)
+        self._round_failures = 0
+        self._integrate(result, now)
+        point(Fault.AFTER_INTEGRATE)
+
+    def _integrate(self, result: RoundResult, now: float) -> None:
+        for fragment in result.fragments:
+            if self._owned.get(fragment.plan.tp) != fragment.plan.ownership:
+                continue
+            integrated = integrate(self._writers, fragment, now)
+            self._writers = integrated.writers
+            for name, reason in integrated.discarded.items():
+                log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
+        self.totals.rounds += 1
+        self.totals.counts.update(result.counts)
+        records, size = result.counts.get("records", 0), result.counts.get("bytes", 0)
+        self.totals.records += records
+        self.totals.bytes += size
+        if records:
+            self._bytes_per_record = max(size / records, self._bytes_per_record / 2)
+        log.info("round_read", records=records, secs=round(now - self._round_started, 2))
+
+    def _round_failed(self, error: RoundFailed, now: float) -> None:
+        if self._stop_at is not None:
+            return
+        self._round_failures += 1
+        pause = min(30.0, 0.5 * 2.0**self._round_failures)
+        self._not_before = now + pause
+        self._ends_at = self._log_checked_at = float("-inf")
+        log.warning("round_failed", error=error.message, failures=self._round_failures, retry_secs=pause)
+
+    def _start_round(self, now: float) -> None:
+        staged = sum(writer.staged_bytes for writer in self._writers.values())
+        if self._round is not None or now < self._not_before or staged >= self._limits.staged_bytes_max:
+            return
+        records_max = max(1, self._limits.round_records_max >> self._round_failures)
+        budget = Budget.of(records_max, self._limits.round_bytes_max, self._bytes_per_record)
+        plans = plan_round(self._writers, self._ends, budget, now)
+        if not plans:
+            return
+        point(Fault.AFTER_PLAN)
+        order = StagingOrder(
+            root=str(self._lake.root),
+            app=self._lake.app,
+            routing=self._routing,
+            plans={plan.tp: plan for plan in plans},
+            fingerprints=dict(self._recovery.table_fingerprints),
+            footer=self._footer,
+        )
+        self._round_started = now
+        self._round = self._waking(self._round_pool.submit(self._reader.read, order))
+
+    def _read_ends(self, now: float) -> None:
+        """Ends of the owned partitions; gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
+        if now - self._ends_at < self._limits.poll_secs or not self._owned:
+            return
+        try:
+            ends = self._topic.end_offsets(self._owned)
+            if now - self._log_checked_at >= LOG_CHECK_SECS:
+                check_log(self._topic, self._position_bounds())
+                self._log_checked_at = now
+        except BrokerSilent as error:
+            log.warning("broker_silent", error=error.message)
+            self._ends_at = now
+            return
+        self._ends_at = now
+        if self._until_caught_up:
+            frozen = self._frozen_ends if self._frozen_ends is not None else {}
+            self._frozen_ends = {**{tp: end for tp, end in ends.items() if tp not in frozen}, **frozen}
+            ends = {tp: self._frozen_ends[tp] for tp in ends}
+        self._ends = ends
+        if self._backlog_at_start is None:
+            self._backlog_at_start = self._lag()
+
+    def _position_bounds(self) -> dict[TopicPartition, tuple[int, int]]:
+        offsets: dict[TopicPartition, list[int]] = defaultdict(list)
+        for key, writer in self._writers.items():
+            offsets[key.tp].append(writer.covered)
+        return {tp: (min(covered), max(covered)) for tp, covered in offsets.items()}
+
+    # 3 -- commits -------------------------------------------------------------------------------
+
+    def _take_commits(self, now: float) -> None:
+        again: set[TopicPartition] = set()
+        for name in [name for name, future in self._commits.items() if future.done()]:
+            report = self._commits.pop(name).result()
+            for settled in report.settled:
+                if self._settle(settled, report, now):
+                    again.add(settled.claim.key.tp)
+            if report.version is not None:
+                self.totals.commits += 1
+                self._log_commit(report)
+        self._to_recover |= again & self._owned.keys()
+
+    def _settle(self, settled: Settled, report: Report, now: float) -> bool:
+        """Apply one outcome; True if the partition has to be read again from its tables."""
+        claim, outcome = settled.claim, settled.outcome
+        writer = self._writers.get(claim.key)
+        if writer is None or writer.claim is None or not _same(writer.claim, claim):
+            return False
+        if isinstance(outcome, Landed):
+            self._refusals.pop(claim.key.tp, None)
+            self.totals.committed[claim.key.event_type] += claim.rows
+            if outcome.position != Position(claim.epoch, claim.new):
+                return True
+            self._writers[claim.key] = landed(writer, claim, now)
+            return False
+        if isinstance(outcome, Refused):
+            self._refused(claim)
+            return True
+        if isinstance(outcome, Stale):
+            log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
+            self._writers[claim.key] = drop(writer)
+            self._refresh(claim.key.event_type)
+            return False
+        self._unknown(writer, claim, report, now)
+        return False
+
+    def _refused(self, claim: Claim) -> None:
+        """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8)."""
+        self.totals.refused += 1
+        self._refusals[claim.key.tp] += 1
+        if self._refusals[claim.key.tp] >= REFUSALS_MAX:
+            raise Fenced(
+                f"table {claim.key.event_type}, {claim.key.tp}: {REFUSALS_MAX} commits in a row were refused "
+                f"(last: offsets {claim.expected + 1}..{claim.new})",
+                "another task writes this partition; starting again is safe",
+            )
+
+    def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float) -> None:
+        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
+        name = claim.key.event_type
+        if len(claim.offers) < UNKNOWNS_MAX or self._stop_at is not None:
+            self._writers[claim.key] = offered(writer, claim)
+            self._retry_at[name] = now + 0.5 * 2.0 ** len(claim.offers)
+            log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
+            return
+        self._writers[claim.key] = park(writer, report.error, now)
+        log.error("type_parked", table=name, partition=str(claim.key.tp), error=report.error)
+
+    def _refresh(self, name: str) -> None:
+        view = self._committer.require_ours(name, self._lake.table(name).view())
+        self._recovery.table_fingerprints[name] = view.fingerprint
+
+    def _log_commit(self, report: Report) -> None:
+        claims = [settled.claim for settled in report.settled]
+        log.info(
+            "commit_landed",
+            table=report.event_type,
+            version=report.version,
+            rows=sum(claim.rows for claim in claims),
+            files=sum(len(claim.files) for claim in claims),
+            positions={str(claim.key.tp): claim.new for claim in claims},
+            secs=round(report.secs, 3),
+        )
+
+    # 4 -- rolls and heartbeats ------------------------------------------------------------------
+
+    def _drop_aged(self, now: float) -> None:
+        """Staged files older than stage_age_max_secs are never committed but read again (VACUUM may take them)."""
+        for key, writer in self._writers.items():
+            if writer.staged and writer.claim is None and now - writer.oldest_at > self._limits.stage_age_max_secs:
+                log.warning("staged_files_dropped", table=key.event_type, reason="older than stage_age_max_secs")
+                self._writers[key] = drop(writer)
+
+    def _offer_due(self, now: float) -> None:
+        """Freeze due writers and the markers of their type, and open claims again whose time has come."""
+        if self._to_recover and self._stop_at is None:
+            return
+        flushing = self._flushing()
+        staged = sum(writer.staged_bytes for writer in self._writers.values())
+        crowded = staged >= self._limits.staged_bytes_max
+        due: dict[str, dict[WriterKey, RollReason]] = rolls(self._writers, self._limits.roll, now, flushing or crowded)
+        beats = heartbeat.beats(self._writers, 0.0 if flushing else self._limits.heartbeat_secs, now)
+        reopened: dict[str, list[WriterKey]] = defaultdict(list)
+        for key, writer in self._writers.items():
+            if writer.claim is not None:
+                reopened[key.event_type].append(key)
+        for name in sorted({*due, *beats, *reopened}):
+            if name in self._commits or now < self._retry_at.get(name, 0.0):
+                continue
+            base = self._committer.checked_through(name)
+            fresh = [*due.get(name, {}), *beats.get(name, ())]
+            for key in fresh:
+                self._writers[key] = freeze(self._writers[key], base)
+            claims = [claim for key in [*fresh, *reopened.get(name, [])] if (claim := self._writers[key].claim)]
+            self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
+
+    def _flushing(self) -> bool:
+        """True when everything has to be committed now: told to stop, or caught up with frozen ends."""
+        if self._stop_at is not None:
+            return self._round is None
+        return self._until_caught_up and self._round is None and self._read_through()
+
+    def _read_through(self) -> bool:
+        """True if every active writer has integrated everything up to its partition's frozen end."""
+        ends = self._frozen_ends
+        if not self._writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
+            return False
+        return all(writer.frontier >= ends[key.tp] - 1 for key, writer in self._writers.items())
+
+    # 6, 7 -- group offset, progress, end ----------------------------------------------------------
+
+    def _send_group_offset(self, now: float) -> None:
+        if self._group_offset is not None:
+            if not self._group_offset.done():
+                return
+            error = self._group_offset.result()
+            self._group_offset = None
+            if error:
+                self._group_offsets_sent.clear()
+                log.info("group_offset_not_committed", error=error)
+        if now - self._group_offset_at < GROUP_OFFSET_SECS and self._stop_at is None:
+            return
+        next_offsets = {tp: least + 1 for tp, (least, _) in self._position_bounds().items()}
+        changed = {tp: offset for tp, offset in next_offsets.items() if self._group_offsets_sent.get(tp) != offset}
+        if changed:
+            point(Fault.BEFORE_GROUP_OFFSET)
+            self._group_offset_at = now
+            self._group_offsets_sent |= changed
+            self._group_offset = self._group_pool.submit(self._membership.commit, changed)
+
+    def _done(self, now: float) -> bool:
+        idle = not self._commits and self._round is None
+        if self._stop_at is not None:
+            settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
+            return (idle and settled and self._group_offset is None) or now >= self._stop_at
+        if not self._until_caught_up or not idle or self._frozen_ends is None or not self._read_through():
+            return False
+        covered = all(writer.covered >= self._frozen_ends[key.tp] - 1 for key, writer in self._writers.items())
+        return covered and self._group_offset is None
+
+    def _lag(self) -> int:
+        bounds = self._position_bounds()
+        return sum(max(0, end - 1 - bounds[tp][0]) for tp, end in self._ends.items() if tp in bounds)
+
+    def _progress(self) -> Progress:
+        return Progress(
+            records=self.totals.records,
+            committed=sum(self.totals.committed.values()),
+            dead_letters=self.totals.counts["dead_letters"],
+            lag=self._lag(),
+            backlog_at_start=self._backlog_at_start or 0,
+            staged_bytes=sum(writer.staged_bytes for writer in self._writers.values()),
+            partitions=len(self._owned),
+            commits=self.totals.commits,
+        )
+
+    def _waking(self, future: Future[Any]) -> Future[Any]:
+        future.add_done_callback(lambda _: self._wake.set())
+        return future
+
+
+def _same(mine: Claim, settled: Claim) -> bool:
+    """True if `settled` is the claim that the writer holds (its files may have been merged since)."""
+    return replace(mine, files=(), offers=()) == replace(settled, files=(), offers=())

@@ -1,0 +1,283 @@
+"""One Spark task of a round: Arrow batches of raw records in, finished files and a manifest out.
+
+    batch -> route -> decode -> split by event day -> skip what is covered -> files
+
+Runs on executors. A record at or below the bound of its destination is dropped here, so is one
+of an active type that the plan does not list (protocol 3.1). Only what the manifest of a
+successful job lists is staged; everything else is an orphan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.decode import Decoder
+from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.route import Router
+from exporter.routing import DEAD_LETTERS, Routing
+from exporter.schema import arrow_schema
+from exporter.writers import PartitionPlan, StagedFile
+from offsets.names import table_folder
+from offsets.ranges import TopicPartition
+
+PENDING_BYTES_MAX = 64 << 20
+"""Arrow rows one task holds before the largest file encodes them."""
+ENCODED_BYTES_MAX = 128 << 20
+"""Encoded bytes one task holds before the largest file is finished."""
+GROUP_BYTES_MAX = 32 << 20
+"""Arrow bytes of one row group."""
+
+MANIFEST_DDL = (
+    "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
+    "rows bigint, size_bytes bigint, stats string, counts string"
+)
+MANIFEST_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("event_type", pa.string()),
+        ("path", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("rows", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("stats", pa.string()),
+        ("counts", pa.string()),
+    ]
+)
+DEAD_LETTER_SCHEMA = pa.schema(
+    [
+        (KAFKA_COLUMN, KAFKA_TYPE),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("stage", pa.string()),
+        ("reason", pa.string()),
+        ("event_type", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class StagingOrder:
+    """What the tasks of one round are told.
+
+    fingerprints: event type -> fingerprint of its table's metadata. footer: key-values for every file.
+    """
+
+    root: str
+    app: str
+    routing: Routing
+    plans: Mapping[TopicPartition, PartitionPlan]
+    fingerprints: Mapping[str, str]
+    footer: Mapping[str, str]
+
+
+def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of mapInArrow: yields the manifest of this task, one batch."""
+    task = _Task(order)
+    for batch in batches:
+        if batch.num_rows:
+            task.add(batch)
+    yield task.manifest()
+
+
+class _Task:
+    """The open files of one task, bounded in bytes however many types and days its range holds."""
+
+    def __init__(self, order: StagingOrder) -> None:
+        self._order = order
+        self._router = Router(order.routing)
+        self._decoders: dict[str, Decoder] = {}
+        self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
+        self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
+        self._counts: dict[TopicPartition, Counter[str]] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Route, decode and stage one batch; a batch of several partitions is split first."""
+        partitions = pc.unique(batch.column("partition")).to_pylist()
+        for partition in partitions:
+            part = batch if len(partitions) == 1 else batch.filter(pc.equal(batch.column("partition"), partition))
+            self._add_partition(part, TopicPartition(part.column("topic")[0].as_py(), partition))
+        self._bound_memory()
+
+    def manifest(self) -> pa.RecordBatch:
+        """Finish every file; one row per file and one row of counts per partition."""
+        for key in sorted(self._growing):
+            self._finish(key)
+        rows = [
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "event_type": name,
+                "path": file.path,
+                "first_offset": file.offsets.first_offset,
+                "last_offset": file.offsets.last_offset,
+                "rows": file.rows,
+                "size_bytes": file.size_bytes,
+                "stats": file.stats,
+            }
+            for name, tp, file in self._finished
+        ]
+        rows += [
+            {"topic": tp.topic, "partition": tp.partition, "counts": json.dumps(counts)}
+            for tp, counts in self._counts.items()
+        ]
+        return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
+
+    def _add_partition(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
+        plan = self._order.plans[tp]
+        counts = self._counts.setdefault(tp, Counter())
+        counts["records"] += batch.num_rows
+        counts["bytes"] += pc.sum(pc.binary_length(batch.column("value"))).as_py() or 0
+        letters_bound = plan.bounds.get(DEAD_LETTERS)
+        routed = self._router.route(batch)
+        dead: list[tuple[int, str | None, str, str]] = []
+        for name, indices in routed.groups.items():
+            rows = self._wanted(batch, indices, plan.bounds.get(name), letters_bound)
+            if len(rows):
+                dead += self._add_type(batch, tp, plan, name, rows)
+        dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
+        if dead and letters_bound is not None:
+            self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
+
+    @staticmethod
+    def _wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, letters_bound: int | None) -> pa.Array:
+        """The rows that may still be needed, by their type's table or, if they turn out bad, by the dead letters."""
+        bounds = [limit for limit in (bound, letters_bound) if limit is not None]
+        if not bounds:
+            return indices.slice(0, 0)
+        offsets = batch.column("offset").take(indices)
+        if offsets[0].as_py() > min(bounds):
+            return indices
+        return indices.filter(pc.greater(offsets, min(bounds)))
+
+    def _add_type(
+        self, batch: pa.RecordBatch, tp: TopicPartition, plan: PartitionPlan, name: str, rows: pa.Array
+    ) -> list[tuple[int, str | None, str, str]]:
+        """Decode the rows of one type and stage the good ones; the bad ones are returned."""
+        timestamps = batch.column("timestamp").take(rows)
+        decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
+        self._counts[tp].update(decoded.counts)
+        bad = [(rows[index].as_py(), name, stage_name, reason) for index, stage_name, reason in decoded.bad]
+        bound = plan.bounds.get(name)
+        if bound is None or not decoded.table.num_rows:
+            return bad
+        taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
+        offsets = batch.column("offset").take(taken)
+        times = timestamps if taken is rows else timestamps.take(decoded.good)
+        table = decoded.table.add_column(0, KAFKA_COLUMN, _coordinates(tp, plan.epoch, offsets, times))
+        if offsets[0].as_py() <= bound:
+            fresh = pc.greater(offsets, bound)
+            table, offsets = table.filter(fresh), offsets.filter(fresh)
+        if table.num_rows:
+            days = table.column("_event_time").cast(pa.date32()).combine_chunks()
+            self._add_rows(name, tp, plan, table.drop_columns("_event_time"), offsets, days)
+        return bad
+
+    def _add_dead(
+        self,
+        batch: pa.RecordBatch,
+        tp: TopicPartition,
+        plan: PartitionPlan,
+        dead: list[tuple[int, str | None, str, str]],
+    ) -> None:
+        """One dead-letter row per bad record, whole value and headers kept, by the same machinery as any table."""
+        bound = plan.bounds[DEAD_LETTERS]
+        all_offsets = batch.column("offset")
+        dead = [row for row in dead if all_offsets[row[0]].as_py() > bound]
+        if not dead:
+            return
+        indices = pa.array([row[0] for row in dead], pa.int64())
+        part = batch.take(indices)
+        nothing = pa.nulls(len(dead), pa.int64())
+        headers_type = DEAD_LETTER_SCHEMA.field("headers").type
+        headers = part.column("headers").cast(headers_type) if "headers" in part.schema.names else None
+        table = pa.Table.from_arrays(
+            [
+                _coordinates(tp, plan.epoch, part.column("offset"), part.column("timestamp")),
+                part.column("key"),
+                part.column("value"),
+                headers if headers is not None else pa.nulls(len(dead), headers_type),
+                pa.array([row[2] for row in dead], pa.string()),
+                pa.array([row[3] for row in dead], pa.string()),
+                pa.array([row[1] for row in dead], pa.string()),
+                nothing,
+                nothing,
+            ],
+            schema=DEAD_LETTER_SCHEMA,
+        )
+        self._counts[tp]["dead_letters"] += len(dead)
+        days = part.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
+        self._add_rows(DEAD_LETTERS, tp, plan, table, part.column("offset"), days)
+
+    def _add_rows(
+        self, name: str, tp: TopicPartition, plan: PartitionPlan, table: pa.Table, offsets: pa.Array, days: pa.Array
+    ) -> None:
+        """Split by day and hand each part to its file."""
+        bounds = pc.min_max(days)
+        one_day = bounds["min"] == bounds["max"]
+        for day in [bounds["min"].as_py()] if one_day else pc.unique(days).to_pylist():
+            part, part_offsets = table, offsets
+            if not one_day:
+                chosen = pc.equal(days, pa.scalar(day, pa.date32()))
+                part, part_offsets = table.filter(chosen), offsets.filter(chosen)
+            key = (name, tp, day)
+            if key not in self._growing:
+                self._growing[key] = GrowingFile(self._origin(name, plan), day)
+            growing = self._growing[key]
+            growing.add(part, part_offsets[0].as_py(), part_offsets[-1].as_py())
+            if growing.pending_bytes >= GROUP_BYTES_MAX:
+                growing.encode()
+
+    def _origin(self, name: str, plan: PartitionPlan) -> FileOrigin:
+        return FileOrigin(
+            folder=os.path.join(self._order.root, table_folder(name)),
+            app=self._order.app,
+            tp=plan.tp,
+            epoch=plan.epoch,
+            event_type=name,
+            fingerprint=self._order.fingerprints.get(name, ""),
+            footer=self._order.footer,
+        )
+
+    def _decoder(self, name: str) -> Decoder:
+        if name not in self._decoders:
+            routing = self._order.routing
+            self._decoders[name] = Decoder(name, arrow_schema(routing.schemas[name], name), routing)
+        return self._decoders[name]
+
+    def _bound_memory(self) -> None:
+        while sum(file.pending_bytes for file in self._growing.values()) > PENDING_BYTES_MAX:
+            max(self._growing.values(), key=lambda file: file.pending_bytes).encode()
+        while sum(file.encoded_bytes for file in self._growing.values()) > ENCODED_BYTES_MAX:
+            self._finish(max(self._growing, key=lambda key: self._growing[key].encoded_bytes))
+
+    def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
+        self._finished.append((key[0], key[1], self._growing.pop(key).finish()))
+
+
+def _coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:
+    """The `_kafka` column of some rows."""
+    rows = len(offsets)
+    return pa.StructArray.from_arrays(
+        [
+            pa.repeat(pa.scalar(tp.topic, pa.string()), rows),
+            pa.repeat(pa.scalar(tp.partition, pa.int32()), rows),
+            pa.repeat(pa.scalar(epoch, pa.int32()), rows),
+            offsets,
+            timestamps.cast(pa.timestamp("us", tz="UTC")),
+        ],
+        fields=list(KAFKA_TYPE),
+    )

@@ -1,0 +1,287 @@
+"""Delta tables through the JVM that Spark runs: one snapshot in, one commit out.
+
+Reads the transactions from the checksum of a snapshot (no Spark job) and registers each appId
+that a commit replaces, so that Delta itself refuses a commit whose positions have changed since
+(FENCE). Creating and anchoring a table is one commit. Nothing here deletes a file (TEMP).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from exporter.errors import ExporterError
+from offsets.names import FORMAT_VERSION, BadName, event_type_of, table_folder
+from offsets.table_log import (
+    APP_PROPERTY,
+    EVENT_TYPE_PROPERTY,
+    FORMAT_PROPERTY,
+    LoggedCommit,
+    TableView,
+    parse_commit,
+)
+
+TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
+"""A checkpoint each 10 commits (the default) would cost 1-2 s inside the commit."""
+
+_KAFKA_TYPE: dict[str, Any] = {
+    "type": "struct",
+    "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (
+            ("topic", "string"),
+            ("partition", "integer"),
+            ("epoch", "integer"),
+            ("offset", "long"),
+            ("timestamp", "timestamp"),
+        )
+    ],
+}
+_HEADERS_TYPE: dict[str, Any] = {
+    "type": "array",
+    "containsNull": True,
+    "elementType": {
+        "type": "struct",
+        "fields": [
+            {"name": "key", "type": "string", "nullable": True, "metadata": {}},
+            {"name": "value", "type": "binary", "nullable": True, "metadata": {}},
+        ],
+    },
+}
+DEAD_LETTER_FIELDS: tuple[tuple[str, Any], ...] = (
+    ("key", "binary"),
+    ("value", "binary"),
+    ("headers", _HEADERS_TYPE),
+    ("stage", "string"),
+    ("reason", "string"),
+    ("event_type", "string"),
+    ("first_offset", "long"),
+    ("last_offset", "long"),
+)
+
+
+class TableUnreadable(ExporterError):
+    """A table's log cannot be read; this is never taken as 'no position' (traps 4)."""
+
+    exit_code = 70
+
+
+class LogCleaned(TableUnreadable):
+    """Versions that have to be looked at are no longer in the table's log."""
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def _all_nullable(kind: Any) -> Any:
+    """A Spark type (parsed JSON), everything in it nullable: the decoder enforces what is required."""
+    if isinstance(kind, dict):
+        kind = {key: _all_nullable(value) for key, value in kind.items()}
+        for flag in ("nullable", "containsNull", "valueContainsNull"):
+            if flag in kind:
+                kind[flag] = True
+        return kind
+    return [_all_nullable(item) for item in kind] if isinstance(kind, list) else kind
+
+
+def table_schema(declared_json: str | None) -> str:
+    """Spark schema JSON of a table: `_kafka`, the declared columns, `_rescued`, `day`; None = the dead letters."""
+    fields = [_field("_kafka", _KAFKA_TYPE)]
+    if declared_json is None:
+        fields += [_field(name, kind) for name, kind in DEAD_LETTER_FIELDS]
+    else:
+        fields += [_field(f["name"], _all_nullable(f["type"])) for f in json.loads(declared_json)["fields"]]
+        fields.append(_field("_rescued", "string"))
+    fields.append(_field("day", "date"))
+    return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Change:
+    """All that one commit says.
+
+    expected: appIds whose versions the commit depends on; registered as read. positions: appId -> new version.
+    adds: Delta `add` actions. properties: table properties to set (a metadata change). create: Spark schema JSON
+    of a table to be created by this very commit.
+    """
+
+    expected: tuple[str, ...]
+    positions: Mapping[str, int]
+    user_metadata: Mapping[str, Any]
+    adds: tuple[Mapping[str, Any], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    create: str | None = None
+
+
+Check = Callable[[TableView | None], None]
+"""Looks at the snapshot that the commit is based on; raises to give the commit up."""
+
+
+class DeltaTable:
+    """One table of the lake."""
+
+    def __init__(self, lake: Lake, event_type: str) -> None:
+        self.event_type = event_type
+        self.folder = lake.root / table_folder(event_type)
+        self._lake = lake
+
+    def view(self) -> TableView | None:
+        """A fresh snapshot, or None if there is no table. Raises TableUnreadable."""
+        try:
+            none = self._lake.jvm.scala.Option.empty()
+            return self._view(self._log().update(False, none, none))
+        except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+
+    def commit(self, change: Change, check: Check) -> int:
+        """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
+
+        After any exception the caller finds the outcome by looking (protocol 4.4).
+        """
+        jvm, delta = self._lake.jvm, self._lake.delta
+        txn = self._log().startTransaction()
+        check(self._view(txn.snapshot()))
+        if change.create is not None:
+            txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
+        elif change.properties:
+            metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
+            metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
+            txn.updateMetadata(self._action({"metaData": metadata}), False)
+        for app_id in change.expected:
+            txn.readTxn().append(app_id)
+        now_ms = int(time.time() * 1000)
+        actions = jvm.java.util.ArrayList()
+        for app_id, version in change.positions.items():
+            actions.add(self._action({"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}))
+        for add in change.adds:
+            actions.add(self._action({"add": add}))
+        text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
+        mode = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
+        operation = delta.DeltaOperations.StreamingUpdate(mode, self._lake.app, 0, jvm.scala.Some(text))
+        sequence = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
+        return int(txn.commit(sequence, operation))
+
+    def commits(self, after: int, through: int) -> list[LoggedCommit]:
+        """What the versions after+1..through say. Raises LogCleaned if one of them is gone."""
+        return [self.logged(version) for version in range(after + 1, through + 1)]
+
+    def logged(self, version: int) -> LoggedCommit:
+        """What one version of the log says. Raises LogCleaned or TableUnreadable."""
+        path = self.folder / "_delta_log" / f"{version:020d}.json"
+        try:
+            with path.open(encoding="utf-8") as lines:
+                return parse_commit(version, lines)
+        except FileNotFoundError as error:
+            raise LogCleaned(
+                f"table {self.event_type}: version {version} is no longer in its log",
+                "the log was cleaned up while no task ran, so accidents in between cannot be excluded",
+            ) from error
+        except (OSError, ValueError) as error:
+            raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
+
+    def _log(self) -> Any:
+        return self._lake.delta.DeltaLog.forTable(self._lake.jsession, str(self.folder))
+
+    def _action(self, action: Mapping[str, Any]) -> Any:
+        return self._lake.delta.actions.Action.fromJson(json.dumps(action))
+
+    def _new_metadata(self, change: Change) -> dict[str, Any]:
+        configuration = {
+            **TABLE_PROPERTIES,
+            APP_PROPERTY: self._lake.app,
+            FORMAT_PROPERTY: str(FORMAT_VERSION),
+            EVENT_TYPE_PROPERTY: self.event_type,
+            **change.properties,
+        }
+        return {
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": change.create,
+            "partitionColumns": ["day"],
+            "configuration": configuration,
+            "createdTime": int(time.time() * 1000),
+        }
+
+    def _view(self, snapshot: Any) -> TableView | None:
+        version = int(snapshot.version())
+        if version < 0:
+            return None
+        metadata = json.loads(snapshot.metadata().json())["metaData"]
+        protocol = snapshot.protocol().json()
+        return TableView(
+            version=version,
+            table_id=metadata["id"],
+            fingerprint=fingerprint(metadata, protocol),
+            transactions=self._transactions(snapshot),
+            properties=metadata.get("configuration", {}),
+            partition_columns=tuple(metadata.get("partitionColumns", ())),
+            schema_json=metadata["schemaString"],
+        )
+
+    def _transactions(self, snapshot: Any) -> dict[str, int]:
+        """appId -> version, from the checksum where it lists them (1 ms), else by a state reconstruction."""
+        checksum = snapshot.checksumOpt()
+        listed = checksum.get().setTransactions() if checksum.isDefined() else None
+        if listed is not None and listed.isDefined() and not listed.get().isEmpty():
+            actions = json.loads(self._lake.to_json(listed.get()))
+            return {action["appId"]: int(action["version"]) for action in actions}
+        reconstructed = json.loads(self._lake.to_json(snapshot.transactions()))
+        return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+class Lake:
+    """The folder of all tables."""
+
+    def __init__(self, session: Any, root: Path, app: str) -> None:
+        self.root = root
+        self.app = app
+        self.jvm = session._jvm
+        self.jsession = session._jsparkSession
+        self.delta = self.jvm.org.apache.spark.sql.delta
+        self._mapper = self.delta.util.JsonUtils.mapper()
+
+    def table(self, event_type: str) -> DeltaTable:
+        return DeltaTable(self, event_type)
+
+    def event_types(self) -> tuple[str, ...]:
+        """The event types of all folders that hold a Delta log; folders with other names are passed over."""
+        return tuple(sorted(stored_event_types(self.root)))
+
+    def to_json(self, scala_value: Any) -> str:
+        """A Scala collection as JSON text, in one call over the gateway."""
+        return str(self._mapper.writeValueAsString(scala_value))
+
+
+def stored_event_types(root: Path) -> Iterable[str]:
+    """The event types that have a table under `root`. Raises TableUnreadable."""
+    try:
+        folders = [entry.name for entry in root.iterdir() if (entry / "_delta_log").is_dir()] if root.exists() else []
+    except OSError as error:
+        raise TableUnreadable(f"the tables under {root} cannot be listed: {error}") from error
+    for folder in folders:
+        try:
+            yield event_type_of(folder)
+        except BadName:
+            continue
+
+
+def fingerprint(metadata: Mapping[str, Any], protocol_json: str) -> str:
+    """16 hex digits over all that staged files must fit: id, schema, partitioning, constraints, mapping, protocol."""
+    configuration = metadata.get("configuration", {})
+    relevant = {k: v for k, v in configuration.items() if k.startswith(("delta.constraints.", "delta.columnMapping."))}
+    parts = [metadata["id"], metadata["schemaString"], metadata.get("partitionColumns"), relevant, protocol_json]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def first_line(error: BaseException) -> str:
+    """The telling line of an error; a Java exception is shown without its stack."""
+    java = getattr(error, "java_exception", None)
+    text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__

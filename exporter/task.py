@@ -1,0 +1,167 @@
+"""One task, put together: settings in, a running Service out, signals handled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from exporter import spark
+from exporter.commit import Committer
+from exporter.errors import ConfigError
+from exporter.group import Membership
+from exporter.log import get_logger
+from exporter.read import RoundReader
+from exporter.recover import Recovery
+from exporter.roll import RollLimits
+from exporter.routing import Routing
+from exporter.schema import arrow_schema
+from exporter.service import Limits, Progress, Service
+from exporter.settings import Settings, kafka_python_options, routing, spark_kafka_options
+from exporter.tables import Lake
+from exporter.topic import TopicIdentity, TopicReader
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """What every verb that touches the lake needs: a session, the lake, the topic, the routing configuration."""
+
+    session: Any
+    lake: Lake
+    topic: TopicReader
+    routing: Routing
+
+
+def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
+    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for DDL that cannot be used."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    schemas: dict[str, str] = {}
+    for name, ddl in declared.items():
+        try:
+            parsed = StructType.fromDDL(ddl)
+        except (PySparkException, ValueError, TypeError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ConfigError(
+                f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
+            ) from error
+        schemas[name] = parsed.json()
+        arrow_schema(schemas[name], name)
+    return schemas
+
+
+def open_workbench(settings: Settings) -> Workbench:
+    """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas."""
+    topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
+    topic.identity()
+    session = spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
+    schemas = parse_schemas(session, dict(settings.declared))
+    return Workbench(session, Lake(session, settings.lake_path, settings.app), topic, routing(settings, schemas))
+
+
+def run(
+    settings: Settings,
+    until_caught_up: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Service:
+    """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError."""
+    bench = open_workbench(settings)
+    try:
+        service = build_service(settings, bench, until_caught_up, on_progress)
+        with _stopped_by_signals(service.stop):
+            service.run()
+        return service
+    finally:
+        bench.topic.close()
+        bench.session.stop()
+
+
+def build_service(
+    settings: Settings,
+    bench: Workbench,
+    until_caught_up: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Service:
+    """Wire one task; it joins the group here."""
+    identity = bench.topic.identity()
+    wake = threading.Event()
+    footer = file_footer(identity, bench.routing)
+    reader = RoundReader(bench.session, spark_kafka_options(settings), settings.isolation)
+    committer = Committer(bench.lake, f"{socket.gethostname()}:{os.getpid()}", footer)
+    recovery = Recovery(
+        bench.lake,
+        bench.topic,
+        bench.routing,
+        committer,
+        reader.read,
+        first_position=settings.first_position_ms(),
+        footer=footer,
+        round_records_max=settings.round_records_max,
+    )
+    membership = Membership(
+        kafka_python_options(settings), settings.group, bench.topic.topic, settings.session_timeout_ms, wake.set
+    )
+    return Service(
+        bench.lake,
+        bench.topic,
+        membership,
+        reader,
+        recovery,
+        committer,
+        bench.routing,
+        footer,
+        _limits(settings),
+        wake,
+        until_caught_up,
+        on_progress,
+    )
+
+
+def file_footer(identity: TopicIdentity, configuration: Routing) -> dict[str, str]:
+    """The key-values that every file and tag carries besides its coordinates."""
+    return {
+        "cluster_id": identity.cluster_id,
+        "topic_id": identity.topic_id,
+        "routing": configuration.fingerprint(),
+    }
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        roll=RollLimits(settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs),
+        heartbeat_secs=settings.heartbeat_secs,
+        round_records_max=settings.round_records_max,
+        round_bytes_max=settings.round_bytes_max,
+        round_secs_max=settings.round_secs_max,
+        staged_bytes_max=settings.staged_bytes_max,
+        stage_age_max_secs=settings.stage_age_max_secs,
+        stop_budget_secs=settings.stop_budget_secs,
+        poll_secs=settings.poll_secs,
+    )
+
+
+@contextmanager
+def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT ask for a graceful stop; a second one ends the process at once."""
+    seen: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if seen:
+            os._exit(128 + number)
+        seen.append(number)
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

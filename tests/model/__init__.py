@@ -1,0 +1,1 @@
+"""The protocol searched exhaustively: the project's own decision functions in a small world."""

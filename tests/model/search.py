@@ -1,0 +1,280 @@
+"""Breadth-first search by number of steps, and the shortest history to a violation.
+
+A local move of one process is invisible to the other until the process touches a table. So a
+stored state is taken just after a shared move, and each edge is "some local moves of one
+process, then one shared move". Of the local moves only those are taken on which the shared
+move depends, directly or through others (by footprints: what a move reads and writes); the
+rest can as well come after it. The same tables are reached as with every interleaving
+(Mazurkiewicz traces), in far fewer states. Costs count all moves. Two processes of one role
+are interchangeable: the pair is sorted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Node = tuple[int, ...]
+Edge = tuple[int, int, str, int, int]
+"""Cost, index of the local state in the closure, text of the shared move, process after, tables after."""
+
+
+Footprint = tuple[int, int]
+"""What a move reads and writes, as bits."""
+
+Local = tuple[int, int, str, int, frozenset[Footprint]]
+"""Process, distance, text of the last move, index of the state before, footprints of moves nothing depends on yet."""
+
+
+class SearchableWorld(Protocol):
+    """What the search needs of a world. Processes that refuse to go on are of a type called Stopped."""
+
+    def local_moves(self, process: Any) -> list[tuple[str, Any, int, int]]: ...
+
+    def shared_moves(self, process: Any, tables: Any) -> list[tuple[str, Any, Any, int, int]]: ...
+
+    def broken(self, tables: Any) -> str: ...
+
+    def went_back(self, before: Any, after: Any) -> str: ...
+
+    def show(self, tables: Any) -> str: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a search. violation and history are empty if there is none."""
+
+    states: int
+    edges: int
+    depth: int
+    secs: float
+    violation: str = ""
+    steps: int = 0
+    history: tuple[str, ...] = ()
+    complete: bool = True
+
+    def __str__(self) -> str:
+        size = f"{self.states} states, {self.edges} edges, depth {self.depth}, {self.secs:.1f} s"
+        if not self.violation:
+            return f"{'no violation' if self.complete else 'no violation YET (state limit)'}: {size}"
+        return "\n".join([f"{self.violation} after {self.steps} steps ({size})", *self.history])
+
+
+@dataclass
+class _Interned:
+    """Values <-> small integers."""
+
+    values: list[Any] = field(default_factory=list)
+    index: dict[Hashable, int] = field(default_factory=dict)
+
+    def id_of(self, value: Hashable) -> int:
+        number = self.index.get(value)
+        if number is None:
+            number = self.index[value] = len(self.values)
+            self.values.append(value)
+        return number
+
+
+class Search:
+    """One search of one world. stops_count: a process that refuses to go on is a violation (GUARD)."""
+
+    def __init__(self, world: SearchableWorld, stops_count: bool = True, names: tuple[str, ...] = ("P1", "P2")) -> None:
+        self.world = world
+        self.stops_count = stops_count
+        self.names = names
+        self.tables = _Interned()
+        self.processes = _Interned()
+        self.closures: dict[int, list[Local]] = {}
+        self.local: dict[int, list[tuple[str, int, Footprint]]] = {}
+        self.shared: dict[tuple[int, int], list[tuple[str, int, int, Footprint]]] = {}
+        self.edges: dict[tuple[int, int], list[Edge]] = {}
+        self.verdicts: dict[tuple[int, int], str] = {}
+        self.parents: dict[Node, tuple[Node, int, Edge] | None] = {}
+
+    # -- moves
+
+    def closure(self, pid: int) -> list[Local]:
+        """All local states that the process can reach alone."""
+        found = self.closures.get(pid)
+        if found is not None:
+            return found
+        found = [(pid, 0, "", -1, frozenset())]
+        seen: set[tuple[int, frozenset[Footprint]]] = {(pid, frozenset())}
+        at = 0
+        while at < len(found):
+            here, distance, _, _, loose = found[at]
+            for text, number, footprint in self._moves(here):
+                after = frozenset({footprint, *(one for one in loose if not _depend(one, footprint))})
+                if (number, after) not in seen:
+                    seen.add((number, after))
+                    found.append((number, distance + 1, text, at, after))
+            at += 1
+        self.closures[pid] = found
+        return found
+
+    def _moves(self, pid: int) -> list[tuple[str, int, Footprint]]:
+        known = self.local.get(pid)
+        if known is None:
+            process = self.processes.values[pid]
+            moves = [] if _stopped(process) else self.world.local_moves(process)
+            known = [(text, self.processes.id_of(after), (reads, writes)) for text, after, reads, writes in moves]
+            self.local[pid] = known
+        return known
+
+    def _shared(self, pid: int, tid: int) -> list[tuple[str, int, int, Footprint]]:
+        known = self.shared.get((pid, tid))
+        if known is None:
+            moves = self.world.shared_moves(self.processes.values[pid], self.tables.values[tid])
+            known = [
+                (text, self.processes.id_of(after), self.tables.id_of(tables), (reads, writes))
+                for text, after, tables, reads, writes in moves
+                if self.stops_count or not _stopped(after)
+            ]
+            self.shared[pid, tid] = known
+        return known
+
+    def edges_of(self, pid: int, tid: int) -> list[Edge]:
+        """The cheapest way to each (process, tables) by local moves and one shared move."""
+        known = self.edges.get((pid, tid))
+        if known is not None:
+            return known
+        best: dict[tuple[int, int], Edge] = {}
+        for at, (here, distance, _, _, loose) in enumerate(self.closure(pid)):
+            if _stopped(self.processes.values[here]):
+                if self.stops_count:
+                    best[here, tid] = (distance, at, "stops", here, tid)
+                continue
+            for text, after, new_tid, footprint in self._shared(here, tid):
+                target = (after, new_tid)
+                if target == (pid, tid) or (target in best and best[target][0] <= distance + 1):
+                    continue
+                if all(_depend(one, footprint) for one in loose):
+                    best[target] = (distance + 1, at, text, *target)
+        self.edges[pid, tid] = list(best.values())
+        return self.edges[pid, tid]
+
+    def violation(self, tid: int, edge: Edge) -> str:
+        """What the edge breaks, if anything."""
+        key = (tid, edge[4])
+        if _stopped(self.processes.values[edge[3]]):
+            return f"GUARD: stops, {self.processes.values[edge[3]].reason}"
+        if key not in self.verdicts:
+            before, after = self.tables.values[tid], self.tables.values[edge[4]]
+            self.verdicts[key] = self.world.broken(after) or self.world.went_back(before, after)
+        return self.verdicts[key]
+
+    # -- search
+
+    def run(self, tables: Any, processes: tuple[Any, ...], states_max: int = 10_000_000) -> Found:
+        """Search from one state until a violation, the end, or `states_max`."""
+        began = time.monotonic()
+        first = self._node(self.tables.id_of(tables), [self.processes.id_of(p) for p in processes])
+        self.parents = {first: None}
+        cost = {first: 0}
+        buckets: list[deque[tuple[Node, str]]] = [deque([(first, "")])]
+        done: set[Node] = set()
+        edge_count, depth = 0, 0
+        level = 0
+        while level < len(buckets):
+            while buckets[level]:
+                node, problem = buckets[level].popleft()
+                if problem:
+                    secs = time.monotonic() - began
+                    return Found(len(done), edge_count, level, secs, problem, level, self._history(node, problem))
+                if node in done:
+                    continue
+                done.add(node)
+                depth = level
+                if len(done) >= states_max:
+                    return Found(len(done), edge_count, depth, time.monotonic() - began, complete=False)
+                edge_count += self._expand(node, level, cost, buckets, done)
+            level += 1
+        return Found(len(done), edge_count, depth, time.monotonic() - began)
+
+    def _expand(
+        self, node: Node, level: int, cost: dict[Node, int], buckets: list[deque[tuple[Node, str]]], done: set[Node]
+    ) -> int:
+        tid, pids = node[0], node[1:]
+        count = 0
+        for slot in range(len(pids)):
+            if slot and pids[slot] == pids[slot - 1]:
+                continue
+            for edge in self.edges_of(pids[slot], tid):
+                count += 1
+                problem = self.violation(tid, edge)
+                after = list(pids)
+                after[slot] = edge[3]
+                target = self._node(edge[4], after) if not problem else (-1 - len(self.parents), *node)
+                if target in done or cost.get(target, 1 << 30) <= level + edge[0]:
+                    continue
+                cost[target] = level + edge[0]
+                self.parents[target] = (node, slot, edge)
+                while len(buckets) <= level + edge[0]:
+                    buckets.append(deque())
+                buckets[level + edge[0]].append((target, problem))
+        return count
+
+    def _node(self, tid: int, pids: list[int]) -> Node:
+        return (tid, *self._order(pids))
+
+    def _order(self, pids: list[int]) -> list[int]:
+        return sorted(pids)
+
+    def _history(self, node: Node, problem: str) -> tuple[str, ...]:
+        """The shortest way to the node, as a timeline with one column of texts per process."""
+        chain = []
+        here: Node | None = node
+        while here is not None and (link := self.parents[here]) is not None:
+            chain.append(link)
+            here = link[0]
+        chain.reverse()
+        lines: list[str] = []
+        names = list(self.names)
+        step = 0
+        for before, slot, edge in chain:
+            pid = before[1 + slot]
+            texts = self._path(pid, edge)
+            for text, tables in texts:
+                step += 1
+                where = self.world.show(self.tables.values[tables]) if tables is not None else ""
+                lines.append(f"  {step:2}  {names[slot]}  {text:<58} {where}".rstrip())
+            after = list(before[1:])
+            after[slot] = edge[3]
+            order = sorted(range(len(after)), key=lambda i: (after[i], i))
+            names = [names[i] for i in order] if self._order(after) != after else names
+        return (*lines, f"      => {problem}")
+
+    def _path(self, pid: int, edge: Edge) -> list[tuple[str, int | None]]:
+        path: list[tuple[str, int | None]] = []
+        closure = self.closure(pid)
+        at = edge[1]
+        while at > 0:
+            path.append((closure[at][2], None))
+            at = closure[at][3]
+        path.reverse()
+        if edge[2] != "stops":
+            path.append((edge[2], edge[4]))
+        return path
+
+
+class RoleSearch(Search):
+    """A search in which the first `fixed` processes differ from the others (old and new tasks)."""
+
+    def __init__(self, world: SearchableWorld, roles: tuple[int, ...], names: tuple[str, ...], **options: Any) -> None:
+        super().__init__(world, names=names, **options)
+        self.roles = roles
+
+    def _order(self, pids: list[int]) -> list[int]:
+        return pids
+
+
+def _depend(one: Footprint, other: Footprint) -> bool:
+    """True if the order of the two moves may matter."""
+    return bool(one[1] & (other[0] | other[1]) or one[0] & other[1])
+
+
+def _stopped(process: Any) -> bool:
+    return type(process).__name__ == "Stopped"

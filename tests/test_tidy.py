@@ -1,0 +1,271 @@
+"""The rules of the repository, as tests: imports, length, docstrings, errors, paths, layout, README."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import click
+import pytest
+from pydantic import BaseModel
+
+ROOT = Path(__file__).parents[1]
+FUNCTION_LINES_MAX = 70
+TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", "tests", "deploy"}
+
+PURE = ("writers", "plan", "roll", "heartbeat", "outcome", "routing")
+PURE_MAY_IMPORT = {"exporter.errors", "exporter.routing", "exporter.writers"}
+EXECUTOR_SIDE = ("route", "decode", "stage", "schema")
+NOT_ON_EXECUTORS = {"pyspark", "kafka", "click"}
+NOT_IN_OFFSETS = {"pyspark", "delta", "py4j", "kafka", "click", "exporter"}
+
+MACHINE_PATH = re.compile(
+    "(?<![A-Za-z0-9_.}])/(?:" + "|".join(["root", "work", "home/[a-z]+", "Users/[A-Za-z]+"]) + ")/"
+)
+REGISTRY = re.compile(
+    r"pypi\.org|pythonhosted\.org|maven\.org|maven\.apache\.org|docker\.io|gcr\.io|ghcr\.io|quay\.io|npmjs\.(?:org|com)"
+    r"|conda\.anaconda\.org|crates\.io|amazonaws\.com/maven",
+    re.IGNORECASE,
+)
+
+
+def sources(*folders: str) -> list[Path]:
+    """Every Python file below the folders."""
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def git_files() -> list[str]:
+    """What is tracked or would be added: no ignored files."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip(f"not a git checkout: {found.stderr.strip()}")
+    return [line for line in found.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    """Every imported module or name with its full path, wherever in the file the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def exporter_modules(names: set[str]) -> set[str]:
+    """exporter.errors.Fenced -> exporter.errors; exporter alone stays."""
+    return {".".join(name.split(".")[:2]) for name in names if name.split(".")[0] == "exporter"}
+
+
+def roots(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
+
+
+all_code = pytest.mark.parametrize("path", sources("exporter", "offsets", "tests"), ids=relative)
+our_code = pytest.mark.parametrize("path", sources("exporter", "offsets"), ids=relative)
+
+
+@all_code
+def test_no_import_is_relative(path):
+    """An import names its module from the root, so that the rules on imports can be read from the text."""
+    assert not [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom) and node.level]
+
+
+@pytest.mark.parametrize("path", sources("offsets"), ids=relative)
+def test_offsets_knows_no_engine(path):
+    """offsets/ imports neither pyspark nor kafka nor click nor the exporter; boto3 only in wal.py."""
+    found = roots(set(imports_of(tree_of(path))))
+    assert not found & NOT_IN_OFFSETS
+    assert path.name == "wal.py" or not found & {"boto3", "botocore"}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_decisions_import_only_decisions(name):
+    """The pure modules import the standard library, offsets and each other's values, and nothing that has effects."""
+    found = set(imports_of(tree_of(ROOT / "exporter" / f"{name}.py")))
+    assert roots(found) <= {*sys.stdlib_module_names, "offsets", "exporter"}
+    assert exporter_modules(found) <= PURE_MAY_IMPORT
+
+
+@pytest.mark.parametrize("name", EXECUTOR_SIDE)
+def test_what_runs_on_executors_imports_no_driver(name):
+    """route, decode, stage and schema, with every exporter module that they reach, know no pyspark, kafka or click."""
+    waiting, seen = {f"exporter.{name}"}, set()
+    while waiting:
+        module = waiting.pop()
+        seen.add(module)
+        found = set(imports_of(tree_of(ROOT / f"{module.replace('.', '/')}.py")))
+        assert not roots(found) & NOT_ON_EXECUTORS, module
+        waiting |= {other for other in exporter_modules(found) if other.count(".")} - seen
+
+
+@all_code
+def test_functions_are_at_most_70_lines(path):
+    """A function fits on a screen."""
+    long = {
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
+    }
+    assert not long
+
+
+@all_code
+def test_every_module_opens_with_what_it_is_for(path):
+    """A module has a docstring."""
+    assert ast.get_docstring(tree_of(path))
+
+
+@pytest.mark.parametrize("path", sources("tests"), ids=relative)
+def test_every_test_states_its_fact(path):
+    """Every test function has a docstring, inside classes as well."""
+    silent = [
+        node.name
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert not silent
+
+
+def is_broad(kind: ast.expr | None) -> bool:
+    """True for nothing, Exception, BaseException, and tuples that hold one of them."""
+    parts = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return any(
+        part is None or (isinstance(part, ast.Name) and part.id in {"Exception", "BaseException"}) for part in parts
+    )
+
+
+def does_nothing(body: list[ast.stmt]) -> bool:
+    return all(
+        isinstance(statement, ast.Pass | ast.Continue)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in body
+    )
+
+
+@all_code
+def test_no_error_is_swallowed(path):
+    """No bare except; no broad except that does nothing; no suppress(Exception)."""
+    swallowed = []
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ExceptHandler) and (
+            node.type is None or (is_broad(node.type) and does_nothing(node.body))
+        ):
+            swallowed.append(node.lineno)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress") and any(map(is_broad, node.args)):
+            swallowed.append(node.lineno)
+    assert not swallowed
+
+
+@our_code
+def test_nothing_that_guards_data_is_an_assert(path):
+    """python -O drops assert statements; guards raise."""
+    assert not [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, ast.Assert)]
+
+
+def matches(pattern: re.Pattern[str]) -> list[str]:
+    """file:line of every match in text files of the repository."""
+    found = []
+    for name in git_files():
+        try:
+            lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{name}:{number}" for number, line in enumerate(lines, 1) if pattern.search(line)]
+    return found
+
+
+def test_no_path_of_a_machine_is_in_the_repository():
+    """What works here only because of where it was written works nowhere else."""
+    assert matches(MACHINE_PATH) == []
+
+
+def test_no_registry_is_named_in_the_repository():
+    """Where packages, jars and images come from is for the tools' own configuration."""
+    assert matches(REGISTRY) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["/ro" + "ot/x", "see /wo" + "rk/main", "file:///ho" + "me/alice/x", "'/Us" + "ers/bob/'"]
+)
+def test_the_rule_on_paths_can_fail(text):
+    """The pattern finds what it is for."""
+    assert MACHINE_PATH.search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["https://repo1.ma" + "ven.org/maven2", "https://py" + "pi.org/simple", "gh" + "cr.io/a/b"]
+)
+def test_the_rule_on_registries_can_fail(text):
+    """The pattern finds what it is for."""
+    assert REGISTRY.search(text)
+
+
+def test_the_top_level_holds_only_what_it_may():
+    """setup.cfg, pyproject.toml, README.md, four folders, hidden files; nothing else."""
+    top = {name.split("/")[0] for name in git_files()}
+    assert {name for name in top if not name.startswith(".")} <= TOP_LEVEL
+
+
+def models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models that an annotation holds, below Optional, dict, list and Annotated."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models_in(part)
+
+
+def fields_of(model: type[BaseModel], head: str = "") -> Iterator[str]:
+    """Every setting's name; nested ones as table.key, as in TOML."""
+    for name, field in model.model_fields.items():
+        yield f"{head}{name}"
+        for nested in models_in(field.annotation):
+            yield from fields_of(nested, f"{name}.")
+
+
+def test_every_setting_is_in_the_readme():
+    """Each field of the settings model stands in README.md, in backticks or in a TOML example."""
+    from exporter import settings
+
+    models = [value for value in vars(settings).values() if isinstance(value, type) and issubclass(value, BaseModel)]
+    names = {name for model in models if model.__module__ == settings.__name__ for name in fields_of(model)}
+    readme = (ROOT / "README.md").read_text()
+    assert names, "no model found"
+    assert not sorted(name for name in names if not re.search(rf"\b{re.escape(name.split('.')[-1])}\b", readme))
+
+
+def verbs_of(group: click.Group, head: str = "exporter") -> Iterator[str]:
+    """Every verb as it is typed; hidden ones are nobody's to type."""
+    for name, command in group.commands.items():
+        if not command.hidden:
+            yield f"{head} {name}"
+        if isinstance(command, click.Group):
+            yield from verbs_of(command, f"{head} {name}")
+
+
+def test_every_verb_is_in_the_readme():
+    """Each command of the click group stands in README.md as `exporter <verb>`."""
+    from exporter import cli
+
+    groups = [value for value in vars(cli).values() if isinstance(value, click.Group)]
+    verbs = {verb for group in groups if group is getattr(cli, "main", None) for verb in verbs_of(group)}
+    verbs = verbs or {verb for group in groups for verb in verbs_of(group)}
+    readme = (ROOT / "README.md").read_text()
+    assert verbs, "no verb found"
+    assert not sorted(verb for verb in verbs if not re.search(rf"\b{re.escape(verb)}\b", readme))

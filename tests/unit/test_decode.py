@@ -1,0 +1,350 @@
+"""Decoding: one verdict per record, whatever its neighbours and whichever reader took it."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exporter.decode import Decoded, Decoder
+from exporter.errors import ConfigError
+from exporter.routing import EventTime, Routing, TypeFrom
+
+KAFKA_US = 1_706_745_600_000_000  # 2024-02-01
+DAY_US = 86_400_000_000
+PLAIN = Routing(TypeFrom("topic"), EventTime("record"), ())
+GOLDEN_VERDICTS: dict[str, str] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+
+
+def routing(**changes: Any) -> Routing:
+    return Routing(**{"type_from": TypeFrom("topic"), "event_time": EventTime("record"), "types": (), **changes})
+
+
+def run(decoder: Decoder, values: list[bytes | None], kafka_us: int = KAFKA_US) -> Decoded:
+    times = pa.array([kafka_us] * len(values), pa.timestamp("us", "UTC"))
+    decoded = decoder.decode(pa.array(values, pa.binary()), times)
+    seen = sorted([*decoded.good.to_pylist(), *(row for row, _, _ in decoded.bad)])
+    assert seen == list(range(len(values)))
+    decoded.table.validate(full=True)
+    assert decoded.table.num_rows == len(decoded.good)
+    return decoded
+
+
+def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> Decoder:
+    """reader: any, or force the classifier or the judge from the first batch on."""
+    decoder = Decoder("a", SCHEMAS[schema], config)
+    decoder._wary = 1 if reader == "classifier" else 0
+    decoder._judge_all |= reader == "judge"
+    return decoder
+
+
+def decoded_alone(schema: str, value: bytes, config: Routing = PLAIN, reader: str = "any") -> Decoded:
+    return run(new_decoder(schema, config, reader), [value])
+
+
+def shown(decoded: Decoded) -> dict[int, Any]:
+    """Per input row: its reason, or its columns (as text: exact, also for years no datetime has)."""
+    columns = [column.combine_chunks() for column in decoded.table.columns]
+    rows: dict[int, Any] = {
+        row: [str(column.slice(at, 1)) for column in columns] for at, row in enumerate(decoded.good.to_pylist())
+    }
+    return rows | {row: (stage, reason) for row, stage, reason in decoded.bad}
+
+
+def counts(decoded: Decoded) -> tuple[int, int, int]:
+    return decoded.rescued, decoded.ignored, decoded.truncated
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden_verdict(name: str) -> None:
+    """A verdict changes only together with golden_verdicts.json and DECODER_VERSION."""
+    assert code_of(decoded_alone(*CASES[name])) == GOLDEN_VERDICTS[name]
+
+
+def test_golden_file_lists_each_case() -> None:
+    """The golden file holds exactly the listed cases."""
+    assert list(GOLDEN_VERDICTS) == list(CASES)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, value) in CASES.items() if len(value) < 300_000])
+def test_readers_agree(name: str) -> None:
+    """A record has one verdict, reason and row: alone, between others, after a bad batch, by judge or classifier."""
+    schema, value = CASES[name]
+    alone = decoded_alone(schema, value)
+    for reader in ("classifier", "judge"):
+        other = decoded_alone(schema, value, reader=reader)
+        assert shown(other) == shown(alone)
+        assert counts(other) == counts(alone)
+    near = NEIGHBOURS[schema]
+    decoder = new_decoder(schema)
+    for values in ([near, near, value, near], [near, value, b"{", near, value]):
+        batch = shown(run(decoder, values))
+        for row, one in enumerate(values):
+            assert batch[row] == shown(decoded_alone(schema, one))[0]
+
+
+def test_rows_are_exact_values() -> None:
+    """Good values arrive equal to what was sent, in the declared types and order."""
+    value = (
+        b'{"xs":[1,null],"s":"\\u0041\\n","b":-128,"h":1,"i":2,"l":9223372036854775807,"f":0.1,"g":0.1,"ok":true,'
+        b'"d":"12.5","big":-0.000000000000000001,"pct":0.25,"ts":"1969-12-31T23:59:59.999999+01:00",'
+        b'"n":{"a":1,"q":{"z":-1}},"ns":[{"s":"x"},null]}'
+    )
+    for reader in ("any", "classifier", "judge"):
+        table = decoded_alone("flat", value, reader=reader).table
+        assert table.schema.names == [*SCHEMAS["flat"].names, "_rescued", "_event_time"]
+        assert table.schema.types[:-2] == SCHEMAS["flat"].types
+        row = table.drop_columns(["ts", "_event_time"]).to_pylist()[0]
+        assert row == {
+            "s": "A\n", "b": -128, "h": 1, "i": 2, "l": 2**63 - 1, "f": 0.1, "g": pa.scalar(0.1, pa.float32()).as_py(),
+            "ok": True, "d": Decimal("12.50"), "big": Decimal("-0.000000000000000001"), "pct": Decimal("0.25"),
+            "n": {"a": 1, "s": None, "q": {"z": -1.0}}, "xs": [1, None],
+            "ns": [{"a": None, "s": "x", "q": None}, None], "_rescued": None,
+        }  # fmt: skip
+        assert table["ts"].cast(pa.int64()).to_pylist() == [-3_600_000_001]
+
+
+def test_casts_are_exact() -> None:
+    """Dates, base64, zone-less times and maps arrive as values of their declared types."""
+    value = b'{"on":"2024-02-29","bin":"AAEC","ntz":"2024-01-05T10:00:00+02:00","n":{"on":"1969-12-31"},"xs":["",null]}'
+    row = decoded_alone("cast", value).table.to_pylist()[0]
+    assert (row["on"].isoformat(), row["bin"], row["xs"]) == ("2024-02-29", b"\x00\x01\x02", [b"", None])
+    assert (row["ntz"].isoformat(), row["n"]["on"].isoformat()) == ("2024-01-05T08:00:00", "1969-12-31")
+    table = run(new_decoder("map"), [b'{"m":{"b":1,"a":null},"ms":{"k":{"a":1}}}', b"{}"]).table
+    assert table["m"].to_pylist() == [[("b", 1), ("a", None)], None]
+    assert table["ms"].to_pylist() == [[("k", {"a": 1})], None]
+
+
+def test_required_child_under_missing_parent() -> None:
+    """A required child says nothing while its optional parent is absent, and Parquet takes the column."""
+    import pyarrow.parquet as pq
+
+    rows = [b'{"k":"x","m":{}}', b'{"k":"x","m":{},"n":{"r":1,"d":"2024-01-05","in":{"x":"y"}}}']
+    decoded = run(new_decoder("required"), rows)
+    assert [row and row["r"] for row in decoded.table["n"].to_pylist()] == [None, 1]
+    assert decoded.table.schema.field("n") == SCHEMAS["required"].field("n")
+    sink = pa.BufferOutputStream()
+    pq.write_table(decoded.table, sink)
+    assert pq.read_table(pa.BufferReader(sink.getvalue()))["n"].to_pylist() == decoded.table["n"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("value", "rescued"),
+    [
+        (b'{"u": 1.10, "i": 1}', '{"u":1.10}'),
+        (b'{"n": {"u": [1, {"v": null}], "a": 1}}', '{"n":{"u":[1,{"v":null}]}}'),
+        (b'{"ns": [{"a": 1}, null, {"u": 3}]}', '{"ns":[null,null,{"u":3}]}'),
+        (b'{"u": "\\ud83d\\ude00\\u0000\\/"}', '{"u":"\U0001f600\\u0000/"}'),
+        (b'{"u": null}', '{"u":null}'),
+        (b'{"u": 1e400, "I": -0}', '{"u":1e400,"I":-0}'),
+    ],
+)
+def test_rescue_holds_only_the_unknown_as_sent(value: bytes, rescued: str) -> None:
+    """_rescued is an object of the unknown fields alone, nested as sent, number tokens unchanged."""
+    decoded = decoded_alone("flat", value)
+    assert decoded.table["_rescued"].to_pylist() == [rescued]
+    assert counts(decoded) == (1, 0, 0)
+
+
+def test_unknown_field_policies() -> None:
+    """Unknown fields are rescued, counted, or send the record to the dead letters; never dropped in silence."""
+    values = [b'{"i":1,"u":1,"n":{"v":2}}', b'{"i":2}']
+    ignored = run(new_decoder("flat", routing(unknown_fields="ignore")), values)
+    assert (counts(ignored), ignored.table["i"].to_pylist()) == ((0, 2, 0), [1, 2])
+    assert ignored.table["_rescued"].null_count == 2
+    refused = run(new_decoder("flat", routing(unknown_fields="dead_letter")), values)
+    assert refused.bad == [(0, "decode", "unknown_field: $.u")]
+
+
+def test_empty_schema_keeps_the_whole_object() -> None:
+    """A type without declared columns is stored whole in _rescued, its route and event-time fields too."""
+    config = routing(type_from=TypeFrom("json", "t"), event_time=EventTime("json", "at", "s"), unknown_fields="ignore")
+    decoded = run(Decoder("a", pa.schema([]), config), [b'{"t": "a", "at": 1704448272, "x": [1.0]}', b'{"t":"a"}'])
+    assert decoded.table["_rescued"].to_pylist() == ['{"t":"a","at":1704448272,"x":[1.0]}']
+    assert decoded.bad == [(1, "event_time", "missing_event_time: $.at is null or missing")]
+    assert run(Decoder("a", pa.schema([]), PLAIN), [b"{}"]).table["_rescued"].to_pylist() == ["{}"]
+
+
+def test_fraction_digits_beyond_micros_are_cut_and_counted() -> None:
+    """Digits 7 to 9 are cut, not rounded, and each timestamp that lost some is counted."""
+    value = b'{"ts":"2024-01-05T10:11:12.999999999Z"}'
+    for reader in ("any", "classifier", "judge"):
+        decoded = decoded_alone("flat", value, reader=reader)
+        assert decoded.table["ts"].cast(pa.int64()).to_pylist() == [1_704_449_472_999_999]
+        assert counts(decoded) == (0, 0, 1)
+
+
+def test_long_fractions_stay_exact_in_every_batch() -> None:
+    """A stream of 9-digit timestamps gives the same rows and counts in its first batch and its tenth."""
+    values = [b'{"ts":"2024-01-05T10:11:12.%09dZ","i":%d}' % (i * 7_654_321, i) for i in range(100)]
+    values += [b'{"ts":"2024-01-05","i":1}', b'{"ts":"x"}', b'{"i":5}']
+    decoder = new_decoder("flat")
+    first = run(decoder, values)
+    for _ in range(10):
+        again = run(decoder, values)
+        assert shown(again) == shown(first)
+        assert counts(again) == counts(first) == (0, 0, 100)
+
+
+def test_known_fields_need_no_column() -> None:
+    """The route and event-time fields are neither unknown nor lost columns when undeclared."""
+    config = routing(type_from=TypeFrom("json", "meta.type"), event_time=EventTime("json", "meta.at"))
+    decoder = Decoder("a", pa.schema([("i", pa.int64())]), config)
+    decoded = run(decoder, [b'{"i":1,"meta":{"type":"a","at":"2024-01-05T00:00:00Z"}}'])
+    assert decoded.table.drop_columns("_event_time").to_pylist() == [{"i": 1, "_rescued": None}]
+    decoded = run(decoder, [b'{"i":1,"meta":{"type":"a","at":"2024-01-05","u":1}}'])
+    assert decoded.table["_rescued"].to_pylist() == ['{"meta":{"u":1}}']
+
+
+def test_route_is_compared_with_the_parsed_type() -> None:
+    """A record whose parsed type is another than the one it was routed by is refused, by every reader."""
+    config = routing(type_from=TypeFrom("json", "t"))
+    for wary in (0, 1):
+        decoder = Decoder("a", SCHEMAS["flat"], config)
+        decoder._wary = wary
+        decoded = run(decoder, [b'{"t":"a"}', b'{"t":"b"}', b'{"t":"a","t":"b"}', b"{}", b'{"t":"a","i":3}'])
+        assert [code_of(decoded, row) for row in range(5)] == [
+            "good", "type_mismatch", "duplicate_key", "type_mismatch", "good",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("unit", "column", "one_second", "low", "over"),
+    [
+        ("iso", pa.timestamp("us", "UTC"), '"2000-01-01T00:00:01Z"', '"1999-12-31T23:59:59.999999Z"', '"2024-02-02T00:00:00.000001Z"'),
+        ("s", pa.int64(), "946684801", "946684799", "1706832001"),
+        ("ms", pa.int64(), "946684801000", "946684799999", "1706832000001"),
+        ("us", pa.int64(), "946684801000000", "946684799999999", "1706832000000001"),
+        ("ns", pa.int64(), "946684801000000999", "946684799999999999", "1706832000000001000"),
+    ],
+)  # fmt: skip
+def test_event_time_bounds(declared: bool, unit: Any, column: Any, one_second: str, low: str, over: str) -> None:
+    """The event time lies between the minimum and the record's own Kafka timestamp plus the margin, both inclusive."""
+    fields = [("i", pa.int64()), ("at", column)] if declared else [("i", pa.int64())]
+    decoder = Decoder("a", pa.schema(fields), routing(event_time=EventTime("json", "at", unit)))
+    texts = [one_second, low, over, "null", "0" if unit != "iso" else '"0000-01-01"']
+    if unit != "iso":
+        texts += ["9223372036854775807", "-9223372036854775808", "9223372036854775808", "1.5", '"2024-01-05"']
+    decoded = run(decoder, [b'{"i":1,"at":%s}' % text.encode() for text in texts] + [b'{"i":1}'])
+    late = "event_time_out_of_bounds"
+    expected = ["good", late, late, "missing_event_time", late]
+    if unit != "iso":
+        expected += [late, late, "out_of_range", "type_mismatch", "type_mismatch"]
+    assert [code_of(decoded, row) for row in range(len(texts) + 1)] == [*expected, "missing_event_time"]
+    assert decoded.table["_event_time"].cast(pa.int64()).to_pylist() == [946_684_801_000_000]
+    assert {stage for _, stage, reason in decoded.bad if "event_time" in reason} == {"event_time"}
+
+
+def test_event_time_shows_the_value() -> None:
+    """A reason holds the value that was sent, in its unit."""
+    decoder = Decoder("a", pa.schema([("i", pa.int64())]), routing(event_time=EventTime("json", "at", "ms")))
+    (bad,) = run(decoder, [b'{"at":1704448272}']).bad
+    assert bad[2].startswith("event_time_out_of_bounds: $.at = 1704448272 ms lies outside 2000-01-01")
+
+
+@pytest.mark.parametrize(("kafka_us", "code"), [(KAFKA_US, "good"), (-1000, "event_time_out_of_bounds"),
+                                                (2**63 - 1, "good"), (-(2**63), "event_time_out_of_bounds")])  # fmt: skip
+def test_event_time_of_the_record(kafka_us: int, code: str) -> None:
+    """With kind record the Kafka timestamp is the event time; -1 (none) is out of bounds; nothing overflows."""
+    assert code_of(run(new_decoder("flat"), [b"{}"], kafka_us)) == code
+
+
+def test_event_time_column_of_another_type_is_refused() -> None:
+    """A declared column that cannot be the event time or the route stops the start, not a record."""
+    for config in (
+        routing(event_time=EventTime("json", "s")),
+        routing(event_time=EventTime("json", "ts", "ms")),
+        routing(event_time=EventTime("json", "s.at")),
+        routing(event_time=EventTime("json", "n")),
+        routing(type_from=TypeFrom("json", "i")),
+    ):
+        with pytest.raises(ConfigError):
+            Decoder("a", SCHEMAS["flat"], config)
+
+
+def test_tombstone_and_empty_batch() -> None:
+    """A null value is a tombstone, not an empty object; an empty batch is an empty table."""
+    decoded = run(new_decoder("flat"), [None, b"{}"])
+    assert [code_of(decoded, 0), code_of(decoded, 1)] == ["tombstone", "good"]
+    assert run(new_decoder("required"), []).table.num_rows == 0
+    assert run(new_decoder("required"), [b"x", b"y"]).table.schema.field("k") == SCHEMAS["required"].field("k")
+
+
+# --- random ------------------------------------------------------------------------------------
+
+_POOL = {
+    schema: [value for kind, value in CASES.values() if kind == schema and len(value) < 3000] for schema in SCHEMAS
+}
+_TOKENS = [
+    b"1", b"-1", b"1.5", b"1e3", b"null", b"true", b'""', b'"x"', b'"2024-01-05"', b"[]", b"{}", b"NaN", b"[1]", b"128",
+    b'{"a":1}', b'"1.25"', b'"AAEC"', b"1e400", b'"2024-01-05T10:11:12.1234567Z"', b"99999999999999999999", b"0.001",
+    b'{"r":1}', b'{"a":"x","u":1}', b'[{"a":1},{"u":1}]', b'"2024-02-30"', b'"\\ud800"', b"-0", b'{"f":1e39}', b"1e-7",
+]  # fmt: skip
+
+
+@st.composite
+def _values(draw: st.DrawFn, schema: str) -> bytes:
+    """A listed case, a random object over the schema's names, or either of them damaged."""
+    if draw(st.booleans()):
+        value = draw(st.sampled_from(_POOL[schema]))
+    else:
+        names = [*SCHEMAS[schema].names, *SCHEMAS[schema].names, "u", "S"]
+        fields = draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(_TOKENS)), max_size=4))
+        value = b"{" + b",".join(b'"%s":%s' % (name.encode(), token) for name, token in fields) + b"}"
+        if schema == "required":
+            value = value.replace(b"{", b'{"k":"x","m":{}' + (b"," if fields else b""), 1)
+    if draw(st.integers(0, 3)) == 0 and value:
+        at = draw(st.integers(0, len(value) - 1))
+        value = value[:at] + draw(st.sampled_from([b"", b'"', b"}", b",", b"\n", b"\xff", b"1", b"{"])) + value[at + 1 :]
+    return value
+
+
+@pytest.mark.parametrize("unknown", ["rescue", "ignore", "dead_letter"])
+@pytest.mark.parametrize("schema", SCHEMAS)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) -> None:
+    """ROUTE: verdict, reason, row and counts of a record never depend on neighbours, history or reader."""
+    config = routing(unknown_fields=unknown)
+    batches = data.draw(st.lists(st.lists(_values(schema), min_size=1, max_size=6), min_size=1, max_size=3))
+    decoder = new_decoder(schema, config)
+    for values in batches:
+        batch = run(decoder, values)
+        seen = shown(batch)
+        total = [0, 0, 0]
+        for row, value in enumerate(values):
+            alone = decoded_alone(schema, value, config)
+            judged = decoded_alone(schema, value, config, reader="judge")
+            assert shown(alone)[0] == shown(judged)[0] == seen[row], value
+            total = [a + b for a, b in zip(total, counts(alone), strict=True)]
+        assert tuple(total) == counts(batch)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_nothing_becomes_null_in_silence(data: st.DataObject) -> None:
+    """What is not null in the JSON of a declared field is not null, and equal, in the row; or the record is bad."""
+    value = data.draw(_values("flat"))
+    decoded = decoded_alone("flat", value)
+    if decoded.bad:
+        return
+    sent = json.loads(value)
+    row = decoded.table.drop_columns(["ts", "_event_time"]).to_pylist()[0]
+    for name in row.keys() - {"_rescued"}:
+        assert (sent.get(name) is None) == (row[name] is None)
+        if isinstance(row[name], (bool, int, str)):
+            assert sent[name] == row[name] and type(sent[name]) is type(row[name])
+        elif isinstance(row[name], Decimal):
+            assert Decimal(str(sent[name])) == row[name]
+        elif isinstance(row[name], float):
+            assert math.isclose(sent[name], row[name], rel_tol=1e-7, abs_tol=1e-45)
+    rescued = json.loads(row["_rescued"] or "{}")
+    assert rescued.keys() >= sent.keys() - SCHEMAS["flat"].names

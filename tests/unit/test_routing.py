@@ -1,0 +1,92 @@
+"""The routing configuration: a stored value whose fingerprint stands for everything that decides a record's way."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+
+ROUTING = Routing(
+    type_from=TypeFrom("json", "meta.type"),
+    event_time=EventTime("json", "ts", "ms"),
+    types=(("Order", '{"type":"struct","fields":[]}'), ("Zahlung-ä", "{}")),
+)
+STORED = (
+    '{"decoder_version":1,"event_time":{"kind":"json","path":"ts","unit":"ms"},"event_time_ahead_max_secs":86400,'
+    '"event_time_min_us":946684800000000,"generation":0,"isolation":"read_committed","new_type":"dead_letter",'
+    '"record_bytes_max":10000000,"type_from":{"kind":"json","name":"meta.type"},'
+    '"types":[["Order","{\\"type\\":\\"struct\\",\\"fields\\":[]}"],["Zahlung-\\u00e4","{}"]],"unknown_fields":"rescue"}'
+)
+CHANGES = {
+    "type_from": TypeFrom("header", "meta.type"),
+    "event_time": EventTime("json", "ts", "us"),
+    "types": (("Order", "{}"),),
+    "unknown_fields": "ignore",
+    "new_type": "table",
+    "isolation": "read_uncommitted",
+    "record_bytes_max": 1,
+    "event_time_min_us": 0,
+    "event_time_ahead_max_secs": 1,
+    "generation": 1,
+    "decoder_version": 2,
+}
+
+
+def test_configurations_stored_so_far_are_read_for_ever():
+    """Literal JSON that dead-letter tables hold (decoder version 1): a later version can still drain it."""
+    assert Routing.from_json(STORED) == replace(ROUTING, decoder_version=1)
+
+
+def test_the_fingerprint_of_a_stored_configuration_never_changes():
+    """Literal: if this fails, every running exporter would switch its routing at the upgrade (protocol 5.3)."""
+    assert replace(ROUTING, decoder_version=1).to_json() == STORED
+    assert Routing.from_json(STORED).fingerprint() == "1dc50af5295c7ad1"
+
+
+def test_every_field_is_part_of_the_fingerprint():
+    """ROUTE: a field that decides a record's way and is not here would switch the routing in silence."""
+    assert set(CHANGES) == {field.name for field in fields(Routing)}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_one_field_is_another_configuration(name):
+    """ROUTE: each field alone changes the fingerprint."""
+    assert replace(ROUTING, **{name: CHANGES[name]}).fingerprint() != ROUTING.fingerprint()
+
+
+def test_equal_configurations_have_equal_text():
+    """The fingerprint does not depend on the process or on the order of building."""
+    assert replace(ROUTING).to_json() == ROUTING.to_json()
+    assert len(ROUTING.fingerprint()) == 16
+
+
+@settings(deadline=None)
+@given(
+    st.builds(Routing, st.builds(TypeFrom), st.builds(EventTime), st.lists(st.tuples(st.text(), st.text())).map(tuple))
+)
+def test_every_configuration_comes_back_from_its_json(routing):
+    """from_json(to_json(x)) = x, any text in names and schemas included."""
+    assert Routing.from_json(routing.to_json()) == routing
+    assert Routing.from_json(routing.to_json()).fingerprint() == routing.fingerprint()
+
+
+def test_the_dead_letters_are_an_active_type_and_come_first():
+    """They are in every minimum and anchored first (ANCHOR)."""
+    assert ROUTING.active_types == (DEAD_LETTERS, "Order", "Zahlung-ä")
+    assert replace(ROUTING, types=()).active_types == (DEAD_LETTERS,)
+
+
+def test_schemas_are_found_by_event_type():
+    """Event type -> Spark schema JSON."""
+    assert ROUTING.schemas == dict(ROUTING.types)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "not json", STORED.replace('"generation"', '"generation_of_tomorrow"')])
+def test_a_configuration_that_this_version_cannot_run_raises(text):
+    """Nothing is guessed: a missing or an unknown field is an error for the caller to turn into exit 70."""
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        Routing.from_json(text)

@@ -1,0 +1,147 @@
+"""What a snapshot and a commit file say: positions, names, operations, our metadata."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import (
+    CONFIG_PROPERTY,
+    ROUTING_PROPERTY,
+    TableView,
+    last_named_offsets,
+    own_metadata,
+    parse_commit,
+)
+
+TP = TopicPartition("orders", 0)
+
+
+def info(operation: str, user_metadata: str | None = None, **parameters: object) -> str:
+    action = {"operation": operation, "operationParameters": parameters}
+    if user_metadata is not None:
+        action["userMetadata"] = user_metadata
+    return json.dumps({"commitInfo": action})
+
+
+def add(path: str) -> str:
+    return json.dumps({"add": {"path": path, "size": 1}})
+
+
+def named(last: int, topic: str = "orders", epoch: int = 0, app: str = "app", day: str = "2026-11-01") -> str:
+    return f"day={day}/{app}.{topic}.0.{epoch}.{last:020d}.x.parquet"
+
+
+def test_a_view_tells_the_live_position():
+    """A table's position is read from its snapshot's transactions."""
+    view = TableView(3, "id", "f", {"app/orders/0/0": 41})
+    assert view.position("app", TP) == Position(0, 41)
+    assert view.position("other", TP) is None
+
+
+def test_the_routing_history_is_kept_per_partition():
+    """Each partition has its own epochs; a partition without history has an empty one."""
+    view = TableView(3, "id", "f", {}, {f"{ROUTING_PROPERTY}orders-0": '{"0": "aa", "12": "bb"}'})
+    assert view.routing_history(TP) == {0: "aa", 12: "bb"}
+    assert view.routing_history(TopicPartition("orders", 1)) == {}
+
+
+def test_property_names_stored_so_far_are_read_for_ever():
+    """Literal property keys that tables hold."""
+    assert (ROUTING_PROPERTY, CONFIG_PROPERTY) == ("exporter.routing.", "exporter.config.")
+
+
+def test_a_commit_file_tells_operation_files_and_table_id():
+    """A JSON object a line; empty lines, transactions and protocol actions say nothing here."""
+    lines = [
+        info("STREAMING UPDATE", json.dumps({"commit_id": "c1"})),
+        "",
+        '{"txn": {"appId": "app/orders/0/0", "version": 1}}',
+        '{"metaData": {"id": "table-1"}}',
+        add(named(41)),
+        add(named(42)),
+        '{"remove": {"path": "x"}}',
+    ]
+    commit = parse_commit(7, lines)
+    assert (commit.version, commit.operation, commit.commit_id) == (7, "STREAMING UPDATE", "c1")
+    assert commit.added == (named(41), named(42))
+    assert (commit.removed, commit.table_id, commit.rewinds) == (1, "table-1", False)
+
+
+def test_an_empty_marker_adds_no_file():
+    """Traps 26: a commit with a position only has nothing added or removed."""
+    commit = parse_commit(1, [info("STREAMING UPDATE", "{}"), '{"txn": {"appId": "a", "version": 1}}'])
+    assert (commit.added, commit.removed, commit.table_id, commit.commit_id) == ((), 0, None, None)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "RESTORE",
+        "CREATE OR REPLACE TABLE",
+        "REPLACE TABLE",
+        "CREATE OR REPLACE TABLE AS SELECT",
+        "REPLACE TABLE AS SELECT",
+        "CLONE",
+        "TRUNCATE",
+    ],
+)
+def test_operations_that_take_rows_away_behind_positions_are_found(operation):
+    """MONOTONE: after these a table's rows may lie behind its positions (traps 11)."""
+    assert parse_commit(1, [info(operation)]).rewinds
+
+
+@pytest.mark.parametrize("mode", ["Overwrite", "overwrite"])
+def test_an_overwrite_is_found_by_its_mode(mode):
+    """MONOTONE: WRITE in mode overwrite replaces rows, in Spark's and in delta-rs' spelling."""
+    assert parse_commit(1, [info("WRITE", mode=mode)]).rewinds
+
+
+@pytest.mark.parametrize(
+    "operation", ["WRITE", "OPTIMIZE", "VACUUM START", "VACUUM END", "DELETE", "UPDATE", "MERGE", "STREAMING UPDATE"]
+)
+def test_what_users_do_to_their_rows_is_no_alarm(operation):
+    """Protocol 4.5: OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE and appends are the users' business (traps 12)."""
+    assert not parse_commit(1, [info(operation, mode="Append")]).rewinds
+
+
+@pytest.mark.parametrize("line", ['{"commitInfo": {}}', '{"commitInfo": {"operationParameters": null}}', "{}"])
+def test_a_commit_without_details_is_read(line):
+    """Other writers leave parts of commitInfo away."""
+    commit = parse_commit(1, [line])
+    assert (commit.operation, commit.user_metadata, commit.rewinds) == ("", "", False)
+
+
+@pytest.mark.parametrize("line", ["not json", '{"add": {}}'])
+def test_an_unreadable_commit_is_never_taken_for_an_empty_one(line):
+    """Traps 4: unreadable means stop."""
+    with pytest.raises((ValueError, KeyError)):
+        parse_commit(1, [line])
+
+
+@pytest.mark.parametrize("text", ["", "note of a user", "[]", '"commit_id"', "3", "null", '{"owner": "x"}', "{"])
+def test_metadata_of_others_is_not_ours(text):
+    """userMetadata is free text: only a JSON object with a commit id is ours."""
+    assert own_metadata(text) == {}
+    assert parse_commit(1, [info("WRITE", text)]).commit_id is None
+
+
+def test_our_metadata_comes_back_whole():
+    """What we wrote into userMetadata is what we read."""
+    value = {"commit_id": "c", "owner": "o", "checked_through": 4}
+    assert own_metadata(json.dumps(value)) == value
+
+
+def test_the_last_named_offset_is_the_largest_over_all_days():
+    """Traps 2: the day of a file does not matter; topic partition and epoch do."""
+    paths = [named(30, day="2026-11-03"), named(50, day="2026-11-01"), named(40, day="2026-11-02"), named(7, epoch=1)]
+    assert last_named_offsets(paths, "app") == {(TP, 0): 50, (TP, 1): 7}
+
+
+def test_names_of_other_apps_and_writers_are_passed_over():
+    """Spark's part files and other apps' files say nothing about our positions."""
+    paths = ["part-0000.parquet", named(9, app="app2"), named(5, topic="a.b"), "s3://b/" + named(8)]
+    assert last_named_offsets(paths, "app") == {(TopicPartition("a.b", 0), 0): 5}
