@@ -29,8 +29,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.jars import find_java, jar_paths
@@ -265,6 +265,36 @@ def answers(bootstrap: str, timeout_secs: float) -> bool:
         return False
     finally:
         admin.close()
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    """Create a topic and return when its partitions have leaders. Its records never expire unless `config` says so.
+
+    Raises ConfigError if the topic exists, DependencyUnreachable if the broker does not do it in time.
+    """
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=30_000, client_id="create-topic")
+        try:
+            configs = {"retention.ms": "-1"} | dict(config or {})
+            admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
+            deadline = time.monotonic() + START_SECS_MAX
+            while not _has_leaders(admin, topic, partitions):
+                if time.monotonic() > deadline:
+                    raise KafkaError("no leaders for its partitions")
+                time.sleep(0.02)  # pace of the polling, bounded by the deadline
+        finally:
+            admin.close()
+    except TopicAlreadyExistsError as error:
+        raise ConfigError(f"the topic {topic} exists already at {bootstrap}", "choose another name") from error
+    except KafkaError as error:
+        raise DependencyUnreachable(
+            f"the topic {topic} could not be created at {bootstrap}: {error!r}", "check that the broker runs"
+        ) from error
+
+
+def _has_leaders(admin: KafkaAdminClient, topic: str, partitions: int) -> bool:
+    described = admin.describe_topics([topic])[0]["partitions"]
+    return len(described) == partitions and all(partition["leader_id"] >= 0 for partition in described)
 
 
 def free_ports(count: int) -> list[int]:

@@ -37,6 +37,9 @@ from exporter.routing import Routing
 
 UTC_US = pa.timestamp("us", "UTC")
 
+BLOCK_ROWS = 80
+"""A reader that refuses a batch is tried on blocks down to this size before the judge sees them."""
+
 WARY_BATCHES = 8
 """After a batch with a doubtful record this many batches go to the classifier without trying the fast path."""
 
@@ -46,6 +49,8 @@ _TIME_SURE = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(?:\.[0-9]{1,6})?(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?"
 )
+_TIME_ZONED = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$"
+_TIME_CUT_HINT = r"\d\d:\d\d:\d\d\.\d{7}"
 _DATE_SURE = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])")
 _DECIMAL_SURE = re.compile(r"-?([0-9]+)(?:\.([0-9]+))?")
 _DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -62,7 +67,8 @@ class Decoded:
     table: one row per good record: the declared columns, `_rescued` (string) and `_event_time`
     (timestamp[us, UTC], never null). good: ascending int32 input rows. bad: (input row, stage,
     reason), ascending. rescued: good records with a `_rescued` text. ignored: unknown fields left
-    out of good records. truncated: timestamps of good records that lost fraction digits 7-9.
+    out of good records. truncated: timestamps that lost fraction digits 7-9, in good records and those
+    that only their event time made bad.
     """
 
     table: pa.Table
@@ -272,6 +278,20 @@ def _cast_date(array: pa.Array) -> pa.Array:
     return array.cast(pa.date32())
 
 
+class _LongTimes:
+    """Cuts fraction digits 7-9 of a whole column: for streams whose timestamps all have them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, array: pa.Array) -> pa.Array:
+        """Texts with seconds and a zone as timestamp[us, UTC]; _Doubt for any other. Adds to `count`."""
+        if pc.all(pc.match_substring_regex(array, _TIME_ZONED)).as_py() is False:
+            raise _Doubt
+        self.count += pc.sum(pc.match_substring_regex(array, r"\.\d{7}")).as_py() or 0
+        return pc.replace_substring_regex(array, r"(\.\d{6})\d+", r"\1").cast(UTC_US)
+
+
 # --- shapes: one node per declared (or otherwise known) field ----------------------------------
 
 
@@ -478,15 +498,17 @@ def _zero(data_type: pa.DataType) -> Any:
     return Decimal(0) if pa.types.is_decimal(data_type) else 0
 
 
-def _shape(data_type: pa.DataType) -> Any:
-    """The node of a declared type."""
+def _shape(data_type: pa.DataType, cutter: _LongTimes | None = None) -> Any:
+    """The node of a declared type; with a cutter its timestamps are read as text and cut."""
     types = pa.types
     if types.is_struct(data_type):
-        return _Struct({f.name: _Child(_shape(f.type), f.nullable) for f in data_type}, data_type)
+        return _Struct({f.name: _Child(_shape(f.type, cutter), f.nullable) for f in data_type}, data_type)
     if types.is_list(data_type):
-        return _List(_Child(_shape(data_type.value_type), data_type.value_field.nullable), data_type)
+        return _List(_Child(_shape(data_type.value_type, cutter), data_type.value_field.nullable), data_type)
     if types.is_map(data_type):
-        return _Map(_Child(_shape(data_type.item_type), data_type.item_field.nullable), data_type)
+        return _Map(_Child(_shape(data_type.item_type, cutter), data_type.item_field.nullable), data_type)
+    if types.is_timestamp(data_type) and cutter is not None:
+        return _Leaf(data_type, pa.string(), str, _read_time, lambda array: cutter(array).cast(data_type))
     if types.is_integer(data_type):
         low, high = -(1 << (data_type.bit_width - 1)), (1 << (data_type.bit_width - 1)) - 1
         spec = Annotated[int, msgspec.Meta(ge=low, le=high)]
@@ -533,18 +555,18 @@ def _decimal_guard(root: _Struct) -> str | None:
     return rf'[:,\[ \t\r\n"][+-]?(?:{whole}|[0-9]*\.[0-9]{{39,}}|{exponent})|\\u00[2-6]'
 
 
-def _graft(root: _Struct, path: list[str], wanted: pa.DataType, fits: Callable[[pa.DataType], bool], what: str) -> None:
+def _graft(root: _Struct, path: list[str], leaf: _Leaf, fits: Callable[[pa.DataType], bool], what: str) -> None:
     """Make the field at `path` known, declared or not; ConfigError if a declared type is in the way."""
     here = root
     for depth, name in enumerate(path):
         child, last = here.children.get(name), depth + 1 == len(path)
         if child is None:
-            grown = _shape(wanted) if last else _Struct({}, pa.struct([]))
+            grown = leaf if last else _Struct({}, pa.struct([]))
             child = here.children[name] = _Child(grown, True, declared=False)
         node, dotted = child.node, ".".join(path[: depth + 1])
         if last and not (isinstance(node, _Leaf) and fits(node.target)):
             what = f"column {dotted} is declared {node.target}, but holds {what}"
-            raise ConfigError(what, f"declare it as {wanted} or leave it out")
+            raise ConfigError(what, f"declare it as {leaf.target} or leave it out")
         if not last and not isinstance(node, _Struct):
             what = f"{what} stands below {dotted}, but that column is declared {node.target}"
             raise ConfigError(what, "declare it as a STRUCT or leave it out")
@@ -670,12 +692,30 @@ def dump(value: Any) -> str:
 # --- the decoder ------------------------------------------------------------------------------
 
 
+class _Reader:
+    """A shape and the schema with which pyarrow reads it."""
+
+    def __init__(self, root: _Struct) -> None:
+        self.root = root
+        self.schema = pa.schema([pa.field("v", root.reader)])
+
+    def leaf(self, path: list[str]) -> tuple[_Leaf, bool]:
+        """The leaf at a known path, and whether a column holds it."""
+        node: Any = self.root
+        declared = True
+        for name in path:
+            child = node.children[name]
+            node, declared = child.node, declared and child.declared
+        return node, declared
+
+
 @dataclass(frozen=True)
 class _Taken:
-    """What the reader made of some values: its own struct array and the declared columns."""
+    """What the reader made of some values: the declared columns, the event time as sent, timestamps cut."""
 
-    parsed: pa.StructArray
     columns: list[pa.Array]
+    time: pa.Array | None
+    cut: int
 
 
 @dataclass
@@ -699,74 +739,110 @@ class Decoder:
         self._schema = schema
         self._routing = routing
         self._event_type = event_type
-        self._root: _Struct = _shape(pa.struct(list(schema)))
         time, kind = routing.event_time, routing.type_from
         self._route = kind.name.split(".") if kind.kind == "json" else None
         self._time = time.path.split(".") if time.kind == "json" else None
-        if self._route:
-            _graft(self._root, self._route, pa.string(), pa.types.is_string, "the event type")
-        if self._time and time.unit == "iso":
-            _graft(self._root, self._time, UTC_US, pa.types.is_timestamp, "the event time as text")
-        elif self._time:
-            _graft(self._root, self._time, pa.int64(), pa.types.is_integer, f"the event time in {time.unit}")
-        self._reader = pa.schema([pa.field("v", self._root.reader)])
-        self._classify = msgspec.json.Decoder(self._root.spec).decode
-        self._judge = _Judge(self._root, routing, self._route, event_type, keep_all=len(schema) == 0)
-        self._judge_all = len(schema) == 0 or any(isinstance(node, _Map) for node in _nodes(self._root))
-        self._guard = _decimal_guard(self._root)
+        self._cutter = _LongTimes()
+        self._plain = _Reader(self._shaped(_shape))
+        self._long = _Reader(self._shaped(lambda wanted: _shape(wanted, self._cutter)))
+        self._reader = self._plain
+        root = self._plain.root
+        self._classify = msgspec.json.Decoder(root.spec).decode
+        self._judge = _Judge(root, routing, self._route, event_type, keep_all=len(schema) == 0)
+        self._judge_all = len(schema) == 0 or any(isinstance(node, _Map) for node in _nodes(root))
+        self._guard = _decimal_guard(root)
+        self._timed = any(pa.types.is_timestamp(node.target) for node in _nodes(root))
         self._wary = 0
+
+    def _shaped(self, shape: Callable[[pa.DataType], Any]) -> _Struct:
+        """The declared columns with the route and event-time fields made known."""
+        root: _Struct = shape(pa.struct(list(self._schema)))
+        unit = self._routing.event_time.unit
+        if self._route:
+            _graft(root, self._route, shape(pa.string()), pa.types.is_string, "the event type")
+        if self._time and unit == "iso":
+            _graft(root, self._time, shape(UTC_US), pa.types.is_timestamp, "the event time as text")
+        elif self._time:
+            _graft(root, self._time, shape(pa.int64()), pa.types.is_integer, f"the event time in {unit}")
+        return root
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
         done: _Sorted | None = None
         if not (self._judge_all or self._wary or values.null_count or len(self._guarded(values))):
-            taken = self._take(values)
+            taken = self._take(values, self._reader)
             done = None if taken is None else _Sorted(taken, None)
         if done is None:
             done = self._sort_out(values)
             self._wary = WARY_BATCHES if done.verdicts else max(self._wary - 1, 0)
-        return self._finish(done, timestamps)
+        result = self._finish(done, timestamps)
+        self._reader = self._long if result.truncated * 100 > len(values) else self._plain
+        return result
 
-    def _take(self, values: pa.BinaryArray) -> _Taken | None:
+    def _take(self, values: pa.BinaryArray, reader: _Reader) -> _Taken | None:
         """All values through the wrapped reader, or None if one of them is in doubt."""
+        self._cutter.count = 0
+        time = None
         try:
-            parsed = _read_wrapped(values, self._reader)
-            columns = self._root.columns(parsed)
+            parsed = _read_wrapped(values, reader.schema)
+            columns = reader.root.columns(parsed)
+            if self._time:
+                leaf, declared = reader.leaf(self._time)
+                before = self._cutter.count
+                time = leaf.convert(_at(parsed, self._time))
+                self._cutter.count = before if declared else self._cutter.count
         except (pa.ArrowInvalid, _Doubt):
             return None
         if self._route and len(parsed):
             same = pc.equal(_at(parsed, self._route), self._event_type)
             if same.null_count or not pc.all(same).as_py():
                 return None
-        return _Taken(parsed, columns)
+        return _Taken(columns, time, self._cutter.count)
 
     def _sort_out(self, values: pa.BinaryArray) -> _Sorted:
         """Classify each record, judge the doubtful, read the good ones."""
         raws: list[bytes | None] = values.to_pylist()
-        doubtful = {*self._doubtful(raws), *self._guarded(values)}
-        verdicts = {row: self._judge.verdict(raws[row]) for row in doubtful}
-        rows, texts = _texts(raws, verdicts)
-        taken = self._take(values if not verdicts else texts)
-        if taken is None:
-            for row in rows:
+        verdicts: dict[int, _Verdict] = {}
+
+        def settle(doubtful: Iterable[int], reader: _Reader) -> tuple[_Taken | None, list[int], pa.BinaryArray]:
+            for row in doubtful:
                 if row not in verdicts:
                     verdicts[row] = self._judge.verdict(raws[row])
-            rows, texts = _texts(raws, verdicts)
-            taken = self._take(texts)
+            rows, texts = _texts(values, raws, verdicts)
+            return self._take(texts, reader), rows, texts
+
+        taken, rows, texts = settle(self._doubtful(values, raws), self._reader)
         if taken is None:
-            for at in self._unread(texts, 0):
-                verdicts[rows[at]] = _Verdict(None, "not_json: the reader refuses what the judge passed")
-            rows, texts = _texts(raws, verdicts)
-            taken = self._take(texts)
+            taken, rows, texts = settle([rows[at] for at in self._suspects(texts, 0)], self._reader)
+        if taken is None:
+            taken, rows, texts = settle(rows, self._plain)
+        if taken is None:
+            refused = _Verdict(None, "not_json: the reader refuses what the judge passed")
+            verdicts.update((rows[at], refused) for at in self._unread(texts, 0))
+            taken, rows, texts = settle([], self._plain)
         if taken is None:
             raise RuntimeError("records that are read one by one are refused together")
         return _Sorted(taken, rows, verdicts)
 
-    def _doubtful(self, raws: list[bytes | None]) -> Iterable[int]:
-        """Rows that the classifier does not pass."""
+    def _suspects(self, texts: pa.BinaryArray, start: int) -> list[int]:
+        """Positions of the blocks that hold all values which the reader refuses."""
+        if len(texts) <= BLOCK_ROWS:
+            return list(range(start, start + len(texts)))
+        found: list[int] = []
+        step = max(len(texts) // 16, BLOCK_ROWS)
+        for at in range(0, len(texts), step):
+            block = texts.slice(at, step)
+            if self._take(block, self._reader) is None:
+                found += self._suspects(block, start + at)
+        return found
+
+    def _doubtful(self, values: pa.BinaryArray, raws: list[bytes | None]) -> Iterable[int]:
+        """Rows that the classifier does not pass, or that the reader is known to get wrong or refuse."""
         if self._judge_all:
             return range(len(raws))
-        doubtful = []
+        doubtful = self._guarded(values)
+        if self._timed and self._reader is self._plain:
+            doubtful += pc.indices_nonzero(pc.match_substring_regex(values, _TIME_CUT_HINT)).to_pylist()
         for row, raw in enumerate(raws):
             try:
                 self._classify(raw)  # type: ignore[arg-type]
@@ -783,7 +859,7 @@ class Decoder:
 
     def _unread(self, texts: pa.BinaryArray, start: int) -> list[int]:
         """Positions of the values that the reader refuses alone."""
-        if self._take(texts) is not None:
+        if self._take(texts, self._plain) is not None:
             return []
         if len(texts) == 1:
             return [start]
@@ -797,9 +873,9 @@ class Decoder:
         if done.rows is not None and len(done.rows) < len(rows):
             rows = pa.array(done.rows, pa.int32())
             kafka = kafka.take(rows)
-        times, late = self._event_times(done.taken.parsed, kafka)
+        times, late = self._event_times(kafka if done.taken.time is None else done.taken.time, kafka)
         rescued = pa.nulls(len(rows), pa.string())
-        if notes:
+        if any(verdict.rescued is not None for verdict in notes.values()):
             rescued = pa.array([notes[r].rescued if r in notes else None for r in rows.to_pylist()], pa.string())
         table = pa.table([*done.taken.columns, rescued, times], schema=self._table_schema)
         bad = [(row, "decode", v.reason) for row, v in notes.items() if v.text is None]
@@ -807,23 +883,23 @@ class Decoder:
             bad += [(rows[at].as_py(), "event_time", reason) for at, reason in late.items()]
             kept = pa.array([at not in late for at in range(len(rows))])
             table, rows = table.filter(kept), rows.filter(kept)
-        good = [notes[row] for row in rows.to_pylist() if row in notes] if notes else []
+        kept_rows = set(rows.to_pylist()) if notes else set()
+        good = [verdict for row, verdict in notes.items() if row in kept_rows]
         return Decoded(
             table,
             rows,
             sorted(bad),
             rescued=sum(v.rescued is not None for v in good),
             ignored=sum(v.ignored for v in good),
-            truncated=sum(v.cut for v in good),
+            truncated=done.taken.cut + sum(v.cut for v in notes.values() if v.text is not None),
         )
 
     @property
     def _table_schema(self) -> pa.Schema:
         return pa.schema([*self._schema, pa.field("_rescued", pa.string()), pa.field("_event_time", UTC_US)])
 
-    def _event_times(self, parsed: pa.StructArray, kafka: pa.TimestampArray) -> tuple[pa.Array, dict[int, str]]:
+    def _event_times(self, sent: pa.Array, kafka: pa.TimestampArray) -> tuple[pa.Array, dict[int, str]]:
         """Event time per row, and the reason per position whose time is missing or out of bounds."""
-        sent = kafka if self._time is None else _at(parsed, self._time)
         micros, representable = _micros(sent, self._routing.event_time.unit if self._time else "iso")
         low, ahead = self._routing.event_time_min_us, self._routing.event_time_ahead_max_secs * 1_000_000
         inside = pc.and_(representable, pc.greater_equal(micros, low))
@@ -851,11 +927,18 @@ class Decoder:
         return f"event_time_out_of_bounds: {path} = {shown} lies outside {low} .. {record} (Kafka) + {ahead} s"
 
 
-def _texts(raws: list[bytes | None], verdicts: dict[int, _Verdict]) -> tuple[list[int], pa.BinaryArray]:
+def _texts(
+    values: pa.BinaryArray, raws: list[bytes | None], verdicts: dict[int, _Verdict]
+) -> tuple[list[int], pa.BinaryArray]:
     """Rows not refused, and the text to read for each."""
-    rows = [row for row in range(len(raws)) if row not in verdicts or verdicts[row].text is not None]
-    texts = [verdicts[row].text if row in verdicts else raws[row] for row in rows]
-    return rows, pa.array(texts, pa.binary())
+    if not verdicts:
+        return list(range(len(raws))), values
+    refused = {row for row, verdict in verdicts.items() if verdict.text is None}
+    rows = [row for row in range(len(raws)) if row not in refused]
+    rewritten = {row: v.text for row, v in verdicts.items() if v.text is not None and v.text is not raws[row]}
+    if not rewritten:
+        return rows, values.take(pa.array(rows, pa.int32()))
+    return rows, pa.array([rewritten.get(row, raws[row]) for row in rows], pa.binary())
 
 
 def _at(parsed: pa.StructArray, path: list[str]) -> pa.Array:

@@ -28,7 +28,7 @@ from exporter.plan import Budget, plan_round
 from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Change, DeltaTable, Lake, first_line, table_schema
+from exporter.tables import Change, DeltaTable, Lake, evolved_schema, first_line, table_schema
 from exporter.topic import TopicIdentity, TopicReader
 from exporter.writers import Writer, WriterKey, freeze, integrate
 from offsets import Invariant
@@ -345,7 +345,6 @@ class Recovery:
         for tp, anchor in anchors.items():
             versions[str(AppId(app, tp, anchor.epoch))] = anchor.offset
             versions[str(AppId(app, tp, anchor.epoch, "anchor"))] = anchor.offset
-        schema = None if name == DEAD_LETTERS else self._routing.schemas[name]
         self._write(
             name,
             Change(
@@ -353,12 +352,19 @@ class Recovery:
                 positions=versions,
                 user_metadata=self._metadata("anchor", view, anchors),
                 properties=properties,
-                create=table_schema(schema) if view is None else None,
+                create=self._declared_schema(name) if view is None else None,
             ),
             check,
         )
         log.info("positions_anchored", table=name, partitions=len(anchors), created=view is None)
         point(Fault.AFTER_ANCHOR)
+
+    def _declared_schema(self, name: str) -> str | None:
+        """Spark schema JSON of a table as our configuration wants it; None for a type that it does not declare."""
+        if name == DEAD_LETTERS:
+            return table_schema(None)
+        declared = self._routing.schemas.get(name)
+        return None if declared is None else table_schema(declared)
 
     def _write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
         """One commit of start-up; any exception means: read everything again and see."""
@@ -530,6 +536,8 @@ class Recovery:
             CLUSTER_PROPERTY: identity.cluster_id,
             f"{TOPIC_PROPERTY}{self._topic.topic}": identity.topic_id,
         }
+        declared = self._declared_schema(name)
+        evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
         self._write(
             name,
             Change(
@@ -537,7 +545,8 @@ class Recovery:
                 positions=versions,
                 user_metadata=self._metadata("seal", view, news),
                 properties={**properties, **(create if view is None else {})},
-                create=table_schema(self._routing.schemas[name]) if view is None else None,
+                create=declared if view is None else None,
+                evolve=evolved if view is not None and evolved != view.schema_json else None,
             ),
             check,
         )
@@ -554,13 +563,25 @@ class Recovery:
         now = time.monotonic()
         for name, view in reading.views.items():
             self._committer.trust(name, view)
-            self.table_fingerprints[name] = view.fingerprint
+            self.accept(name, view)
         return {
             WriterKey(name, tp): Writer(WriterKey(name, tp), found.epoch, ownership[tp], offset, offset, now)
             for tp, found in verdicts.items()
             if isinstance(found, Agree)
             for name, offset in found.positions.items()
         }
+
+
+    def accept(self, name: str, view: TableView) -> None:
+        """Stage against this view from now on. Raises InvariantBroken if the table cannot hold what is declared."""
+        declared = self._declared_schema(name)
+        if declared is not None and evolved_schema(view.schema_json, declared) != view.schema_json:
+            raise InvariantBroken(
+                Invariant.ONCE,
+                f"table {name} lacks columns that the settings declare: their values would be lost",
+                "add them to the table (ALTER TABLE ... ADD COLUMNS), or raise `generation` to let the exporter do it",
+            )
+        self.table_fingerprints[name] = view.fingerprint
 
 
 def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:

@@ -176,7 +176,7 @@ class _JsonPeek:
                 for _ in self._path:
                     value = value.f
                 names.append(value)
-            except PARSE_ERRORS as error:  # noqa: PERF203 - one row's fault is not another's
+            except PARSE_ERRORS as error:
                 names.append(None)
                 reasons[row] = self._why(raw, error)
         return pc.replace_with_mask(found, unread, pa.array(names, pa.string()))
@@ -248,7 +248,7 @@ def _utf8(values: pa.BinaryArray, what: str) -> tuple[pa.StringArray, dict[int, 
         for row, raw in enumerate(values.to_pylist()):
             try:
                 texts.append(None if raw is None else raw.decode())
-            except UnicodeDecodeError as bad:  # noqa: PERF203 - one row's fault is not another's
+            except UnicodeDecodeError as bad:
                 texts.append(None)
                 reasons[row] = f"not_utf8: byte {bad.start} of {what}"
         return pa.array(texts, pa.string()), reasons

@@ -384,7 +384,7 @@ class Service:
 
     def _refresh(self, name: str) -> None:
         view = self._committer.require_ours(name, self._lake.table(name).view())
-        self._recovery.table_fingerprints[name] = view.fingerprint
+        self._recovery.accept(name, view)
 
     def _log_commit(self, report: Report) -> None:
         claims = [settled.claim for settled in report.settled]

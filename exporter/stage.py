@@ -169,7 +169,7 @@ class _Task:
         """Decode the rows of one type and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
         decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
-        self._counts[tp].update(decoded.counts)
+        self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
         bad = [(rows[index].as_py(), name, stage_name, reason) for index, stage_name, reason in decoded.bad]
         bound = plan.bounds.get(name)
         if bound is None or not decoded.table.num_rows:

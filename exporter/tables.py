@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exporter.errors import ExporterError
+from exporter.errors import ConfigError, ExporterError
 from offsets.names import FORMAT_VERSION, BadName, event_type_of, table_folder
 from offsets.table_log import (
     APP_PROPERTY,
@@ -103,13 +103,57 @@ def table_schema(declared_json: str | None) -> str:
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
 
 
+def evolved_schema(table_json: str, declared_json: str) -> str:
+    """The table's schema with the declared columns that it lacks, at every level; unchanged text if it lacks none.
+
+    Both are Spark schema JSON; declared_json as table_schema() gives it. Columns of the table that are not
+    declared stay. Raises ConfigError where a column has another type: no type is ever changed silently.
+    """
+    table, declared = json.loads(table_json), json.loads(declared_json)
+    merged = _merge_types(table, declared, "")
+    return table_json if merged == table else json.dumps(merged, separators=(",", ":"))
+
+
+def _merge_types(have: Any, want: Any, path: str) -> Any:
+    if isinstance(have, dict) and isinstance(want, dict) and have.get("type") == want.get("type"):
+        if have["type"] == "struct":
+            return {**have, "fields": _merge_fields(have["fields"], want["fields"], path)}
+        merged = dict(have)
+        for part in ("elementType", "keyType", "valueType"):
+            if part in have:
+                merged[part] = _merge_types(have[part], want[part], f"{path}.{part}")
+        return merged
+    if have != want:
+        raise ConfigError(
+            f"column {path.lstrip('.')} is {_shown(have)} in the table and {_shown(want)} in the settings",
+            "declare the type that the table has, or give the changed column a new name",
+        )
+    return have
+
+
+def _merge_fields(have: list[Any], want: list[Any], path: str) -> list[Any]:
+    wanted = {field["name"]: field for field in want}
+    merged = [
+        {**f, "type": _merge_types(f["type"], wanted[f["name"]]["type"], f"{path}.{f['name']}")}
+        if f["name"] in wanted
+        else f
+        for f in have
+    ]
+    known = {f["name"] for f in have}
+    return [*merged, *(f for f in want if f["name"] not in known)]
+
+
+def _shown(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind.get("type", kind))
+
+
 @dataclass(frozen=True)
 class Change:
     """All that one commit says.
 
     expected: appIds whose versions the commit depends on; registered as read. positions: appId -> new version.
     adds: Delta `add` actions. properties: table properties to set (a metadata change). create: Spark schema JSON
-    of a table to be created by this very commit.
+    of a table to be created by this very commit. evolve: Spark schema JSON that an existing table gets.
     """
 
     expected: tuple[str, ...]
@@ -118,6 +162,7 @@ class Change:
     adds: tuple[Mapping[str, Any], ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     create: str | None = None
+    evolve: str | None = None
 
 
 Check = Callable[[TableView | None], None]
@@ -150,9 +195,10 @@ class DeltaTable:
         check(self._view(txn.snapshot()))
         if change.create is not None:
             txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
-        elif change.properties:
+        elif change.properties or change.evolve is not None:
             metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
             metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
+            metadata["schemaString"] = change.evolve or metadata["schemaString"]
             txn.updateMetadata(self._action({"metaData": metadata}), False)
         for app_id in change.expected:
             txn.readTxn().append(app_id)
@@ -281,7 +327,12 @@ def fingerprint(metadata: Mapping[str, Any], protocol_json: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The telling line of an error; a Java exception is shown without its stack."""
+    """The telling line of an error: a Java exception without its stack, of a Python traceback the last line."""
     java = getattr(error, "java_exception", None)
     text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    traceback = [index for index, line in enumerate(lines) if line.startswith("Traceback")]
+    if not traceback:
+        return lines[0]
+    tail = [line for line in lines[traceback[-1] + 1 :] if not line.startswith(("File ", "at ", "^", "~"))]
+    return next((line for line in reversed(tail) if "Error" in line or "Exception" in line), tail[-1] if tail else "")

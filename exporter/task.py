@@ -38,6 +38,11 @@ class Workbench:
     topic: TopicReader
     routing: Routing
 
+    def close(self) -> None:
+        """Ends the session and the connection; the JVM goes with the process."""
+        self.topic.close()
+        self.session.stop()
+
 
 def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
     """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for DDL that cannot be used."""
@@ -64,7 +69,7 @@ def open_workbench(settings: Settings) -> Workbench:
     topic.identity()
     session = spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
     schemas = parse_schemas(session, dict(settings.declared))
-    return Workbench(session, Lake(session, settings.lake_path, settings.app), topic, routing(settings, schemas))
+    return Workbench(session, Lake(session, settings.root, settings.app), topic, routing(settings, schemas))
 
 
 def run(
@@ -80,8 +85,7 @@ def run(
             service.run()
         return service
     finally:
-        bench.topic.close()
-        bench.session.stop()
+        bench.close()
 
 
 def build_service(
@@ -102,7 +106,7 @@ def build_service(
         bench.routing,
         committer,
         reader.read,
-        first_position=settings.first_position_ms(),
+        first_position=_first_position(settings),
         footer=footer,
         round_records_max=settings.round_records_max,
     )
@@ -132,6 +136,11 @@ def file_footer(identity: TopicIdentity, configuration: Routing) -> dict[str, st
         "topic_id": identity.topic_id,
         "routing": configuration.fingerprint(),
     }
+
+
+def _first_position(settings: Settings) -> str | int:
+    at = settings.first_position_ms
+    return str(settings.first_position) if at is None else at
 
 
 def _limits(settings: Settings) -> Limits:

@@ -142,14 +142,16 @@ class Search:
         if known is not None:
             return known
         best: dict[tuple[int, int], Edge] = {}
-        for at, (here, distance, _, _, loose) in enumerate(self.closure(pid)):
+        closure = self.closure(pid)
+        reached = {local[0] for local in closure}
+        for at, (here, distance, _, _, loose) in enumerate(closure):
             if _stopped(self.processes.values[here]):
                 if self.stops_count:
                     best[here, tid] = (distance, at, "stops", here, tid)
                 continue
             for text, after, new_tid, footprint in self._shared(here, tid):
                 target = (after, new_tid)
-                if target == (pid, tid) or (target in best and best[target][0] <= distance + 1):
+                if (new_tid == tid and after in reached) or (target in best and best[target][0] <= distance + 1):
                     continue
                 if all(_depend(one, footprint) for one in loose):
                     best[target] = (distance + 1, at, text, *target)

@@ -66,9 +66,10 @@ UNLISTED = -9
 ROUNDS = 1 << 6
 ALL = (1 << 7) - 1
 FRONTIERS = 0b111
-CALLED, LOST, UNKNOWN = "called", "lost", "unknown"
+CALLED, LOST = "called", "lost"
 LIMITS = roll.RollLimits(records_max=1, bytes_max=1, age_max_secs=0.0)
 PARKED = Parked("model", 0.0)
+OTHERS: State = ("others",)
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,6 @@ class Scope:
 
     log: str = "AC.D"
     rounds_max: int = 1
-    offers_max: int = 2
     orphans_max: int = 1
     late: bool = False
     park: bool = False
@@ -222,11 +222,9 @@ class World:
             if claim and claim[4] == CALLED:
                 lost = _put(process, index, _with_claim(writer, _gave_up(claim)))
                 yield f"commit of {name} raises, not landed", lost, 0, _claim_bit(index)
-                if self.scope.late:
+                if self.scope.late and len(claim[5]) < self.scope.orphans_max:
                     lost = _put(process, index, _with_claim(writer, _gave_up(claim, pending=True)))
                     yield f"commit of {name} raises, still under way", lost, 0, _claim_bit(index)
-            if claim and claim[4] == UNKNOWN and len(claim[3]) < self.scope.offers_max:
-                yield self._reoffer(process, index)
 
     def _roll(self, process: State, index: int, marker: bool) -> Move:
         name, writer = self.types[index], process[0][index]
@@ -248,17 +246,13 @@ class World:
         after = _put(left, index, _compact(frozen, (*_claim_of(frozen), CALLED, (), ())))
         return text, after, 1 << index, _claim_bit(index)
 
-    def _reoffer(self, process: State, index: int) -> Move:
+    def reoffer(self, writer: Writer, claim: State) -> State:
         """Protocol 4.4: the same frozen files once more, under an id of their own."""
-        name, writer = self.types[index], process[0][index]
-        real = self.real_writer(name, writer)
-        claim = real.claim
-        if claim is None:
+        real = writer.claim
+        if real is None:
             raise RuntimeError("nothing to offer again")
-        again = offered(real, replace(claim, offers=(*claim.offers, f"c{len(claim.offers) + 1}")))
-        compact = _compact(again, (*_claim_of(again), CALLED, *writer[3][5:]))
-        text = f"offers {name} {compact[3][0]}->{compact[3][1]} again"
-        return text, _put(process, index, compact), 0, _claim_bit(index)
+        again = offered(writer, replace(real, offers=(*real.offers, f"c{len(real.offers) + 1}")))
+        return _compact(again, _renumbered((*_claim_of(again), CALLED, *claim[5:])))
 
     def _drops(self, process: State) -> Iterator[Move]:
         """Stage age, a missing file, a type that cannot be written: drop or park, whenever no call is running."""
@@ -354,8 +348,9 @@ class World:
             found = outcome.resolve(real.claim, claim[6], self.position(tables, index))
             text = f"looks at {name}: {type(found).__name__.lower()}"
             if isinstance(found, outcome.Unknown):
-                unknown = _put(process, index, _with_claim(writer, (*claim[:4], UNKNOWN, *claim[5:])))
-                yield text, unknown, tables, 0, _claim_bit(index)
+                again = self.reoffer(real, claim)
+                text += f", offers {again[3][0]}->{again[3][1]} again"
+                yield text, _put(process, index, again), tables, 0, _claim_bit(index)
                 continue
             if isinstance(found, outcome.Landed) and found.position == Position(0, claim[1]):
                 after = landed(real, real.claim, 0.0)
@@ -494,6 +489,15 @@ def _offsets(file: StagedFile) -> State:
     return tuple(int(part) for part in file.path.rpartition("/")[2].split("-"))
 
 
+def _renumbered(claim: State) -> State:
+    """Commit ids that can never be in the log are forgotten, the others numbered again."""
+    *_, offers, status, pending, logged = claim
+    known = {attempt[0] for attempt in pending} | set(logged) | {offers[-1]}
+    ids = {old: f"c{at}" for at, old in enumerate((one for one in offers if one in known), 1)}
+    pending = tuple((ids[attempt[0]], *attempt[1:]) for attempt in pending)
+    return (*claim[:3], tuple(ids.values()), status, pending, tuple(ids[one] for one in logged))
+
+
 def _attempt(claim: State) -> State:
     return (claim[3][-1], claim[0], claim[1], claim[2])
 
@@ -518,3 +522,31 @@ def _named(types: tuple[str, ...], bounds: State) -> str:
 
 def _files(files: State) -> str:
     return "+".join("[" + ",".join(map(str, file)) + "]" for file in files) or "no file"
+
+
+class Others(World):
+    """One process against everything that any number of others could legally do at any moment.
+
+    The second "process" of a search is the state OTHERS: it moves a position to any higher offset and commits
+    just the records in between, and anchors C wherever no record of C is passed. If each step of the one
+    process keeps the invariants against it, then, step by step, so does any number of processes.
+    """
+
+    def local_moves(self, process: State) -> list[Move]:
+        return [] if process == OTHERS else super().local_moves(process)
+
+    def shared_moves(self, process: State, tables: State) -> list[SharedMove]:
+        return list(self._others(tables)) if process == OTHERS else super().shared_moves(process, tables)
+
+    def _others(self, tables: State) -> Iterator[SharedMove]:
+        for index, name in enumerate(self.types):
+            position, committed = tables[index]
+            for to in range(-1 if position is None else position + 1, len(self.scope.log)):
+                mine = [o for o in range(0 if position is None else position + 1, to + 1) if self.scope.log[o] == name]
+                if position is None and mine:
+                    continue
+                moved = (to, tuple(sorted([*committed, *mine])))
+                after = (*tables[:index], moved, *tables[index + 1 :])
+                letters_first = after[0][0] is not None
+                if letters_first and not self.broken(after):
+                    yield f"{name} is moved to {to} by others", OTHERS, after, 0, 0

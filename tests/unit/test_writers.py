@@ -102,6 +102,13 @@ def test_3_1_a_fragment_of_another_ownership_is_discarded(ownership):
     assert "assigned anew" in result.discarded["A"]
 
 
+@pytest.mark.xfail(strict=True, reason="_refusal never looks at plan.epoch")
+def test_3_1_a_fragment_of_another_epoch_is_discarded():
+    """Its files carry the epoch of the plan in their names; under another appId the sweep would misjudge them."""
+    before = writers(writer(epoch=1))
+    assert integrate(before, Fragment(plan(A=9), {"A": (file(10, 15),)}), 0.0).writers == before
+
+
 @pytest.mark.parametrize(
     "then, now",
     [(None, Parked("x", 1.0)), (Parked("x", 1.0), None), (Parked("x", 1.0), Parked("x", 2.0))],

@@ -1,0 +1,725 @@
+"""Proves from the topic and the tables alone that each offset is where it must be exactly once.
+
+    pin the tables ── then ask the topic's ends ── records ─┐
+      positions, live files, configurations in force        ├─ group by (partition, offset) ── verdicts
+                                           rows of all tables ┘
+
+Pinned first, so that an exporter may run meanwhile: a table says itself through which offset it
+must be complete. What lies beyond is pending, never a finding. Where a record belongs comes from
+audit_sql.py, for each offset by the configuration that the dead letters record for it. Reads
+only: no table, topic or consumer group is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from exporter import audit_sql
+from exporter.audit_report import (
+    EXAMPLES_MAX,
+    FINDINGS,
+    AbsentFile,
+    AuditReport,
+    BadOffset,
+    TableCount,
+    examples,
+    parse_offsets,
+)
+from exporter.audit_sql import EITHER, LETTERS, UNKNOWN
+from exporter.errors import DependencyUnreachable, InvariantBroken
+from exporter.log import get_logger
+from exporter.routing import DEAD_LETTERS, Routing
+from exporter.tables import Lake, first_line
+from exporter.topic import TopicIdentity
+from offsets import Invariant
+from offsets.names import BadName, DataFile, table_folder
+from offsets.positions import intervals, live_position
+from offsets.ranges import TopicPartition
+from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
+
+__all__ = ["AuditReport", "audit", "parse_offsets"]
+
+log = get_logger(__name__)
+
+FETCH_OPTIONS = {
+    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.poll.records": "50000",
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
+SLICE_RECORDS_MIN = 20_000
+SHUFFLE_ROWS = 500_000
+"""Rows of the comparison that one shuffle partition gets, about."""
+BAD_OFFSETS_MAX = 1_000
+"""Offsets of each kind of finding that are fetched for the examples; all are counted."""
+ATTEMPTS_MAX = 3
+FOREVER = 2**63 - 1
+
+COVER_DDL = "code int, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint"
+INFO_DDL = (
+    "partition int, wanted bigint, first bigint, next bigint, "
+    "letters array<struct<after: bigint, through: bigint>>, "
+    "regions array<struct<after: bigint, through: bigint, routing: int, complete: boolean, visible: boolean>>"
+)
+ROWS_DDL = (
+    "code int, partition int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
+    "outside boolean, checkable boolean"
+)
+
+
+class Topic(Protocol):
+    """What is asked of the topic; exporter.topic.TopicReader."""
+
+    topic: str
+
+    def identity(self) -> TopicIdentity: ...
+
+    def first_offsets(self, tps: Any) -> dict[TopicPartition, int]: ...
+
+    def end_offsets(self, tps: Any) -> dict[TopicPartition, int]: ...
+
+    def high_watermarks(self, tps: Any) -> dict[TopicPartition, int]: ...
+
+
+@dataclass(frozen=True)
+class Region:
+    """Offsets (after, through] of a partition for which one routing configuration was in force."""
+
+    after: int
+    through: int
+    routing: int
+
+
+@dataclass
+class Pinned:
+    """The tables at one moment.
+
+    views: event type -> snapshot, the dead letters' read last. regions: partition -> regions, which name
+    their configuration by its index in `routings`.
+    """
+
+    views: dict[str, TableView]
+    routings: list[Routing] = field(default_factory=list)
+    regions: dict[int, list[Region]] = field(default_factory=dict)
+    spans: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
+    positions: dict[tuple[str, int], int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def greatest(self, partition: int) -> int | None:
+        """The greatest position of the partition over all tables."""
+        return max((at for (_, p), at in self.positions.items() if p == partition), default=None)
+
+    def least_anchor(self, partition: int) -> int | None:
+        """What the first epoch of any table begins after."""
+        spans = [span for (_, p), found in self.spans.items() if p == partition for span in found]
+        return min((after for after, _ in spans), default=None)
+
+
+@dataclass(frozen=True)
+class Log:
+    """One partition of the topic: log start, readable end and high watermark; what is read of it: [first, next)."""
+
+    start: int
+    end: int
+    high_watermark: int
+    first: int
+    next: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all steps of one audit need."""
+
+    session: Any
+    lake: Lake
+    topic: str
+    routing: Routing
+    kafka_options: Mapping[str, str]
+    day: date | None
+    from_offsets: Mapping[int, int]
+    compacted: bool
+
+
+def audit(
+    session: Any,
+    lake: Lake,
+    topic: Topic,
+    routing: Routing,
+    kafka_options: Mapping[str, str],
+    day: date | None = None,
+    from_offsets: Mapping[int, int] | None = None,
+) -> AuditReport:
+    """Compare the topic with the tables of lake.app. Writes nothing.
+
+    kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included. routing: the
+    present settings; they are used where the dead letters record no other configuration. day: only findings of this
+    day are reported: that of the rows, and of records without a row that of their event time (of their Kafka
+    timestamp where the event time cannot be read). from_offsets: partition -> first offset to look at; other
+    partitions are looked at from their beginning.
+
+    Raises BrokerSilent, TableUnreadable, InvariantBroken if the topic is not the one that was exported, and
+    DependencyUnreachable if the comparison itself cannot be run.
+    """
+    started = time.monotonic()
+    identity = topic.identity()
+    pinned = _pin(lake, topic.topic, identity, routing)
+    compacted, note = _is_compacted(session, kafka_options, topic.topic)
+    pinned.notes += [note] if note else []
+    job = _Job(session, lake, topic.topic, routing, kafka_options, day, dict(from_offsets or {}), compacted)
+    files = {name: _live_files(job, name, view) for name, view in pinned.views.items()}
+    report = AuditReport(topic.topic)
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        logs = _logs(topic, identity.partitions, pinned, job.from_offsets)
+        try:
+            report = _compare(job, pinned, files, logs)
+            break
+        except Exception as error:
+            tps = [TopicPartition(topic.topic, partition) for partition in logs]
+            now = topic.first_offsets(tps)
+            expired = any(now[tp] > logs[tp.partition].start for tp in tps)
+            if not expired or attempt == ATTEMPTS_MAX:
+                raise DependencyUnreachable(f"the audit did not finish: {first_line(error)}", "run it again") from error
+            log.info("audit_restarted", reason="retention moved the log's start")
+    return _finish(report, pinned, files, logs, time.monotonic() - started)
+
+
+# --- pinning ------------------------------------------------------------------------------------
+
+
+def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> Pinned:
+    """One snapshot of each table of the app, the dead letters' last; then those that appeared meanwhile.
+
+    A type's table is made before the dead letters say that its configuration is in force, so the second look
+    finds every table that the dead letters' snapshot speaks of.
+    """
+    views: dict[str, TableView] = {}
+    for _ in range(2):
+        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
+            view = lake.table(name).view() if name not in views else None
+            if view is not None and view.properties.get(APP_PROPERTY) == lake.app:
+                views[name] = view
+    pinned = Pinned(views)
+    _check_tables(pinned, topic, identity)
+    seen = {tp.partition for view in views.values() for tp in _partitions(view, lake.app, topic)}
+    for partition in sorted({*identity.partitions, *seen}):
+        tp = TopicPartition(topic, partition)
+        for name, view in views.items():
+            spans = [(i.after, i.through) for i in intervals(view.transactions, lake.app, tp)]
+            position = live_position(view.transactions, lake.app, tp)
+            if spans and position is not None:
+                pinned.spans[name, partition], pinned.positions[name, partition] = spans, position.offset
+    _pin_routings(pinned, lake.app, topic, routing)
+    names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
+    pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
+    return pinned
+
+
+def _partitions(view: TableView, app: str, topic: str) -> Iterator[TopicPartition]:
+    from offsets.positions import our_transactions
+
+    for app_id, _ in our_transactions(view.transactions, app):
+        if app_id.tp.topic == topic:
+            yield app_id.tp
+
+
+def _check_tables(pinned: Pinned, topic: str, identity: TopicIdentity) -> None:
+    """Tables that the dead letters list must be there. Raises InvariantBroken if the topic is another one."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    if letters is None:
+        if pinned.views:
+            pinned.problems.append(f"table {DEAD_LETTERS} is gone: nothing can be said of what is missing")
+        else:
+            pinned.notes.append("there is no table yet: everything is pending")
+        return
+    recorded = letters.properties.get(f"{TOPIC_PROPERTY}{topic}")
+    if recorded is not None and recorded != identity.topic_id:
+        raise InvariantBroken(
+            Invariant.MONOTONE,
+            f"the topic id of {topic} was {recorded} and is {identity.topic_id}: offsets of the two have nothing "
+            "in common",
+            "the topic was recreated; these tables cannot be compared with it",
+        )
+    ids = {table_folder(name): view.table_id for name, view in pinned.views.items()}
+    for prop, table_id in letters.properties.items():
+        folder = prop.removeprefix(TABLE_PROPERTY)
+        if prop.startswith(TABLE_PROPERTY) and ids.get(folder) != table_id:
+            pinned.problems.append(f"table {folder} {'was replaced' if folder in ids else 'is gone'}")
+
+
+def _pin_routings(pinned: Pinned, app: str, topic: str, routing: Routing) -> None:
+    """Which configuration was in force for which offsets; the last region of a partition is open."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    index: dict[str, int | None] = {}
+    for (name, partition), _ in pinned.spans.items():
+        if name != DEAD_LETTERS or letters is None:
+            continue
+        tp = TopicPartition(topic, partition)
+        history, found = letters.routing_history(tp), intervals(letters.transactions, app, tp)
+        regions = []
+        for number, one in enumerate(found):
+            fingerprint = history.get(one.epoch, "")
+            if fingerprint not in index:
+                index[fingerprint] = _add_routing(pinned, letters, fingerprint, routing)
+            which = index[fingerprint]
+            through = FOREVER if number == len(found) - 1 else one.through
+            if which is not None:
+                regions.append(Region(one.after, through, which))
+        pinned.regions[partition] = regions
+
+
+def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: Routing) -> int | None:
+    """Index of a recorded configuration, None with a note if it cannot be read."""
+    found: Routing | None = routing if fingerprint == routing.fingerprint() else None
+    if found is None:
+        try:
+            found = Routing.from_json(letters.properties[f"{CONFIG_PROPERTY}{fingerprint}"])
+        except (ValueError, TypeError, KeyError) as error:
+            pinned.notes.append(f"configuration {fingerprint or '?'} cannot be read, its offsets are unchecked: {error!r}")
+            return None
+    pinned.routings.append(found)
+    return len(pinned.routings) - 1
+
+
+def _logs(
+    topic: Topic, partitions: Iterable[int], pinned: Pinned, from_offsets: Mapping[int, int]
+) -> dict[int, Log]:
+    """What to read of each partition: from the least anchor or the log's start through the greatest position."""
+    tps = [TopicPartition(topic.topic, partition) for partition in partitions]
+    starts, ends, marks = topic.first_offsets(tps), topic.end_offsets(tps), topic.high_watermarks(tps)
+    logs = {}
+    for tp in tps:
+        anchor, greatest = pinned.least_anchor(tp.partition), pinned.greatest(tp.partition)
+        first = max(starts[tp], (anchor if anchor is not None else -1) + 1, from_offsets.get(tp.partition, 0))
+        following = first if greatest is None else max(first, min(ends[tp], greatest + 1))
+        logs[tp.partition] = Log(starts[tp], ends[tp], marks[tp], first, following)
+    return logs
+
+
+def _is_compacted(session: Any, kafka_options: Mapping[str, str], topic: str) -> tuple[bool, str]:
+    """Whether records may vanish from the middle of the log; in doubt they may, and a note says so."""
+    jvm = session._jvm
+    properties = jvm.java.util.Properties()
+    for name, value in kafka_options.items():
+        properties.setProperty(name.removeprefix("kafka."), value)
+    try:
+        config = jvm.org.apache.kafka.common.config
+        resource = config.ConfigResource(getattr(config, "ConfigResource$Type").TOPIC, topic)
+        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+        try:
+            asked = admin.describeConfigs(jvm.java.util.Collections.singletonList(resource))
+            policy = asked.all().get().get(resource).get("cleanup.policy").value()
+        finally:
+            admin.close()
+    except Exception as error:
+        return True, f"cleanup.policy is unknown, so rows without a record are no findings: {first_line(error)}"
+    return "compact" in str(policy), ""
+
+
+# --- live files ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The live files of one snapshot; `frame` reads all that are there."""
+
+    frame: DataFrame
+    count: TableCount
+    absent: tuple[AbsentFile, ...]
+
+
+def _live_files(job: _Job, name: str, view: TableView) -> _Files:
+    """Look for each live file on disk; a missing one would make every query on the table fail."""
+    lake, folder = job.lake, job.lake.table(name).folder
+    delta_log = lake.delta.DeltaLog.forTable(lake.jsession, str(folder))
+    none = lake.jvm.scala.Option.empty()
+    snapshot = delta_log.getSnapshotAt(view.version, none, none, False)
+    adds = snapshot.allFiles()
+    stats, deleted = "get_json_object(stats, '$.{}')", "coalesce(deletionVector.cardinality, 0)"
+    listed = DataFrame(adds.toDF(), job.session).selectExpr(
+        "path",
+        "size",
+        "partitionValues['day'] AS day",
+        f"CAST({stats.format('numRecords')} AS BIGINT) - {deleted} AS rows",
+        f"{stats.format('minValues._kafka.partition')} AS partition",
+        f"coalesce(tags['first_offset'], {stats.format('minValues._kafka.offset')}) AS first",
+        f"coalesce(tags['last_offset'], {stats.format('maxValues._kafka.offset')}) AS last",
+    )
+    absent: list[AbsentFile] = []
+    files, rows, days = 0, 0, set()
+    for add in listed.toLocalIterator():
+        files, rows = files + 1, rows + (add.rows or 0)
+        days.add(add.day)
+        size = _size_on_disk(folder, add.path)
+        if size != add.size:
+            absent.append(_absent_file(name, add, size))
+    if absent:
+        gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
+        adds = adds.filter(f"path NOT IN ({gone})")
+    sequence = lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(adds.collectAsList()).toSeq()
+    frame = DataFrame(delta_log.createDataFrame(snapshot, sequence, False, none), job.session)
+    return _Files(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
+
+
+def _size_on_disk(folder: Path, path: str) -> int | None:
+    """Bytes of a live file, None if it is not there. path: as the log has it, URL-encoded."""
+    plain = unquote(path).removeprefix("file://")
+    try:
+        return os.stat(folder / plain).st_size
+    except FileNotFoundError:
+        return None
+
+
+def _absent_file(name: str, add: Any, size: int | None) -> AbsentFile:
+    """What was in the file: from its tags or statistics, else from its name."""
+    partition, first, last = (None if text is None else int(text) for text in (add.partition, add.first, add.last))
+    try:
+        named = DataFile.parse(unquote(add.path))
+        partition, last = named.tp.partition, named.last_offset if last is None else last
+    except BadName:
+        log.info("file_name_not_ours", table=name, path=add.path)
+    why = "absent" if size is None else "another size"
+    return AbsentFile(name, add.path, add.day or "", partition, first, last, why)  # type: ignore[arg-type]
+
+
+# --- the comparison -------------------------------------------------------------------------------
+
+
+def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[int, Log]) -> AuditReport:
+    """One pass over the topic's range and all rows; a second, over its stored result, for examples."""
+    total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
+    cores = int(job.session.sparkContext.defaultParallelism)
+    with _conf(job.session, "spark.sql.shuffle.partitions", str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))):
+        info = sf.broadcast(job.session.createDataFrame(_info_rows(job, pinned, logs), INFO_DDL))
+        cover = sf.broadcast(job.session.createDataFrame(_cover_rows(pinned), COVER_DDL))
+        fields = _compared_fields(pinned)
+        records = _records(job, pinned, logs, info, cover, fields)
+        rows = _rows(job, pinned, files, info, cover, fields)
+        verdicts = _verdicts(records, rows, job.day).persist(StorageLevel.DISK_ONLY)
+        try:
+            return _report(verdicts, pinned, job.topic, fields)
+        finally:
+            verdicts.unpersist()
+
+
+@contextmanager
+def _conf(session: Any, name: str, value: str) -> Iterator[None]:
+    before = session.conf.get(name)
+    session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
+
+
+def _info_rows(job: _Job, pinned: Pinned, logs: Mapping[int, Log]) -> list[Any]:
+    """Per partition: what is looked at, what the dead letters cover, which configuration holds where.
+
+    complete: each record of the region can be expected to have a row; visible: each row to have a record. Either
+    fails where the region's isolation is not that of this reading.
+    """
+    rows: list[Any] = []
+    for partition, one in logs.items():
+        regions = []
+        for region in pinned.regions.get(partition, []):
+            isolation = pinned.routings[region.routing].isolation
+            complete = isolation == "read_uncommitted" or job.routing.isolation == "read_committed"
+            visible = isolation == job.routing.isolation and not job.compacted
+            regions.append((region.after, region.through, region.routing, complete, visible))
+        wanted = job.from_offsets.get(partition, 0)
+        letters = pinned.spans.get((DEAD_LETTERS, partition), [])
+        rows.append((partition, wanted, one.first, one.next, letters, regions))
+    return rows
+
+
+def _cover_rows(pinned: Pinned) -> list[Any]:
+    return [
+        (pinned.codes[name], partition, spans, pinned.positions[name, partition])
+        for (name, partition), spans in pinned.spans.items()
+    ]
+
+
+def _compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
+    """Code -> the columns whose values are compared."""
+    return {
+        code: audit_sql.compared_columns(
+            [schemas[name] for one in pinned.routings if name in (schemas := one.schemas)],
+            pinned.views[name].schema_json,
+        )
+        for name, code in pinned.codes.items()
+        if code != LETTERS and name in pinned.views
+    }
+
+
+def _in_spans(spans: str) -> Column:
+    """True if the row's offset lies in one of the (after, through] of a column; false where it is null."""
+    found = sf.exists(spans, lambda s: (sf.col("offset") > s["after"]) & (sf.col("offset") <= s["through"]))
+    return sf.coalesce(found, sf.lit(False))
+
+
+def _region(frame: DataFrame) -> DataFrame:
+    """Adds `region`: the one that holds the row's offset."""
+    inside = sf.filter(
+        "regions", lambda r: (sf.col("offset") > r["after"]) & (sf.col("offset") <= r["through"])
+    )
+    return frame.withColumn("region", sf.try_element_at(inside, sf.lit(1))).drop("regions")
+
+
+def _records(
+    job: _Job,
+    pinned: Pinned,
+    logs: Mapping[int, Log],
+    info: DataFrame,
+    cover: DataFrame,
+    fields: Mapping[int, Sequence[Mapping[str, Any]]],
+) -> DataFrame:
+    """One slim row per record: expected table, whether it must have a row, checksums, day."""
+    frame = _region(_topic_records(job, logs).join(info, "partition"))
+    frame = (
+        frame.withColumn("text", sf.col("value").cast("string"))
+        .withColumn("kafka_day", sf.col("timestamp").cast("date"))
+        .withColumn("is_object", audit_sql.is_object())
+        .withColumn("event_type", _by_region(pinned, lambda one: audit_sql.event_type(one.type_from)))
+        .withColumn("expected", _by_region(pinned, lambda one: audit_sql.expected(one, pinned.codes)))
+        .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
+    )
+    frame = frame.join(cover.withColumnRenamed("code", "expected"), ["expected", "partition"], "left")
+    in_letters, in_type = _in_spans("letters"), _in_spans("spans")
+    beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
+    # A bad record is covered by the dead letters, a good one by its type: only where both are is it certain.
+    must = sf.when(sf.col("expected").isin(EITHER, UNKNOWN), sf.lit(False)).otherwise(
+        in_letters & sf.col("region.complete") & (in_type | ~beyond)
+    )
+    return frame.select(
+        "partition",
+        "offset",
+        "expected",
+        must.alias("must"),
+        audit_sql.record_checksum(fields).alias("typed_hash"),
+        audit_sql.letter_checksum().alias("letter_hash"),
+        _by_region(pinned, lambda one: audit_sql.event_day(one.event_time)).alias("event_day"),
+        "kafka_day",
+    )
+
+
+def _by_region(pinned: Pinned, column: Any) -> Column:
+    """column(routing) of the configuration that holds for the row; null where none is known."""
+    if not pinned.routings:
+        return sf.lit(None)
+    chosen = sf.when(sf.col("region.routing") == 0, column(pinned.routings[0]))
+    for number, one in enumerate(pinned.routings[1:], 1):
+        chosen = chosen.when(sf.col("region.routing") == number, column(one))
+    return chosen
+
+
+def _topic_records(job: _Job, logs: Mapping[int, Log]) -> DataFrame:
+    """The raw records of the ranges to read, with headers."""
+    read = {partition: one for partition, one in logs.items() if one.next > one.first}
+    columns = ["key", "value", "topic", "partition", "offset", "timestamp", "headers"]
+    if not read:
+        kinds = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+        ddl = f"{kinds}, headers array<struct<key: string, value: binary>>"
+        empty: DataFrame = job.session.createDataFrame([], ddl)
+        return empty.select(columns)
+    records = sum(one.next - one.first for one in read.values())
+    slices = max(len(read), min(job.session.sparkContext.defaultParallelism, records // SLICE_RECORDS_MIN))
+    options = {
+        **FETCH_OPTIONS,
+        **job.kafka_options,
+        "kafka.isolation.level": job.routing.isolation,
+        "failOnDataLoss": "true",
+        "assign": json.dumps({job.topic: sorted(read)}),
+        "startingOffsets": json.dumps({job.topic: {str(p): one.first for p, one in read.items()}}),
+        "endingOffsets": json.dumps({job.topic: {str(p): one.next for p, one in read.items()}}),
+        "minPartitions": str(slices),
+        "includeHeaders": "true",
+    }
+    frame: DataFrame = job.session.read.format("kafka").options(**options).load()
+    return frame.select(columns)
+
+
+def _rows(
+    job: _Job,
+    pinned: Pinned,
+    files: Mapping[str, _Files],
+    info: DataFrame,
+    cover: DataFrame,
+    fields: Mapping[int, Sequence[Mapping[str, Any]]],
+) -> DataFrame:
+    """One slim row per row of this topic in any table, and per row without coordinates."""
+    frame: DataFrame | None = None
+    for name, found in files.items():
+        one = _table_rows(found.frame, pinned.codes[name], job.topic, fields)
+        frame = one if frame is None else frame.unionByName(one)
+    if frame is None:
+        empty: DataFrame = job.session.createDataFrame([], ROWS_DDL)
+        return empty
+    frame = _region(frame.join(info, "partition", "left").join(cover, ["code", "partition"], "left"))
+    readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
+    checkable = sf.coalesce(readable & sf.col("region.visible"), sf.lit(False))
+    wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
+    outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
+    return frame.filter(wanted).select(
+        "code", "partition", "offset", *hashed, outside.alias("outside"), checkable.alias("checkable")
+    )
+
+
+def _table_rows(
+    frame: DataFrame, code: int, topic: str, fields: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> DataFrame:
+    """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
+    kafka = frame["_kafka"]
+    nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()
+    if code == LETTERS:
+        chosen = (kafka["topic"] == topic) & ~nowhere
+        said = (sf.length("stage") > 0) & (sf.length("reason") > 0)
+        faulty = ~sf.coalesce(said, sf.lit(False))
+        timed = frame.filter(chosen).withColumn("timestamp", kafka["timestamp"])
+        hashed = audit_sql.letter_checksum()
+    else:
+        timed = frame.filter((kafka["topic"] == topic) | nowhere)
+        faulty = sf.lit(False)
+        quoted = lambda name: sf.col("`" + name.replace("`", "``") + "`")  # noqa: E731
+        hashed = audit_sql.checksum(sf.col("_kafka.timestamp"), fields.get(code, ()), quoted)
+    return timed.select(
+        sf.lit(code).alias("code"),
+        sf.col("_kafka.partition").alias("partition"),
+        sf.col("_kafka.offset").alias("offset"),
+        hashed.alias("row_hash"),
+        sf.col("day").alias("row_day"),
+        faulty.alias("faulty"),
+    )
+
+
+def _verdicts(records: DataFrame, rows: DataFrame, day: date | None) -> DataFrame:
+    """One row per (partition, offset): kind, table (code), other (code), in_topic, amount."""
+    both = records.withColumn("in_topic", sf.lit(1)).unionByName(
+        rows.withColumn("in_topic", sf.lit(0)), allowMissingColumns=True
+    )
+    grouped = both.groupBy("partition", "offset").agg(
+        sf.sum("in_topic").alias("in_topic"),
+        sf.count("code").alias("rows"),
+        sf.min("code").alias("code"),
+        sf.max("code").alias("code_max"),
+        *(sf.max(name).alias(name) for name in ("expected", "must", "typed_hash", "letter_hash", "event_day")),
+        *(sf.max(name).alias(name) for name in ("kafka_day", "row_hash", "row_day", "faulty", "outside", "checkable")),
+        sf.min("row_day").alias("row_day_min"),
+    )
+    if day is not None:
+        wanted = sf.lit(day)
+        of_rows = (sf.col("row_day") == wanted) | (sf.col("row_day_min") == wanted)
+        of_record = sf.coalesce("event_day", "kafka_day") == wanted
+        grouped = grouped.filter(sf.when(sf.col("rows") > 0, of_rows).otherwise(of_record))
+    expected, code = sf.col("expected"), sf.col("code")
+    other = sf.when(sf.col("kind") == "twice", sf.col("code_max")).otherwise(sf.greatest(expected, sf.lit(LETTERS)))
+    return grouped.withColumn("kind", _kind()).select(
+        "kind",
+        "partition",
+        "offset",
+        "in_topic",
+        sf.when(sf.col("rows") > 0, code).otherwise(sf.greatest(expected, sf.lit(LETTERS))).alias("code"),
+        sf.coalesce(other, sf.lit(LETTERS)).alias("other"),
+        sf.when(sf.col("offset").isNull(), sf.col("rows")).otherwise(sf.lit(1)).alias("amount"),
+    )
+
+
+def _kind() -> Column:
+    """The verdict on one offset; the first that holds."""
+    code, expected, rows = sf.col("code"), sf.col("expected"), sf.col("rows")
+    in_letters = code == LETTERS
+    right_table = in_letters | (code == expected) | (expected == EITHER)
+    right_hash = sf.when(in_letters, sf.col("letter_hash")).otherwise(sf.col("typed_hash"))
+    right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
+    differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
+    differs = differs | sf.col("faulty") | sf.coalesce(~sf.col("row_day").eqNullSafe(right_day), sf.lit(False)) & (
+        right_day.isNotNull()
+    )
+    return (
+        sf.when(sf.col("offset").isNull() | sf.col("partition").isNull(), "foreign")
+        .when(rows > 1, "twice")
+        .when((rows == 1) & sf.col("outside"), "outside")
+        .when((rows == 1) & (sf.col("in_topic") == 0), sf.when(sf.col("checkable"), "foreign").otherwise("gone"))
+        .when(expected == UNKNOWN, "unchecked")
+        .when((rows == 1) & ~right_table, "wrong_table")
+        .when((rows == 1) & differs, "different")
+        .when(rows == 1, "once")
+        .when(sf.col("must"), "missing")
+        .otherwise("pending")
+    )
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def _report(
+    verdicts: DataFrame, pinned: Pinned, topic: str, fields: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> AuditReport:
+    names = {code: name for name, code in pinned.codes.items()}
+    kinds: Counter[str] = Counter()
+    checked = letters = 0
+    counted = verdicts.groupBy("kind", "code").agg(
+        sf.sum("amount").alias("amount"), sf.sum("in_topic").alias("in_topic")
+    )
+    for row in counted.collect():
+        kinds[row.kind] += row.amount
+        checked += row.in_topic if row.kind != "unchecked" else 0
+        letters += row.amount if row.kind == "once" and row.code == LETTERS else 0
+    bad = [found for kind in FINDINGS if kinds[kind] for found in _bad_offsets(verdicts, kind, names)]
+    wanted = {name: int(kinds[name]) for name in (*FINDINGS, "once", "pending", "gone", "unchecked")}
+    return AuditReport(
+        topic,
+        checked=checked,
+        dead_letters=letters,
+        examples=examples(bad, EXAMPLES_MAX),
+        checked_columns={names[code]: tuple(f["name"] for f in some) for code, some in fields.items()},
+        **wanted,
+    )
+
+
+def _bad_offsets(verdicts: DataFrame, kind: str, names: Mapping[int, str]) -> list[BadOffset]:
+    found = verdicts.filter(sf.col("kind") == kind).orderBy("code", "partition", "offset").limit(BAD_OFFSETS_MAX)
+    return [BadOffset(kind, names[r.code], r.partition, r.offset, names[r.other]) for r in found.collect()]
+
+
+def _finish(
+    report: AuditReport, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[int, Log], secs: float
+) -> AuditReport:
+    """Adds what needs no comparison: files, partitions, whole tables."""
+    absent = tuple(file for found in files.values() for file in found.absent)
+    problems = list(pinned.problems)
+    pending = before = 0
+    for partition, one in logs.items():
+        greatest, anchor = pinned.greatest(partition), pinned.least_anchor(partition)
+        pending += max(0, one.end - one.next)
+        before += max(0, min(one.end, (anchor if anchor is not None else -1) + 1) - one.start)
+        if greatest is not None and greatest >= one.high_watermark:
+            problems.append(
+                f"partition {partition}: the tables are at {greatest}, the log ends at {one.high_watermark}: "
+                "it was truncated"
+            )
+    return replace(
+        report,
+        pending=report.pending + pending,
+        before_first=before,
+        absent_files=len(absent),
+        absent=absent[:EXAMPLES_MAX],
+        problems=tuple(problems),
+        notes=tuple(pinned.notes),
+        tables=tuple(found.count for _, found in sorted(files.items())),
+        secs=secs,
+    )

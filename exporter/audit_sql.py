@@ -1,0 +1,170 @@
+"""Where a record belongs and what its row must hold, as Spark SQL over the raw topic.
+
+Written from the settings (routing.Routing) a second time, on purpose: the audit must not trust
+route.py, decode.py or stage.py and imports none of them. Where Spark's JSON reader and the
+exporter's may rightly differ, the answer is "either" or "not compared", never a finding.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+
+LETTERS = 0
+"""Code of the dead-letter table; event types have 1, 2, ..."""
+EITHER = -2
+"""Expected code where Spark's JSON reader cannot be trusted to judge the value: any one table will do."""
+UNKNOWN = -3
+"""Expected code where no routing configuration is known for the offset: not checked."""
+
+COMPARED_BYTES_MAX = 10_000_000
+_SAFE = frozenset({"string", "long", "integer", "short", "byte", "boolean"})
+"""Types that Spark's from_json and the exporter read alike in every value that the exporter accepts."""
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_ @:/-]+\Z")
+_DOUBTFUL = "[0-9.eE+-]{800}|[^\"]{40000}"
+"""Longer numbers and names are refused by Spark's JSON reader (Jackson) but not by the exporter's."""
+_UNITS_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def event_type(source: TypeFrom) -> Column:
+    """The event type of a record: text, null where there is none."""
+    if source.kind == "topic":
+        name = sf.col("topic")
+    elif source.kind == "key":
+        name = sf.col("key").cast("string")
+    elif source.kind == "header":
+        named = sf.filter("headers", lambda header: header["key"] == sf.lit(source.name))
+        name = sf.try_element_at(named, sf.lit(-1))["value"].cast("string")
+    else:
+        name = json_text(source.name)
+    return sf.when(name != "", name)
+
+
+def json_text(path: str) -> Column:
+    """The value at a dotted path of the JSON value, as text."""
+    parts = path.split(".")
+    if all(_PLAIN_PATH.match(part) for part in parts):
+        return sf.get_json_object("text", "$" + "".join(f"['{part}']" for part in parts))
+    kind: Any = "string"
+    for part in reversed(parts):
+        kind = {"type": "struct", "fields": [{"name": part, "type": kind, "nullable": True, "metadata": {}}]}
+    found = sf.from_json("text", StructType.fromJson(kind))
+    for part in parts:
+        found = found.getField(part)
+    return found
+
+
+def expected(routing: Routing, codes: Mapping[str, int]) -> Column:
+    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
+
+    codes: event type -> code, for every type with a table or declared somewhere.
+    """
+    name = sf.col("event_type")
+    accepted = dict(routing.types)
+    known = [n for n in codes if n in accepted or (routing.new_type == "table" and n != DEAD_LETTERS)]
+    code = sf.lit(None).cast("int")
+    for one in known:
+        code = sf.when(name == sf.lit(one), sf.lit(codes[one])).otherwise(code)
+    doubtful = sf.col("text").rlike(_DOUBTFUL)
+    if routing.type_from.kind == "json":
+        no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
+    else:
+        no_type = sf.lit(LETTERS)
+    return (
+        sf.when(sf.col("value").isNull(), sf.lit(LETTERS))
+        .when(sf.octet_length("value") > routing.record_bytes_max, sf.lit(LETTERS))
+        .when(code.isNull(), no_type)
+        .when(sf.col("is_object"), code)
+        .when(doubtful, sf.lit(EITHER))
+        .otherwise(sf.lit(LETTERS))
+    )
+
+
+def is_object() -> Column:
+    """True if the value is a JSON object by Spark's reader (which takes some text that is no JSON)."""
+    return sf.json_object_keys("text").isNotNull()
+
+
+def event_day(source: EventTime) -> Column:
+    """The event day of a record, null where this SQL cannot tell it for sure."""
+    if source.kind == "record":
+        return sf.col("kafka_day")
+    text = json_text(source.path)
+    if source.unit == "iso":
+        return text.try_cast("timestamp").cast("date")
+    number, unit = text.try_cast("bigint"), _UNITS_PER_DAY[source.unit]
+    days = sf.round((number - sf.pmod(number, sf.lit(unit))) / sf.lit(unit))
+    bounded = sf.when(number.between(-unit * 40_000, unit * 40_000), days)
+    return sf.date_add(sf.lit("1970-01-01").cast("date"), bounded.cast("int"))
+
+
+def compared_columns(schemas: Sequence[str], table_json: str) -> tuple[dict[str, Any], ...]:
+    """Fields (Spark schema JSON) whose values are compared: safe, and the same in the table and all `schemas`."""
+    table = {field["name"]: _bare(field["type"]) for field in json.loads(table_json)["fields"]}
+    declared = [{field["name"]: field for field in json.loads(schema)["fields"]} for schema in schemas]
+    common: list[dict[str, Any]] = []
+    for name, field in (declared[0] if declared else {}).items():
+        kinds = [_bare(one[name]["type"]) for one in declared if name in one]
+        if len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds) and name != "_corrupt_record":
+            if kinds[0] == "double" or _is_safe(kinds[0]):
+                common.append({"name": name, "type": field["type"], "nullable": True, "metadata": {}})
+    return tuple(common)
+
+
+def _bare(kind: Any) -> Any:
+    """A Spark type without what does not change its values: nullability and comments."""
+    if isinstance(kind, dict):
+        dropped = {"nullable", "containsNull", "valueContainsNull", "metadata"}
+        return {key: _bare(value) for key, value in kind.items() if key not in dropped}
+    return [_bare(item) for item in kind] if isinstance(kind, list) else kind
+
+
+def _is_safe(kind: Any) -> bool:
+    if isinstance(kind, str):
+        return kind in _SAFE
+    if kind.get("type") == "struct":
+        return all(_is_safe(field["type"]) for field in kind["fields"])
+    return kind.get("type") == "array" and _is_safe(kind["elementType"])
+
+
+def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any) -> Column:
+    """64 bits over the Kafka timestamp and the fields, nulls told apart. value: name -> column."""
+    parts = [sf.unix_micros(timestamp)]
+    for field in fields:
+        column = value(field["name"])
+        column = column + sf.lit(0.0) if field["type"] == "double" else column  # -0.0 and 0.0 are one number
+        parts += [column.isNull(), column]
+    return sf.xxhash64(*parts)
+
+
+def record_checksum(fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Column:
+    """The checksum that the row of a record must have in its type's table; null where it is not compared."""
+    found = sf.lit(None).cast("bigint")
+    for code, fields in fields_by_code.items():
+        found = sf.when(sf.col("expected") == code, _parsed_checksum(fields)).otherwise(found)
+    comparable = sf.col("is_object") & (sf.octet_length("value") <= COMPARED_BYTES_MAX)
+    return sf.when(comparable, found)
+
+
+def _parsed_checksum(fields: Sequence[Mapping[str, Any]]) -> Column:
+    if not fields:
+        return sf.xxhash64(sf.unix_micros("timestamp"))
+    schema = StructType.fromJson({"type": "struct", "fields": list(fields)})
+    # The lambda's argument stands for the parsed value, so that it is parsed once, however many fields it has.
+    once = sf.array(sf.from_json("text", schema))
+    return sf.transform(once, lambda row: checksum(sf.col("timestamp"), fields, row.getField)).getItem(0)
+
+
+def letter_checksum() -> Column:
+    """64 bits over what a dead letter keeps of its record: timestamp, key and value."""
+    return sf.xxhash64(
+        sf.unix_micros("timestamp"), sf.col("key").isNull(), sf.col("key"), sf.col("value").isNull(), sf.col("value")
+    )

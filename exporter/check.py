@@ -1,0 +1,111 @@
+"""`exporter check`: would a task start here? Each line is ok, warn or error, with a hint; nothing is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from exporter import spark
+from exporter.commit import check_properties
+from exporter.errors import ExporterError
+from exporter.jars import find_java, jar_paths
+from exporter.routing import DEAD_LETTERS
+from exporter.settings import Settings, kafka_python_options
+from exporter.tables import Lake, table_schema
+from exporter.task import parse_schemas
+from exporter.topic import TopicReader
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. level error makes the verb exit 1."""
+
+    what: str
+    level: Literal["ok", "warn", "error"]
+    says: str
+    hint: str = ""
+
+
+def check(settings: Settings) -> Iterator[Finding]:
+    """Settings, Java, jars, brokers, topic, schemas and tables, in that order; later ones where earlier ones allow."""
+    yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
+    if not settings.declared:
+        yield Finding("settings", "warn", "no event type is declared: every record becomes a dead letter",
+                      "declare types in [types.<event type>]")  # fmt: skip
+    java = _found("java", lambda: f"{find_java()}")
+    yield java
+    jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
+    yield jars
+    yield from _broker(settings)
+    yield _storage(settings)
+    if java.level == jars.level == "ok":
+        yield from _tables(settings)
+
+
+def _found(what: str, find: Any) -> Finding:
+    try:
+        return Finding(what, "ok", find())
+    except ExporterError as error:
+        return Finding(what, "error", error.message, error.hint)
+
+
+def _broker(settings: Settings) -> Iterator[Finding]:
+    try:
+        topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
+    except ExporterError as error:
+        yield Finding("brokers", "error", error.message, error.hint)
+        return
+    yield Finding("brokers", "ok", ",".join(settings.brokers))
+    try:
+        identity = topic.identity()
+        yield Finding("topic", "ok", f"{topic.topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+    except ExporterError as error:
+        yield Finding("topic", "error", error.message, error.hint)
+    finally:
+        topic.close()
+
+
+def _storage(settings: Settings) -> Finding:
+    """The nearest existing folder of table_root must be writable."""
+    folder = settings.root
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if os.access(folder, os.W_OK | os.X_OK):
+        return Finding("table_root", "ok", str(settings.root))
+    return Finding("table_root", "error", f"{folder} is not writable", "correct `table_root` or its permissions")
+
+
+def _tables(settings: Settings) -> Iterator[Finding]:
+    session = spark.start(settings.spark_master, settings.driver_memory, "exporter check")
+    try:
+        schemas = _found("schemas", lambda: f"{len(parse_schemas(session, dict(settings.declared)))} parsed")
+        yield schemas
+        if schemas.level == "ok":
+            yield from _each_table(settings, session)
+    finally:
+        session.stop()
+
+
+def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
+    lake = Lake(session, settings.root, settings.app)
+    declared: dict[str, str | None] = {DEAD_LETTERS: None, **parse_schemas(session, dict(settings.declared))}
+    for name in lake.event_types():
+        what = f"table {name}"
+        if name not in declared:
+            yield Finding(what, "ok", "not declared: it is left as it is")
+            continue
+        try:
+            view = lake.table(name).view()
+            if view is None:
+                continue
+            check_properties(name, view, settings.app)
+        except ExporterError as error:
+            yield Finding(what, "error", error.message, error.hint)
+            continue
+        if view.schema_json == table_schema(declared[name]):
+            yield Finding(what, "ok", f"version {view.version}")
+        else:
+            yield Finding(what, "warn", "its columns are not those that the settings declare",
+                          "new columns must be added to the table first (ALTER TABLE ... ADD COLUMNS)")  # fmt: skip

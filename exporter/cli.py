@@ -1,0 +1,167 @@
+"""The verbs: parse, call, print, exit code. Data on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from exporter import __version__, log
+from exporter.errors import ExporterError, FoundProblem
+from exporter.settings import Settings, click_options, load
+
+FORMAT = click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="exporter")
+@click.option("--verbose", "-v", is_flag=True, help="Log each round and each commit.")
+def cli(verbose: bool) -> None:
+    """One Kafka topic of many event types in, one Delta table per type out, each record exactly once."""
+    log.configure()
+
+
+@cli.command()
+@click.option("--until-caught-up", is_flag=True, help="Stop at the ends that the topic has now (for cron).")
+@click_options
+def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Export until stopped."""
+    from exporter.progress import ProgressDisplay
+    from exporter.task import run as run_task
+
+    settings = _load(config, flags)
+    with ProgressDisplay() as display:
+        run_task(settings, until_caught_up, display.update)
+
+
+@cli.command()
+@FORMAT
+@click_options
+def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Would a task start here? Settings, Java, jars, brokers, topic, tables; writes nothing."""
+    from exporter.check import check as findings
+
+    bad = 0
+    for finding in findings(_load(config, flags)):
+        bad += finding.level == "error"
+        if output == "json":
+            click.echo(json.dumps(vars(finding)))
+        else:
+            click.echo(f"{finding.level:5}  {finding.what}: {finding.says}")
+            if finding.hint:
+                click.echo(f"       hint: {finding.hint}")
+    if bad:
+        raise FoundProblem(f"{bad} of the checks found an error")
+
+
+@cli.command()
+@FORMAT
+@click_options
+def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Position, end and lag per event type and partition, from the tables."""
+    from exporter.offsets_view import offset_rows
+    from exporter.task import open_workbench
+
+    bench = open_workbench(_load(config, flags))
+    try:
+        rows = list(offset_rows(bench))
+    finally:
+        bench.close()
+    if output == "json":
+        click.echo(json.dumps([row.as_dict() for row in rows]))
+        return
+    columns = ("event type", "partition", "position", "end", "lag")
+    _print_table(
+        columns, [(r.event_type, str(r.tp), _text(r.position), str(r.end), _text(r.lag)) for r in rows]
+    )
+
+
+@cli.command()
+@click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Only rows of this event day.")
+@click.option("--from-offsets", help="Only offsets at or after these: PARTITION:OFFSET, comma-separated.")
+@FORMAT
+@click_options
+def audit(
+    day: Any, from_offsets: str | None, output: str, config: Path | None, flags: Mapping[str, object]
+) -> None:
+    """Prove from the topic and the tables alone that each offset is where it must be exactly once."""
+    from exporter.audit import audit as run_audit
+    from exporter.audit import parse_offsets
+    from exporter.settings import spark_kafka_options
+    from exporter.task import open_workbench
+
+    settings = _load(config, flags)
+    starts = parse_offsets(from_offsets) if from_offsets else None
+    bench = open_workbench(settings)
+    try:
+        only: date | None = day.date() if day else None
+        report = run_audit(
+            bench.session, bench.lake, bench.topic, bench.routing, spark_kafka_options(settings), only, starts
+        )
+    finally:
+        bench.close()
+    click.echo(json.dumps(report.as_dict()) if output == "json" else report.as_text())
+    if not report.clean:
+        raise FoundProblem("the audit found offsets that are not where they must be exactly once")
+
+
+@cli.command()
+@click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
+@click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
+def demo(records: int, keep: bool, folder: Path | None) -> None:
+    """A real broker, mixed events, an export that is killed once, an audit, and what to query next."""
+    from exporter.demo import demo as run_demo
+
+    run_demo(records, keep, folder)
+
+
+def _load(config: Path | None, flags: Mapping[str, object]) -> Settings:
+    return load(config, flags, os.environ)
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        for row in (columns, *rows):
+            click.echo("\t".join(row))
+        return
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def main() -> None:
+    """The console script: an ExporterError is shown in two lines, and its exit code is the process's."""
+    sys.exit(_exit_code(lambda: cli(standalone_mode=False)))
+
+
+def _exit_code(verb: Callable[[], Any]) -> int:
+    try:
+        verb()
+    except ExporterError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.Exit as done:
+        return int(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    return 0

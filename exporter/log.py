@@ -1,0 +1,110 @@
+"""Logs: one event, one line, on stderr; stdout is for data.
+
+An event is a past-tense name and fields: log.info("commit_landed", event_type=..., version=...).
+Readable on a terminal, JSON elsewhere, times in UTC. What kafka-python, py4j, apscheduler and
+Python's warnings say goes the same way, from WARNING on.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+OURS = ("exporter", "offsets")
+REPEAT_SECS = 10.0
+"""A line of a library is shown at most once in this time: an outage would print it several times a second."""
+
+_FIRST = ("time", "level", "logger", "event")
+
+
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """A logger for a module, `get_logger(__name__)`; may be taken before configure()."""
+    return structlog.stdlib.get_logger(name)
+
+
+def configure(json: bool | None = None) -> None:
+    """Send all logs to the present stderr. json None: unless it is a terminal. May be called again."""
+    terminal = sys.stderr.isatty()
+    json = not terminal if json is None else json
+    handler = logging.StreamHandler(sys.stderr)
+    handler.set_name(__name__)
+    handler.addFilter(Repeats(REPEAT_SECS))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_COMMON,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(json, colors=terminal),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for old in [old for old in root.handlers if old.get_name() == __name__]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    for name in OURS:
+        logging.getLogger(name).setLevel(logging.INFO)
+    logging.captureWarnings(True)
+
+
+class Repeats(logging.Filter):
+    """Holds back a library's line that was shown less than `secs` ago; the next one tells how many were."""
+
+    def __init__(self, secs: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._secs = secs
+        self._clock = clock
+        self._shown: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """By the line of source it comes from; our own events always pass."""
+        if record.name.partition(".")[0] in OURS:
+            return True
+        key, now = (record.pathname, record.lineno), self._clock()
+        shown_at, held_back = self._shown.get(key, (now - self._secs, 0))
+        if now - shown_at < self._secs:
+            self._shown[key] = (shown_at, held_back + 1)
+            return False
+        self._shown[key] = (now, 0)
+        if held_back:
+            record.msg, record.args = f"{record.getMessage()} ({held_back} more held back)", None
+        return True
+
+
+def _renderers(json: bool, colors: bool) -> list[Processor]:
+    if json:
+        renderer = structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+        return [structlog.processors.format_exc_info, _ordered, renderer]
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time", exception_formatter=plain)]
+
+
+def _ordered(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Time, level, logger and event first, then the fields as they were given."""
+    return {name: event[name] for name in _FIRST if name in event} | dict(event)
+
+
+_COMMON: list[Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+]
+
+structlog.configure(
+    processors=[
+        structlog.stdlib.filter_by_level,
+        *_COMMON,
+        cast(Any, structlog.stdlib.ProcessorFormatter.wrap_for_formatter),
+    ],
+    wrapper_class=structlog.stdlib.BoundLogger,
+    logger_factory=structlog.stdlib.LoggerFactory(),
+)
+"""At import, not in configure(): structlog's own default would print to stdout."""

@@ -1,0 +1,29 @@
+"""Fixtures that tests of several folders share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from exporter.broker import create_topic
+from tests import services
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """Bootstrap servers of a real broker, the same for all tests."""
+    with services.kafka_broker() as bootstrap:
+        yield bootstrap
+
+
+@pytest.fixture
+def topic(kafka: str) -> Callable[..., str]:
+    """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""
+
+    def make(partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = services.fresh_name()
+        create_topic(kafka, name, partitions, config)
+        return name
+
+    return make

@@ -1,0 +1,96 @@
+"""The services that tests need: one that is given, else a container, else a process of our own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+
+from exporter.broker import Broker, answers
+
+DOCKER_SECS_MAX = 2.0
+"""How long a Docker daemon may take to say that it is there."""
+
+PRODUCE_SECS_MAX = 30.0
+
+
+class Record(NamedTuple):
+    """What a test writes. timestamp_ms: ms since 1970; 0 is the time of writing."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int = 0
+
+
+@contextmanager
+def kafka_broker() -> Iterator[str]:
+    """host:port of a broker: $EXPORTER_TEST_KAFKA, else a container if Docker answers, else a child process."""
+    given = os.environ.get("EXPORTER_TEST_KAFKA")
+    if given:
+        if not answers(given, 10.0):
+            raise RuntimeError(f"EXPORTER_TEST_KAFKA is {given}, but no broker answers there")
+        yield given
+    elif docker_answers():
+        from testcontainers.kafka import KafkaContainer
+
+        container = KafkaContainer().with_kraft()
+        container.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false").with_env("KAFKA_MESSAGE_MAX_BYTES", "20000000")
+        with container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0"):
+            yield container.get_bootstrap_server()
+    else:
+        with Broker() as broker:
+            yield broker.bootstrap
+
+
+def docker_answers() -> bool:
+    """Whether a Docker daemon answers within DOCKER_SECS_MAX.
+
+    Asked over its socket, because the client library waits for a minute.
+    """
+    address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    scheme, _, rest = address.partition("://")
+    if scheme == "unix":
+        if not Path(rest).is_socket():
+            return False
+        client = socket.socket(socket.AF_UNIX)
+        target: Any = rest
+    else:
+        host, _, port = rest.partition(":")
+        client, target = socket.socket(), (host, int(port or 2375))
+    with client:
+        client.settimeout(DOCKER_SECS_MAX)
+        try:
+            client.connect(target)
+            client.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
+            return b" 200 " in client.recv(64)
+        except OSError:
+            return False
+
+
+def fresh_name(prefix: str = "t") -> str:
+    """A topic name that no other test uses, also on a given broker."""
+    return f"{prefix}-{uuid.uuid4().hex[:12]}"
+
+
+def produce(bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]]) -> None:
+    """Write partition -> records, each partition in order; RuntimeError if one is not acknowledged."""
+    failed: list[object] = []
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "message.max.bytes": 20_000_000, "log_level": 3}
+        | {"on_delivery": lambda error, _: failed.append(error) if error else None}
+    )
+    for partition, rows in records.items():
+        for row in rows:
+            producer.produce(
+                topic, row.value, row.key, partition, timestamp=row.timestamp_ms, headers=list(row.headers)
+            )
+    left = producer.flush(PRODUCE_SECS_MAX)
+    if left or failed:
+        raise RuntimeError(f"{topic}: {left} records without an answer, errors: {failed[:1]}")
