@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -47,7 +48,7 @@ from exporter.tables import Lake, first_line
 from exporter.topic import TopicIdentity
 from offsets import Invariant
 from offsets.names import BadName, DataFile, table_folder
-from offsets.positions import intervals, live_position
+from offsets.positions import intervals, live_position, our_transactions
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
 
@@ -231,8 +232,6 @@ def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> P
 
 
 def _partitions(view: TableView, app: str, topic: str) -> Iterator[TopicPartition]:
-    from offsets.positions import our_transactions
-
     for app_id, _ in our_transactions(view.transactions, app):
         if app_id.tp.topic == topic:
             yield app_id.tp
@@ -290,7 +289,8 @@ def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: 
         try:
             found = Routing.from_json(letters.properties[f"{CONFIG_PROPERTY}{fingerprint}"])
         except (ValueError, TypeError, KeyError) as error:
-            pinned.notes.append(f"configuration {fingerprint or '?'} cannot be read, its offsets are unchecked: {error!r}")
+            shown = fingerprint or "without a record"
+            pinned.notes.append(f"configuration {shown} cannot be read, its offsets are not checked: {error!r}")
             return None
     pinned.routings.append(found)
     return len(pinned.routings) - 1
@@ -326,7 +326,7 @@ def _is_compacted(session: Any, kafka_options: Mapping[str, str], topic: str) ->
             policy = asked.all().get().get(resource).get("cleanup.policy").value()
         finally:
             admin.close()
-    except Exception as error:
+    except Py4JError as error:
         return True, f"cleanup.policy is unknown, so rows without a record are no findings: {first_line(error)}"
     return "compact" in str(policy), ""
 
@@ -646,9 +646,7 @@ def _kind() -> Column:
     right_hash = sf.when(in_letters, sf.col("letter_hash")).otherwise(sf.col("typed_hash"))
     right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
-    differs = differs | sf.col("faulty") | sf.coalesce(~sf.col("row_day").eqNullSafe(right_day), sf.lit(False)) & (
-        right_day.isNotNull()
-    )
+    differs = differs | sf.col("faulty") | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day))
     return (
         sf.when(sf.col("offset").isNull() | sf.col("partition").isNull(), "foreign")
         .when(rows > 1, "twice")
@@ -680,7 +678,7 @@ def _report(
         checked += row.in_topic if row.kind != "unchecked" else 0
         letters += row.amount if row.kind == "once" and row.code == LETTERS else 0
     bad = [found for kind in FINDINGS if kinds[kind] for found in _bad_offsets(verdicts, kind, names)]
-    wanted = {name: int(kinds[name]) for name in (*FINDINGS, "once", "pending", "gone", "unchecked")}
+    wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, "once", "pending", "gone", "unchecked")}
     return AuditReport(
         topic,
         checked=checked,

@@ -113,9 +113,9 @@ def compared_columns(schemas: Sequence[str], table_json: str) -> tuple[dict[str,
     common: list[dict[str, Any]] = []
     for name, field in (declared[0] if declared else {}).items():
         kinds = [_bare(one[name]["type"]) for one in declared if name in one]
-        if len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds) and name != "_corrupt_record":
-            if kinds[0] == "double" or _is_safe(kinds[0]):
-                common.append({"name": name, "type": field["type"], "nullable": True, "metadata": {}})
+        same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
+        if same and name != "_corrupt_record" and (kinds[0] == "double" or _is_safe(kinds[0])):
+            common.append({"name": name, "type": field["type"], "nullable": True, "metadata": {}})
     return tuple(common)
 
 

@@ -184,8 +184,12 @@ class Recovery:
         self, tp: TopicPartition, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
     ) -> PartitionState:
         position = view.position(self._lake.app, tp)
-        offset = named.get((tp, position.epoch), -1) if position is not None else -1
-        return PartitionState(position, offset)
+        offsets = [
+            last
+            for (named_tp, epoch), last in named.items()
+            if named_tp == tp and (position is None or position.epoch == epoch)
+        ]
+        return PartitionState(position, max(offsets, default=-1))
 
     def _verdict(self, tp: TopicPartition, reading: Reading) -> Verdict:
         letters = reading.letters

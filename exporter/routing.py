@@ -57,6 +57,10 @@ class Routing:
     generation: int = 0
     decoder_version: int = DECODER_VERSION
 
+    def __post_init__(self) -> None:
+        if list(self.types) != sorted(self.types):
+            raise ValueError("types are sorted by event type: another order would be another fingerprint")
+
     @property
     def schemas(self) -> dict[str, str]:
         """Event type -> Spark schema JSON."""

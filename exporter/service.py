@@ -268,7 +268,7 @@ class Service:
         if self._stop_at is not None:
             return
         self._round_failures += 1
-        pause = min(30.0, 0.5 * 2.0**self._round_failures)
+        pause = min(30.0, 0.5 * 2.0 ** min(self._round_failures, 6))
         self._not_before = now + pause
         self._ends_at = self._log_checked_at = float("-inf")
         log.warning("round_failed", error=error.message, failures=self._round_failures, retry_secs=pause)

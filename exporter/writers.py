@@ -31,7 +31,7 @@ class WriterKey:
 class StagedFile:
     """A finished file that no commit names yet. path: relative to the table's folder; stats: Delta's JSON.
 
-    fingerprint: of the table that it was staged against (protocol 4.2).
+    fingerprint: of the table that it was staged against (protocol 4.2). staged_at: monotonic seconds.
     """
 
     path: str
@@ -40,6 +40,7 @@ class StagedFile:
     size_bytes: int
     stats: str = "{}"
     fingerprint: str = ""
+    staged_at: float = field(default=0.0, compare=False)
 
     @property
     def day(self) -> str:
@@ -157,7 +158,7 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
         after[key] = replace(
             writer,
             frontier=max(writer.frontier, plan.end - 1),
-            staged=writer.staged + files,
+            staged=writer.staged + tuple(replace(file, staged_at=now) for file in files),
             oldest_at=writer.oldest_at if writer.staged else now,
             parked=None,
         )
@@ -168,8 +169,8 @@ def _refusal(writer: Writer | None, plan: PartitionPlan, name: str) -> str:
     """Why the plan's result must not be integrated for this type; empty if it may."""
     if writer is None:
         return "it has no position yet"
-    if writer.ownership != plan.ownership:
-        return "the partition was assigned anew since the plan"
+    if writer.ownership != plan.ownership or writer.epoch != plan.epoch:
+        return "the partition was assigned anew or switched since the plan"
     if name not in plan.bounds:
         unknown_then = writer.covered == writer.frontier == plan.start - 1 and not writer.staged
         return "" if unknown_then else "it became active since the plan, at another position"
@@ -187,7 +188,7 @@ def drop(writer: Writer) -> Writer:
 
 def park(writer: Writer, reason: str, now: float) -> Writer:
     """Take a type out of the common plan, with doubling back-off from 1 s to 5 min (protocol 3.6)."""
-    retry_at = now + min(300.0, 2.0**writer.failures)
+    retry_at = now + min(300.0, 2.0 ** min(writer.failures, 9))
     return replace(drop(writer), parked=Parked(reason, retry_at), failures=writer.failures + 1)
 
 
@@ -210,7 +211,14 @@ def landed(writer: Writer, claim: Claim, now: float) -> Writer:
     """The claim is in the table and nobody has moved the position since: keep what was staged after the freeze."""
     kept = tuple(file for file in writer.staged if file.offsets.first_offset > claim.new)
     return replace(
-        writer, covered=claim.new, staged=kept, claim=None, covered_at=now, oldest_at=now if kept else 0.0, failures=0
+        writer,
+        covered=claim.new,
+        frontier=max(writer.frontier, claim.new),
+        staged=kept,
+        claim=None,
+        covered_at=now,
+        oldest_at=min((file.staged_at for file in kept), default=0.0),
+        failures=0,
     )
 
 

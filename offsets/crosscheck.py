@@ -23,7 +23,7 @@ class PartitionState:
     """What one table says about one topic partition.
 
     position: None = absent. named_offset: greatest last offset in the names of files committed since the
-    last position of ours, for the position's epoch; -1 if none.
+    last position of ours, for the position's epoch (any, if absent); -1 if none.
     fault: why the table cannot be trusted; empty if it can.
     """
 
@@ -124,7 +124,8 @@ def verdict(
     if own in history.values():
         return Superseded(in_force)
     known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
-    through = max(position.offset for name in in_force_active if (position := known.get(name)) is not None)
+    offsets = (position.offset for name in in_force_active if (position := known.get(name)) is not None)
+    through = max(offsets, default=letters.position.offset)
     return Switch(epoch, in_force, through, known, in_force_active)
 
 
@@ -132,6 +133,12 @@ def _problem(name: str, state: PartitionState) -> Stop | None:
     if state.fault:
         hint = "see the table's history; `exporter audit` lists the offsets"
         return Stop(Invariant.MONOTONE, f"table {name}: {state.fault}", hint)
+    if state.position is None and state.named_offset >= 0:
+        return Stop(
+            Invariant.ONCE,
+            f"table {name} holds files of ours through offset {state.named_offset}, but no position for the partition",
+            "they were copied there or the position was removed; put the table back as it was",
+        )
     if state.position is not None and state.named_offset > state.position.offset:
         return Stop(
             Invariant.MONOTONE,

@@ -26,7 +26,7 @@ TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 FOLDER_BYTES_MAX = 200
 _OFFSET_DIGITS = 20
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
-_NUMBER = re.compile(r"0|[1-9][0-9]*\Z")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
@@ -47,6 +47,10 @@ class AppId:
     tp: TopicPartition
     epoch: int
     kind: Kind | None = None
+
+    def __post_init__(self) -> None:
+        if not (APP.match(self.app) and TOPIC.match(self.tp.topic)) or min(self.tp.partition, self.epoch) < 0:
+            raise BadName(f"cannot build an appId from {self!r}")
 
     def __str__(self) -> str:
         head = f"{self.app}/{self.kind}" if self.kind else self.app
@@ -117,7 +121,11 @@ def table_folder(event_type: str) -> str:
     """The folder of an event type's table. Raises BadName for a name that no folder can carry."""
     if not event_type:
         raise BadName("an event type cannot be empty")
-    folder = "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in event_type.encode())
+    try:
+        raw = event_type.encode()
+    except UnicodeEncodeError as error:
+        raise BadName(f"not valid Unicode: {event_type[:40]!r}") from error
+    folder = "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in raw)
     if len(folder) > FOLDER_BYTES_MAX:
         raise BadName(f"event type {event_type[:40]!r}... needs a folder name of {len(folder)} bytes")
     return folder
@@ -136,6 +144,8 @@ def event_type_of(folder: str) -> str:
             raw.append(int(code, 16))
             index += 3
         else:
+            if not char.isascii():
+                raise BadName(f"not a table folder of ours: {folder!r}")
             raw += char.encode()
             index += 1
     try:

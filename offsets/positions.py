@@ -62,7 +62,7 @@ def should_skip(offset: int, bound: int) -> bool:
 
 @dataclass(frozen=True)
 class Interval:
-    """The offsets (after, through] that one epoch of a table covers; `through` None = still open at no position."""
+    """The offsets (after, through] that one epoch of a table covers."""
 
     epoch: int
     after: int

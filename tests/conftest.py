@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,13 @@ def topic(kafka: str) -> Callable[..., str]:
         return name
 
     return make
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
+    from exporter.spark import start
+
+    session = start("local[2]", "1g", "tests")
+    yield session
+    session.stop()

@@ -84,16 +84,21 @@ def test_a_broker_that_ended_by_itself_can_be_started_again(own: Broker) -> None
     assert answers(own.bootstrap, 5.0)
 
 
-def test_the_broker_dies_with_its_parent_however_that_dies() -> None:
+def test_the_broker_dies_with_its_parent_however_that_dies(tmp_path: Path) -> None:
     """kill -9 of the parent, even if the thread that started the broker ended long before."""
     script = (
-        "import sys, threading; from exporter.broker import Broker; broker = Broker();"
+        "import pathlib, sys, threading; from exporter.broker import Broker;"
+        "broker = Broker(pathlib.Path(sys.argv[1]));"
         "starter = threading.Thread(target=broker.start); starter.start(); starter.join();"
         "print(broker.pid, broker.running, flush=True); sys.stdin.read()"
     )
     root = Path(events.__file__).parents[1]
     parent = subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
+        [sys.executable, "-c", script, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
     )
     with parent:
         assert parent.stdout is not None

@@ -70,7 +70,11 @@ KEEP_AFTER_FREEZE = (
     "        return replace(kept, covered=position.offset)\n",
 )
 
+ADDS_TYPE = {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"}
 SWITCHED = frozenset({"ONCE", "COVER", "MONOTONE"})
+NO_BEHIND_STOP = (CROSSCHECK, "        if position.epoch < epoch:\n", "        if False:\n")
+LETTERS_NOT_LAST = (SWITCH, "        return [i for i in left if i != self.letters] or left\n", "        return left\n")
+LETTERS_READ_FIRST = (SWITCH, "        return (*others, self.letters)\n", "        return (self.letters, *others)\n")
 NO_EXIT = (CROSSCHECK, "if state.position is not None and state.position.epoch > epoch:\n            return Unfinished(name)",
            "if False:\n            return Unfinished(name)")  # fmt: skip
 OWN_EPOCHS = (SWITCH, "(found.epoch, found.positions[n]) if", "(live[n].epoch, found.positions[n]) if")
@@ -83,7 +87,7 @@ MUTANTS = (
            {"log": "A", "drops": False, "rounds_max": 2}),
     Mutant("unknown_type_any_anchor", "3.1 a type unknown at planning is integrated whatever its anchor",
            (("exporter/writers.py", "writer.covered == writer.frontier == plan.start - 1 and not writer.staged", "True"),),
-           ANY, {"log": ".CC", "drops": False}, "one"),
+           ANY, {"log": "CC", "drops": False, "anchored": False}, "one"),
     Mutant("failed_frontier_moves", "3.2 the frontier of a type that failed rule 3.1 moves as well",
            ((WRITERS, '            discarded[name] = refusal or "it has no position yet"\n',
              '            discarded[name] = refusal or "it has no position yet"\n            if writer is not None:\n'
@@ -132,12 +136,16 @@ MUTANTS = (
     Mutant("anchor_overwritten", "4.7 an existing anchor is overwritten",
            ((WORLD, "        if position is not None:\n            return tables\n", "        if False:\n            return tables\n"),),
            ANY, {"log": "C", "drops": False}),
-    Mutant("letters_not_last", "5.3 the dead letters are not sealed last",
-           ((SWITCH, "        return [i for i in left if i != self.letters] or left\n", "        return left\n"),),
-           SWITCHED, {}, "switch"),
-    Mutant("letters_not_read_last", "5.3 the dead letters are not read last",
-           ((SWITCH, "        return (*others, self.letters)\n", "        return (self.letters, *others)\n"),),
-           NOTHING, {}, "switch"),
+    Mutant("letters_not_last", "5.3 the dead letters are not sealed last: nobody can go on (Stop)",
+           (LETTERS_NOT_LAST,), frozenset({"STOP"}), {}, "switch"),
+    Mutant("letters_not_last_no_stop", "5.3 the same, and a table behind the dead letters' epoch is taken as it is",
+           (LETTERS_NOT_LAST, NO_BEHIND_STOP, OWN_EPOCHS), SWITCHED, {}, "switch"),
+    Mutant("letters_read_first", "5.3 the dead letters are not read last, one type is added",
+           (LETTERS_READ_FIRST,), SWITCHED, ADDS_TYPE | {"news": 2}, "switch"),
+    Mutant("letters_read_first_same_types", "5.3 the same, the types stay: held by the exit of 5.3a and the compare-and-set",
+           (LETTERS_READ_FIRST,), NOTHING, {"olds": 2}, "switch"),
+    Mutant("letters_read_first_no_exit", "5.3 the dead letters are read first and writers start in each table's own epoch",
+           (LETTERS_READ_FIRST, NO_EXIT, OWN_EPOCHS), SWITCHED, {}, "switch"),
     Mutant("seal_blind", "5.3 a seal does not compare the position",
            ((SWITCH, "        position, committed = world[0][index]\n        if position != expected:\n            return None\n"
              "        after = ", "        position, committed = world[0][index]\n        after = "),), SWITCHED, {}, "switch"),
@@ -151,7 +159,7 @@ MUTANTS = (
            SWITCHED, {}, "switch"),
     Mutant("drains_past_through", "5.3 a drain goes further than the highest position read",
            ((SWITCH, "            for to in range(at[1] + 1, through + 1):\n",
-             "            for to in range(at[1] + 1, len(self.routes[config])):\n"),), NOTHING, {}, "switch"),
+             "            for to in range(at[1] + 1, len(self.routes[config])):\n"),), SWITCHED, {}, "switch"),
     Mutant("drains_under_own", "5.3 a drain under the own configuration, not the one in force",
            ((SWITCH, "(at[0], to), in_force)", "(at[0], to), config)"),), SWITCHED, {}, "switch"),
     Mutant("no_exit_alone", "5.3a no exit when a table's epoch exceeds d: held by Agree's one epoch for all writers",
@@ -162,7 +170,7 @@ MUTANTS = (
            (OWN_EPOCHS,), NOTHING, {"olds": 2}, "switch"),
     Mutant("drains_in_force_only", "5.3c an added type that an earlier attempt has sealed is not drained again",
            ((SWITCH, "name in {*self.active[in_force], *self.active[NEW]}", "name in self.active[in_force]"),),
-           SWITCHED, {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"}, "switch"),
+           SWITCHED, ADDS_TYPE, "switch"),
 )  # fmt: skip
 
 

@@ -192,6 +192,11 @@ class SwitchWorld:
         memory = (in_force, epoch, through, (*known[:index], at, *known[index + 1 :]))
         return text, (config, SWITCHES, (), memory), after
 
+    def clean_step(self, task: State, world: State) -> tuple[str, State, State] | None:
+        """The next step of one task that is left alone; None if there is nothing to do."""
+        moves = [move for move in self.shared_moves(task, world) if not move[0].startswith("crashes")]
+        return moves[0][:3] if moves else None
+
     # -- Delta's atomic commits
 
     def commit(self, world: State, index: int, expected: State, new: State, config: str) -> State | None:
@@ -227,7 +232,7 @@ class SwitchWorld:
             passed = all(position is None or position[1] >= offset for position, _ in tables)
             if name != "." and passed and offset > self.scope.first and offset not in committed:
                 return f"COVER: every table has passed record {offset}, it is lost"
-        return ""
+        return f"STOP: {reason}" if (reason := self.confirmed_stop(world)) else ""
 
     def went_back(self, before: State, after: State) -> str:
         """MONOTONE: neither the epoch nor, within it, the position."""

@@ -429,6 +429,22 @@ class World:
         orphans = tuple(o for o in process[2] if tables[o[0]][0] is not None and tables[o[0]][0] <= o[2])
         return (*process[:2], orphans)
 
+    # -- a fair run without faults
+
+    def clean_step(self, process: State, tables: State) -> tuple[str, State, State] | None:
+        """The next step of one process that is left alone and meets no fault; None if there is nothing to do."""
+        shared = [move for move in self.shared_moves(process, tables) if not move[0].endswith("lost")]
+        local = self.local_moves(process)
+        for starts in ("looks", "anchors", "adopts", "commit"):
+            for text, after, new, *_ in shared:
+                if text.startswith(starts) and "given up" not in text:
+                    return text, after, new
+        for words in ("raises, not landed", "integrates", "roll", "heartbeat", "plans"):
+            found = [(text, after, tables) for text, after, *_ in local if words in text]
+            if found:
+                return found[-1]
+        return None
+
     # -- invariants
 
     def broken(self, tables: State) -> str:

@@ -90,7 +90,6 @@ def test_a_file_that_ends_at_its_tables_position_is_normal():
     assert isinstance(verdict(tables, DEAD, {0: OWN}, OWN, ACTIVE), Agree)
 
 
-@pytest.mark.xfail(strict=True, reason="_problem looks at named_offset only where there is a position")
 @pytest.mark.parametrize("tables", [{DEAD: at(90), "A": PartitionState(None, 41)}, {"A": PartitionState(None, 41)}])
 def test_files_of_ours_without_a_position_stop_the_start(tables):
     """Protocol 5.6: a table that holds our files of this partition but no appId is never anchored anew."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
+from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -339,7 +339,7 @@ def test_nothing_becomes_null_in_silence(data: st.DataObject) -> None:
     decoded = decoded_alone("flat", value)
     if decoded.bad:
         return
-    sent = json.loads(value)
+    sent = json.loads(value, parse_float=Decimal)
     row = decoded.table.drop_columns(["ts", "_event_time"]).to_pylist()[0]
     for name in row.keys() - {"_rescued"}:
         assert (sent.get(name) is None) == (row[name] is None)
@@ -348,7 +348,7 @@ def test_nothing_becomes_null_in_silence(data: st.DataObject) -> None:
         elif isinstance(row[name], Decimal):
             assert Decimal(str(sent[name])) == row[name]
         elif isinstance(row[name], float):
-            assert math.isclose(sent[name], row[name], rel_tol=1e-7, abs_tol=1e-45)
+            assert math.isclose(float(sent[name]), row[name], rel_tol=1e-7, abs_tol=1e-45)
     rescued = json.loads(row["_rescued"] or "{}")
     assert rescued.keys() >= sent.keys() - SCHEMAS["flat"].names
 

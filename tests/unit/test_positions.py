@@ -71,7 +71,6 @@ def test_other_apps_topics_and_partitions_are_passed_over():
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="names._NUMBER is '0|[1-9][0-9]*\\Z': 00 becomes 0, 0x raises ValueError")
 def test_a_foreign_transaction_that_resembles_ours_is_passed_over():
     """A txn of somebody else under our prefix neither raises nor becomes a position."""
     assert live_position({"app/orders/0x/0": 1, "app/orders/00/0": 2}, "app", TP) is None

@@ -102,7 +102,6 @@ def test_3_1_a_fragment_of_another_ownership_is_discarded(ownership):
     assert "assigned anew" in result.discarded["A"]
 
 
-@pytest.mark.xfail(strict=True, reason="_refusal never looks at plan.epoch")
 def test_3_1_a_fragment_of_another_epoch_is_discarded():
     """Its files carry the epoch of the plan in their names; under another appId the sweep would misjudge them."""
     before = writers(writer(epoch=1))
@@ -271,7 +270,6 @@ def test_3_6_the_back_off_doubles_up_to_five_minutes(failures, wait):
     assert parked.failures == failures + 1
 
 
-@pytest.mark.xfail(strict=True, reason="2.0**failures overflows before min() is taken", raises=OverflowError)
 def test_3_6_a_type_that_is_parked_for_weeks_does_not_end_the_process():
     """1,024 failures at 5 min are 85 hours; the back-off is still 300 s."""
     assert park(writer(failures=1024), "x", now=0.0).parked.retry_at == 300.0
@@ -338,7 +336,6 @@ def test_an_empty_marker_lands_without_rows():
     assert landed(frozen, frozen.claim, 8.0) == writer(covered=19, frontier=19, covered_at=8.0)
 
 
-@pytest.mark.xfail(strict=True, reason="landed() gives the kept files the age of the landing")
 def test_files_staged_after_the_freeze_keep_their_age_after_landing():
     """A slow commit must not make what waits behind it younger: the age limits would count from the landing."""
     before = freeze(writer(frontier=19, staged=(file(10, 15),), oldest_at=1.0), 0)
@@ -346,9 +343,6 @@ def test_files_staged_after_the_freeze_keep_their_age_after_landing():
     assert landed(later, later.claim, now=500.0).oldest_at <= 3.0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="landed() trusts that the claim is still the writer's own", raises=AssertionError
-)
 def test_landing_after_a_drop_never_puts_covered_beyond_the_frontier():
     """covered <= frontier: otherwise the next plan reads below covered and its claim can never be frozen."""
     frozen = freeze(writer(frontier=19, staged=(file(10, 15),)), 0)

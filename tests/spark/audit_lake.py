@@ -1,0 +1,110 @@
+"""A small exporter for tests: the real reading, staging, committing and start-up, without group and loop."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exporter.audit import audit
+from exporter.audit_report import AuditReport
+from exporter.commit import Committer
+from exporter.outcome import Landed
+from exporter.plan import Budget, plan_round
+from exporter.read import RoundReader
+from exporter.recover import Recovery
+from exporter.routing import EventTime, Routing, TypeFrom
+from exporter.tables import Lake
+from exporter.topic import TopicReader
+from exporter.writers import Writer, WriterKey, freeze, integrate
+from offsets.ranges import TopicPartition
+
+APP = "audited"
+ROUND_RECORDS = 100_000
+
+
+def routing_of(ddl: Mapping[str, str], **changed: Any) -> Routing:
+    """A routing configuration with the type and the time in the JSON value, fields `type` and `ts`."""
+    from pyspark.sql.types import StructType
+
+    types = tuple(sorted((name, StructType.fromDDL(text).json()) for name, text in ddl.items()))
+    known: dict[str, Any] = {"type_from": TypeFrom("json", "type"), "event_time": EventTime("json", "ts", "iso")}
+    return Routing(**{**known, "types": types, **changed})
+
+
+@dataclass
+class Exported:
+    """A topic and its lake. `through` limits an export to offsets below it, as if the exporter had stopped there."""
+
+    session: Any
+    kafka: str
+    topic: str
+    root: Path
+    routing: Routing
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(self.session, self.root, APP)
+
+    @property
+    def kafka_options(self) -> dict[str, str]:
+        return {"kafka.bootstrap.servers": self.kafka}
+
+    def folder(self, event_type: str) -> str:
+        return str(self.lake.table(event_type).folder)
+
+    def sql(self, statement: str, **tables: str) -> None:
+        """Run SQL with {name} replaced by the table of that event type."""
+        self.session.sql(statement.format(**{k: f"delta.`{self.folder(v)}`" for k, v in tables.items()}))
+
+    def audit(self, **wanted: Any) -> AuditReport:
+        reader = TopicReader({"bootstrap_servers": self.kafka}, self.topic, self.routing.isolation)
+        try:
+            return audit(self.session, self.lake, reader, self.routing, self.kafka_options, **wanted)
+        finally:
+            reader.close()
+
+    def export(
+        self, first_position: str | int = "earliest", through: int | None = None, types: tuple[str, ...] | None = None
+    ) -> None:
+        """Export what is there, and commit. types: commit only these (their positions run ahead of the others')."""
+        reader = TopicReader({"bootstrap_servers": self.kafka}, self.topic, self.routing.isolation)
+        try:
+            identity = reader.identity()
+            footer = {"cluster_id": identity.cluster_id, "topic_id": identity.topic_id}
+            rounds = RoundReader(self.session, self.kafka_options, self.routing.isolation)
+            committer = Committer(self.lake, "test", footer)
+            recovery = Recovery(
+                self.lake, reader, self.routing, committer, rounds.read, first_position=first_position, footer=footer
+            )
+            tps = [TopicPartition(self.topic, partition) for partition in identity.partitions]
+            writers: dict[WriterKey, Writer] = dict(recovery.recover(dict.fromkeys(tps, 1)))
+            ends = {tp: end if through is None else min(end, through) for tp, end in reader.end_offsets(tps).items()}
+            while plans := plan_round(writers, ends, Budget(ROUND_RECORDS), time.monotonic()):
+                order = _order(self, plans, recovery, footer)
+                for fragment in rounds.read(order).fragments:
+                    writers = dict(integrate(writers, fragment, time.monotonic()).writers)
+            _commit(writers, committer, types)
+        finally:
+            reader.close()
+
+
+def _order(lake: Exported, plans: Any, recovery: Recovery, footer: dict[str, str]) -> Any:
+    from exporter.stage import StagingOrder
+
+    fingerprints = dict(recovery.table_fingerprints)
+    return StagingOrder(str(lake.root), APP, lake.routing, {plan.tp: plan for plan in plans}, fingerprints, footer)
+
+
+def _commit(writers: Mapping[WriterKey, Writer], committer: Committer, types: tuple[str, ...] | None) -> None:
+    by_type: dict[str, list[Any]] = defaultdict(list)
+    for key, writer in writers.items():
+        if writer.frontier > writer.covered and (types is None or key.event_type in types):
+            by_type[key.event_type].append(freeze(writer, committer.checked_through(key.event_type)).claim)
+    for name, claims in by_type.items():
+        report = committer.commit(name, claims)
+        if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
+            raise RuntimeError(f"{name}: {report.error}")
