@@ -298,7 +298,7 @@ class Settings(BaseSettings):
     )
     generation: CountFrom0 = Field(
         default=0,
-        description="Version of the routing configuration; raise it when types, [type_from] or [event_time] change.",
+        description="Raise it to return to a routing configuration that was in force before; no other change needs it.",
     )
 
     roll_records_max: Count = Field(

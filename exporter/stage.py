@@ -69,6 +69,10 @@ DEAD_LETTER_SCHEMA = pa.schema(
 )
 
 
+_Dead = tuple[int, str | None, str, str]
+"""A bad record: row in its batch, event type if known, stage, reason."""
+
+
 @dataclass(frozen=True)
 class StagingOrder:
     """What the tasks of one round are told.
@@ -143,7 +147,7 @@ class _Task:
         counts["bytes"] += pc.sum(pc.binary_length(batch.column("value"))).as_py() or 0
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         routed = self._router.route(batch)
-        dead: list[tuple[int, str | None, str, str]] = []
+        dead: list[_Dead] = []
         for name, indices in routed.groups.items():
             rows = self._wanted(batch, indices, plan.bounds.get(name), letters_bound)
             if len(rows):
@@ -165,12 +169,12 @@ class _Task:
 
     def _add_type(
         self, batch: pa.RecordBatch, tp: TopicPartition, plan: PartitionPlan, name: str, rows: pa.Array
-    ) -> list[tuple[int, str | None, str, str]]:
+    ) -> list[_Dead]:
         """Decode the rows of one type and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
         decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
-        bad = [(rows[index].as_py(), name, stage_name, reason) for index, stage_name, reason in decoded.bad]
+        bad: list[_Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
         bound = plan.bounds.get(name)
         if bound is None or not decoded.table.num_rows:
             return bad
@@ -191,7 +195,7 @@ class _Task:
         batch: pa.RecordBatch,
         tp: TopicPartition,
         plan: PartitionPlan,
-        dead: list[tuple[int, str | None, str, str]],
+        dead: list[_Dead],
     ) -> None:
         """One dead-letter row per bad record, whole value and headers kept, by the same machinery as any table."""
         bound = plan.bounds[DEAD_LETTERS]

@@ -7,15 +7,13 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from . import world
-from .search import Found, RoleSearch, Search
+from tests.model import switch_world, world
+from tests.model.search import Found, RoleSearch, Search
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
     """kind: two (processes), one (against all others), switch (configurations)."""
     if kind == "switch":
-        from . import switch_world
-
         switch = switch_world.SwitchWorld(switch_world.SwitchScope(**scope))
         roles, names = switch.roles()
         tables, processes = switch.first_state()

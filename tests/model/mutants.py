@@ -25,14 +25,14 @@ STATES_MAX = 60_000
 
 WRITERS, HEARTBEAT, OUTCOME = "exporter/writers.py", "exporter/heartbeat.py", "exporter/outcome.py"
 PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crosscheck.py"
-WORLD, SWITCH = "model/world.py", "model/switch_world.py"
+WORLD, SWITCH = "tests/model/world.py", "tests/model/switch_world.py"
 
 Edit = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """rule: protocol section and what was taken out. edits: (file, old text, new text). scope: of the world searched."""
+    """rule: section and what was taken out. edits: (file, old text, new text). scope: of the world searched."""
 
     name: str
     rule: str
@@ -50,8 +50,8 @@ NO_BOUND_CHECK = (WRITERS, "    if not plan.start - 1 <= plan.bounds[name] == wr
 NO_RANGE_CHECK = (WRITERS, "    if claim.new <= claim.expected:\n", '    if True:\n        return ""\n    if False:\n')
 SKIP_COVERED = (
     WRITERS,
-    "            staged=writer.staged + files,\n",
-    "            staged=writer.staged + tuple(f for f in files if f.offsets.last_offset > writer.covered),\n",
+    "tuple(replace(file, staged_at=now) for file in files),\n",
+    "tuple(file for file in files if file.offsets.last_offset > writer.covered),\n",
 )
 FREEZE_TAKES_STAGED = (
     WRITERS,
@@ -75,103 +75,353 @@ SWITCHED = frozenset({"ONCE", "COVER", "MONOTONE"})
 NO_BEHIND_STOP = (CROSSCHECK, "        if position.epoch < epoch:\n", "        if False:\n")
 LETTERS_NOT_LAST = (SWITCH, "        return [i for i in left if i != self.letters] or left\n", "        return left\n")
 LETTERS_READ_FIRST = (SWITCH, "        return (*others, self.letters)\n", "        return (self.letters, *others)\n")
-NO_EXIT = (CROSSCHECK, "if state.position is not None and state.position.epoch > epoch:\n            return Unfinished(name)",
-           "if False:\n            return Unfinished(name)")  # fmt: skip
+NO_EXIT = (
+    CROSSCHECK,
+    "if state.position is not None and state.position.epoch > epoch:\n            return Unfinished(name)",
+    "if False:\n            return Unfinished(name)",
+)
 OWN_EPOCHS = (SWITCH, "(found.epoch, found.positions[n]) if", "(live[n].epoch, found.positions[n]) if")
 
 MUTANTS = (
-    Mutant("skip_covered_loss", "3.1 skip what is covered instead of discarding when bound != frontier: a loss",
-           (NO_BOUND_CHECK, SKIP_COVERED), LOSS, {"log": "AA", "drops": False}),
-    Mutant("skip_covered_duplicate", "3.1 the same, two rounds at once, without the check before the commit: a duplicate",
-           (NO_BOUND_CHECK, SKIP_COVERED, NO_RANGE_CHECK), frozenset({"ONCE"}),
-           {"log": "A", "drops": False, "rounds_max": 2}),
-    Mutant("unknown_type_any_anchor", "3.1 a type unknown at planning is integrated whatever its anchor",
-           (("exporter/writers.py", "writer.covered == writer.frontier == plan.start - 1 and not writer.staged", "True"),),
-           ANY, {"log": "CC", "drops": False, "anchored": False}, "one"),
-    Mutant("failed_frontier_moves", "3.2 the frontier of a type that failed rule 3.1 moves as well",
-           ((WRITERS, '            discarded[name] = refusal or "it has no position yet"\n',
-             '            discarded[name] = refusal or "it has no position yet"\n            if writer is not None:\n'
-             "                after[key] = replace(writer, frontier=max(writer.frontier, plan.end - 1))\n"),),
-           LOSS, {"log": "A"}),
-    Mutant("unlisted_frontier_moves", "3.2 the frontier of a type that is not listed (parked) moves as well",
-           ((WRITERS, "    return Integrated(after, discarded)\n",
-             "    moved = {k: replace(w, frontier=max(w.frontier, plan.end - 1)) for k, w in after.items()}\n"
-             "    return Integrated(moved, discarded)\n"),),
-           LOSS, {"log": "AA", "drops": False, "park": True}),
-    Mutant("drop_keeps_frontier", "3.3 drop without frontier := covered",
-           ((WRITERS, "staged=(), frontier=writer.covered, claim=None", "staged=(), claim=None"),), LOSS, {"log": "A"}),
-    Mutant("no_anchor", "ANCHOR a manifest is integrated before its types are anchored",
-           ((WRITERS, "    return tuple(sorted(name for name in fragment.files if", "    return tuple(sorted(name for name in () if"),),
-           LOSS, {"log": "C", "drops": False}),
-    Mutant("floor_is_max", "FLOOR the plan starts at the highest frontier, and 3.1 does not look at start",
-           ((PLAN, "start = floor(writer.frontier for writer in listed)", "start = max(w.frontier for w in listed) + 1"),
-            (WRITERS, "if not plan.start - 1 <= plan.bounds[name] == writer.frontier:",
-             "if not plan.bounds[name] == writer.frontier:")), LOSS, {"log": "AA"}),
-    Mutant("no_compare_and_set", "FENCE a commit lands whatever the position is",
-           ((WORLD, "        if self.position(tables, index) != Position(0, expected):\n",
-             "        if self.position(tables, index) is None:\n"),), ANY, {"log": "A", "drops": False}),
-    Mutant("heartbeat_with_staged", "4.1 a heartbeat while files are staged", (HEARTBEAT_STAGED,), LOSS, {"log": "A", "drops": False}),
-    Mutant("control_freeze_takes_staged", "control: freeze moves the files out of staged; all rules in force",
-           (FREEZE_TAKES_STAGED,), NOTHING, {"log": "A."}),
-    Mutant("heartbeat_unresolved", "4.1 a heartbeat with an unresolved commit (freeze moves the files out of staged)",
-           (FREEZE_TAKES_STAGED, FREEZE_TWICE, HEARTBEAT_UNRESOLVED), LOSS, {"log": "A", "drops": False}),
-    Mutant("heartbeat_unresolved_alone", "4.1 the same, but claimed files stay in staged: held by `not staged`",
-           (FREEZE_TWICE, HEARTBEAT_UNRESOLVED), NOTHING, {"log": "A.", "drops": False}),
-    Mutant("two_unresolved", "4.1 two unresolved commits of one writer (freeze moves the files out of staged)",
-           (FREEZE_TAKES_STAGED, FREEZE_TWICE, ROLL_UNRESOLVED), LOSS, {"log": "AA", "drops": False}),
-    Mutant("two_unresolved_alone", "4.1 the same, but each claim carries all that is staged: held by the compare-and-set",
-           (FREEZE_TWICE, ROLL_UNRESOLVED), NOTHING, {"log": "AA", "drops": False}),
-    Mutant("reoffer_same_id", "4.1 a re-offer freezes anew and keeps the commit id: held by the compare-and-set",
-           ((WORLD, '        again = offered(writer, replace(real, offers=(*real.offers, f"c{len(real.offers) + 1}")))\n',
-             "        anew = freeze(replace(writer, claim=None), 0)\n"
-             "        again = offered(anew, replace(anew.claim, offers=real.offers))\n"),),
-           NOTHING, {"log": "A.", "drops": False, "late": True}, "one"),
-    Mutant("outcome_by_position", "4.4 landed or not is judged by the position alone: held by the compare-and-set",
-           ((OUTCOME, "    if any(commit_id in logged_ids for commit_id in claim.offers):\n",
-             "    if position == Position(claim.epoch, claim.new):\n"),), NOTHING, {"log": "AA", "drops": False}),
-    Mutant("lost_is_refused", "4.4 a lost answer taken as refused, all dropped: held by the compare-and-set",
-           (NEVER_LANDED,), NOTHING, {"log": "AA", "drops": False}),
-    Mutant("keeps_after_freeze", "4.4 refused: only the claim's files dropped, what came after the freeze is kept",
-           (KEEP_AFTER_FREEZE,), LOSS, {"log": "AAA", "drops": False}),
-    Mutant("anchor_overwritten", "4.7 an existing anchor is overwritten",
-           ((WORLD, "        if position is not None:\n            return tables\n", "        if False:\n            return tables\n"),),
-           ANY, {"log": "C", "drops": False}),
-    Mutant("letters_not_last", "5.3 the dead letters are not sealed last: nobody can go on (Stop)",
-           (LETTERS_NOT_LAST,), frozenset({"STOP"}), {}, "switch"),
-    Mutant("letters_not_last_no_stop", "5.3 the same, and a table behind the dead letters' epoch is taken as it is",
-           (LETTERS_NOT_LAST, NO_BEHIND_STOP, OWN_EPOCHS), SWITCHED, {}, "switch"),
-    Mutant("letters_read_first", "5.3 the dead letters are not read last, one type is added",
-           (LETTERS_READ_FIRST,), SWITCHED, ADDS_TYPE | {"news": 2}, "switch"),
-    Mutant("letters_read_first_same_types", "5.3 the same, the types stay: held by the exit of 5.3a and the compare-and-set",
-           (LETTERS_READ_FIRST,), NOTHING, {"olds": 2}, "switch"),
-    Mutant("letters_read_first_no_exit", "5.3 the dead letters are read first and writers start in each table's own epoch",
-           (LETTERS_READ_FIRST, NO_EXIT, OWN_EPOCHS), SWITCHED, {}, "switch"),
-    Mutant("seal_blind", "5.3 a seal does not compare the position",
-           ((SWITCH, "        position, committed = world[0][index]\n        if position != expected:\n            return None\n"
-             "        after = ", "        position, committed = world[0][index]\n        after = "),), SWITCHED, {}, "switch"),
-    Mutant("seal_compares_epoch", "5.3 a seal compares the epoch, not the position",
-           ((SWITCH, "        if position != expected:\n            return None\n        after = ",
-             "        if position and expected and position[0] != expected[0]:\n            return None\n        after = "),),
-           SWITCHED, {}, "switch"),
-    Mutant("commit_compares_epoch", "5.3 a drain or commit compares the epoch, not the position",
-           ((SWITCH, "        if position != expected:\n            return None\n        route = ",
-             "        if position and expected and position[0] != expected[0]:\n            return None\n        route = "),),
-           SWITCHED, {}, "switch"),
-    Mutant("drains_past_through", "5.3 a drain goes further than the highest position read",
-           ((SWITCH, "            for to in range(at[1] + 1, through + 1):\n",
-             "            for to in range(at[1] + 1, len(self.routes[config])):\n"),), SWITCHED, {}, "switch"),
-    Mutant("drains_under_own", "5.3 a drain under the own configuration, not the one in force",
-           ((SWITCH, "(at[0], to), in_force)", "(at[0], to), config)"),), SWITCHED, {}, "switch"),
-    Mutant("no_exit_alone", "5.3a no exit when a table's epoch exceeds d: held by Agree's one epoch for all writers",
-           (NO_EXIT,), NOTHING, {"olds": 2}, "switch"),
-    Mutant("no_exit", "5.3a no exit when a table's epoch exceeds d, writers start in each table's own epoch",
-           (NO_EXIT, OWN_EPOCHS), SWITCHED, {}, "switch"),
-    Mutant("own_epochs_alone", "5.3a writers start in each table's own epoch, the exit in force",
-           (OWN_EPOCHS,), NOTHING, {"olds": 2}, "switch"),
-    Mutant("drains_in_force_only", "5.3c an added type that an earlier attempt has sealed is not drained again",
-           ((SWITCH, "name in {*self.active[in_force], *self.active[NEW]}", "name in self.active[in_force]"),),
-           SWITCHED, ADDS_TYPE, "switch"),
-)  # fmt: skip
+    Mutant(
+        "skip_covered_loss",
+        "3.1 skip what is covered instead of discarding when bound != frontier: a loss",
+        (NO_BOUND_CHECK, SKIP_COVERED),
+        LOSS,
+        {"log": "AA", "drops": False},
+    ),
+    Mutant(
+        "skip_covered_duplicate",
+        "3.1 the same, two rounds at once, without the check before the commit: a duplicate",
+        (NO_BOUND_CHECK, SKIP_COVERED, NO_RANGE_CHECK),
+        frozenset({"ONCE"}),
+        {"log": "A", "drops": False, "rounds_max": 2},
+    ),
+    Mutant(
+        "unknown_type_any_anchor",
+        "3.1 a type unknown at planning is integrated whatever its anchor",
+        (("exporter/writers.py", "writer.covered == writer.frontier == plan.start - 1 and not writer.staged", "True"),),
+        ANY,
+        {"log": "CC", "drops": False, "anchored": False},
+        "one",
+    ),
+    Mutant(
+        "failed_frontier_moves",
+        "3.2 the frontier of a type that failed rule 3.1 moves as well",
+        (
+            (
+                WRITERS,
+                '            discarded[name] = refusal or "it has no position yet"\n',
+                '            discarded[name] = refusal or "it has no position yet"\n'
+                "            if writer is not None:\n"
+                "                after[key] = replace(writer, frontier=max(writer.frontier, plan.end - 1))\n",
+            ),
+        ),
+        LOSS,
+        {"log": "A"},
+    ),
+    Mutant(
+        "unlisted_frontier_moves",
+        "3.2 the frontier of a type that is not listed (parked) moves as well",
+        (
+            (
+                WRITERS,
+                "    return Integrated(after, discarded)\n",
+                "    moved = {k: replace(w, frontier=max(w.frontier, plan.end - 1)) for k, w in after.items()}\n"
+                "    return Integrated(moved, discarded)\n",
+            ),
+        ),
+        LOSS,
+        {"log": "AA", "drops": False, "park": True},
+    ),
+    Mutant(
+        "drop_keeps_frontier",
+        "3.3 drop without frontier := covered",
+        ((WRITERS, "staged=(), frontier=writer.covered, claim=None", "staged=(), claim=None"),),
+        LOSS,
+        {"log": "A"},
+    ),
+    Mutant(
+        "no_anchor",
+        "ANCHOR a manifest is integrated before its types are anchored",
+        (
+            (
+                WRITERS,
+                "    return tuple(sorted(name for name in fragment.files if",
+                "    return tuple(sorted(name for name in () if",
+            ),
+        ),
+        LOSS,
+        {"log": "C", "drops": False},
+    ),
+    Mutant(
+        "floor_is_max",
+        "FLOOR the plan starts at the highest frontier, and 3.1 does not look at start",
+        (
+            (
+                PLAN,
+                "start = floor(writer.frontier for writer in listed)",
+                "start = max(w.frontier for w in listed) + 1",
+            ),
+            (
+                WRITERS,
+                "if not plan.start - 1 <= plan.bounds[name] == writer.frontier:",
+                "if not plan.bounds[name] == writer.frontier:",
+            ),
+        ),
+        LOSS,
+        {"log": "AA"},
+    ),
+    Mutant(
+        "no_compare_and_set",
+        "FENCE a commit lands whatever the position is",
+        (
+            (
+                WORLD,
+                "        if self.position(tables, index) != Position(0, expected):\n",
+                "        if self.position(tables, index) is None:\n",
+            ),
+        ),
+        ANY,
+        {"log": "A", "drops": False},
+    ),
+    Mutant(
+        "heartbeat_with_staged",
+        "4.1 a heartbeat while files are staged",
+        (HEARTBEAT_STAGED,),
+        LOSS,
+        {"log": "A", "drops": False},
+    ),
+    Mutant(
+        "control_freeze_takes_staged",
+        "control: freeze moves the files out of staged; all rules in force",
+        (FREEZE_TAKES_STAGED,),
+        NOTHING,
+        {"log": "A."},
+    ),
+    Mutant(
+        "heartbeat_unresolved",
+        "4.1 a heartbeat with an unresolved commit (freeze moves the files out of staged)",
+        (FREEZE_TAKES_STAGED, FREEZE_TWICE, HEARTBEAT_UNRESOLVED),
+        LOSS,
+        {"log": "A", "drops": False},
+    ),
+    Mutant(
+        "heartbeat_unresolved_alone",
+        "4.1 the same, but claimed files stay in staged: held by `not staged`",
+        (FREEZE_TWICE, HEARTBEAT_UNRESOLVED),
+        NOTHING,
+        {"log": "A.", "drops": False},
+    ),
+    Mutant(
+        "two_unresolved",
+        "4.1 two unresolved commits of one writer (freeze moves the files out of staged)",
+        (FREEZE_TAKES_STAGED, FREEZE_TWICE, ROLL_UNRESOLVED),
+        LOSS,
+        {"log": "AA", "drops": False},
+    ),
+    Mutant(
+        "two_unresolved_alone",
+        "4.1 the same, but each claim carries all that is staged: held by the compare-and-set",
+        (FREEZE_TWICE, ROLL_UNRESOLVED),
+        NOTHING,
+        {"log": "AA", "drops": False},
+    ),
+    Mutant(
+        "reoffer_same_id",
+        "4.1 a re-offer freezes anew and keeps the commit id: held by the compare-and-set",
+        (
+            (
+                WORLD,
+                '        again = offered(writer, replace(real, offers=(*real.offers, f"c{len(real.offers) + 1}")))\n',
+                "        anew = freeze(replace(writer, claim=None), 0)\n"
+                "        again = offered(anew, replace(anew.claim, offers=real.offers))\n",
+            ),
+        ),
+        NOTHING,
+        {"log": "A.", "drops": False, "late": True},
+        "one",
+    ),
+    Mutant(
+        "outcome_by_position",
+        "4.4 landed or not is judged by the position alone: held by the compare-and-set",
+        (
+            (
+                OUTCOME,
+                "    if any(commit_id in logged_ids for commit_id in claim.offers):\n",
+                "    if position == Position(claim.epoch, claim.new):\n",
+            ),
+        ),
+        NOTHING,
+        {"log": "AA", "drops": False},
+    ),
+    Mutant(
+        "lost_is_refused",
+        "4.4 a lost answer taken as refused, all dropped: held by the compare-and-set",
+        (NEVER_LANDED,),
+        NOTHING,
+        {"log": "AA", "drops": False},
+    ),
+    Mutant(
+        "keeps_after_freeze",
+        "4.4 refused: only the claim's files dropped, what came after the freeze is kept",
+        (KEEP_AFTER_FREEZE,),
+        LOSS,
+        {"log": "AAA", "drops": False},
+    ),
+    Mutant(
+        "anchor_overwritten",
+        "4.7 an existing anchor is overwritten",
+        (
+            (
+                WORLD,
+                "        if position is not None:\n            return tables\n",
+                "        if False:\n            return tables\n",
+            ),
+        ),
+        ANY,
+        {"log": "C", "drops": False},
+    ),
+    Mutant(
+        "letters_not_last",
+        "5.3 the dead letters are not sealed last: nobody can go on (Stop)",
+        (LETTERS_NOT_LAST,),
+        frozenset({"STOP"}),
+        {},
+        "switch",
+    ),
+    Mutant(
+        "letters_not_last_no_stop",
+        "5.3 the same, and a table behind the dead letters' epoch is taken as it is",
+        (LETTERS_NOT_LAST, NO_BEHIND_STOP, OWN_EPOCHS),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "letters_read_first",
+        "5.3 the dead letters are not read last, one type is added",
+        (LETTERS_READ_FIRST,),
+        SWITCHED,
+        ADDS_TYPE | {"news": 2},
+        "switch",
+    ),
+    Mutant(
+        "letters_read_first_same_types",
+        "5.3 the same, the types stay: held by the exit of 5.3a and the compare-and-set",
+        (LETTERS_READ_FIRST,),
+        NOTHING,
+        {"olds": 2},
+        "switch",
+    ),
+    Mutant(
+        "letters_read_first_no_exit",
+        "5.3 the dead letters are read first and writers start in each table's own epoch",
+        (LETTERS_READ_FIRST, NO_EXIT, OWN_EPOCHS),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "seal_blind",
+        "5.3 a seal does not compare the position",
+        (
+            (
+                SWITCH,
+                "        position, committed = world[0][index]\n"
+                "        if position != expected:\n            return None\n        after = ",
+                "        position, committed = world[0][index]\n        after = ",
+            ),
+        ),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "seal_compares_epoch",
+        "5.3 a seal compares the epoch, not the position",
+        (
+            (
+                SWITCH,
+                "        if position != expected:\n            return None\n        after = ",
+                "        if position and expected and position[0] != expected[0]:\n"
+                "            return None\n        after = ",
+            ),
+        ),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "commit_compares_epoch",
+        "5.3 a drain or commit compares the epoch, not the position",
+        (
+            (
+                SWITCH,
+                "        if position != expected:\n            return None\n        route = ",
+                "        if position and expected and position[0] != expected[0]:\n"
+                "            return None\n        route = ",
+            ),
+        ),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "drains_past_through",
+        "5.3 a drain goes further than the highest position read",
+        (
+            (
+                SWITCH,
+                "            for to in range(at[1] + 1, through + 1):\n",
+                "            for to in range(at[1] + 1, len(self.routes[config])):\n",
+            ),
+        ),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "drains_under_own",
+        "5.3 a drain under the own configuration, not the one in force",
+        ((SWITCH, "(at[0], to), in_force)", "(at[0], to), config)"),),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "no_exit_alone",
+        "5.3a no exit when a table's epoch exceeds d: held by Agree's one epoch for all writers",
+        (NO_EXIT,),
+        NOTHING,
+        {"olds": 2},
+        "switch",
+    ),
+    Mutant(
+        "no_exit",
+        "5.3a no exit when a table's epoch exceeds d, writers start in each table's own epoch",
+        (NO_EXIT, OWN_EPOCHS),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "own_epochs_alone",
+        "5.3a writers start in each table's own epoch, the exit in force",
+        (OWN_EPOCHS,),
+        NOTHING,
+        {"olds": 2},
+        "switch",
+    ),
+    Mutant(
+        "drains_in_force_only",
+        "5.3c an added type that an earlier attempt has sealed is not drained again",
+        ((SWITCH, "name in {*self.active[in_force], *self.active[NEW]}", "name in self.active[in_force]"),),
+        SWITCHED,
+        ADDS_TYPE,
+        "switch",
+    ),
+)
 
 
 def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
@@ -181,7 +431,7 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
         ignore = shutil.ignore_patterns("__pycache__")
         for package in ("exporter", "offsets"):
             shutil.copytree(REPOSITORY / package, root / package, ignore=ignore)
-        shutil.copytree(Path(__file__).parent, root / "model", ignore=ignore)
+        shutil.copytree(Path(__file__).parent, root / "tests" / "model", ignore=ignore)
         for file, old, new in mutant.edits:
             text = (root / file).read_text()
             if text.count(old) != 1:
@@ -189,7 +439,7 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
             (root / file).write_text(text.replace(old, new))
         request = json.dumps({"world": mutant.world, "scope": mutant.scope, "states_max": states_max, "root": folder})
         done = subprocess.run(
-            [sys.executable, "-m", "model.mutant_run", request],
+            [sys.executable, "-m", "tests.model.mutant_run", request],
             cwd=root,
             env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,

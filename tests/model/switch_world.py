@@ -111,9 +111,7 @@ class SwitchWorld:
             states[self.types[index]] = crosscheck.PartitionState(self.live(position))
             history = dict(recorded) if recorded is not None else history
         in_force = history.get(max(history), OLD) if history else OLD
-        return crosscheck.verdict(
-            states, DEAD_LETTERS, history, config, self.active[config], self.active[in_force]
-        )
+        return crosscheck.verdict(states, DEAD_LETTERS, history, config, self.active[config], self.active[in_force])
 
     def live(self, position: State | None) -> Position | None:
         """The position as the txn actions say it: earlier epochs are tombstones."""
@@ -205,9 +203,7 @@ class SwitchWorld:
         if position != expected:
             return None
         route = self.routes[config]
-        mine = [
-            o for o in range(new[1] + 1) if not should_skip(o, expected[1]) and route[o] == self.types[index]
-        ]
+        mine = [o for o in range(new[1] + 1) if not should_skip(o, expected[1]) and route[o] == self.types[index]]
         return _with_table(world, index, (new, tuple(sorted([*committed, *mine]))))
 
     def seal(

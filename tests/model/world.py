@@ -329,7 +329,7 @@ class World:
     def commit(self, tables: State, index: int, attempt: State) -> State | None:
         """Delta's atomic compare-and-set: the tables afterwards, or None if it conflicts (FENCE)."""
         _, expected, new, files = attempt
-        position, committed = tables[index]
+        _, committed = tables[index]
         if self.position(tables, index) != Position(0, expected):
             return None
         records = tuple(sorted([*committed, *(offset for file in files for offset in file)]))

@@ -298,6 +298,7 @@ _FLAT: dict[str, bytes] = {
     "decimal exponent bomb text": b'{"d":"1e99999999999999999999"}',
     "decimal zero bomb": b'{"d":0e999999999}',
     "decimal tiny": b'{"d":1e-999999999}',
+    "decimal two signs": b'{"d":"1e+-1"}',
     "decimal plus text": b'{"d":"+1.5"}',
     "decimal dot text": b'{"d":"1."}',
     "decimal dot first": b'{"d":".5"}',

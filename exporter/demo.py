@@ -1,0 +1,657 @@
+"""`exporter demo`: everything once, for real, on this machine, in about a minute and a half.
+
+    jars -> broker -> topic -> events ┐
+                        exporter run ─┴─ kill -9 -> exporter run -> exporter audit -> table, queries
+
+The exporter and the audit are processes of their own, started as a user starts them, with a settings file that
+a user can take over. The first exporter is armed to stop itself between a Delta commit and its own knowledge
+of it (faults.py); there it is killed. Whatever this module starts is in a session of its own, is ended by its process
+id on every way out, and ends by itself if this process is killed. Nothing outside the demo's folder is
+written, but for the cache of jars.
+
+    <folder>/exporter.toml   the settings            <folder>/lake/    one Delta table per event type
+    <folder>/*.log           what each process said  <folder>/kafka/   the broker's log; its data until it stops
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from exporter import events, faults, jars
+from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, TableCount
+from exporter.broker import Broker, create_topic
+from exporter.errors import ConfigError, ExporterError, FoundProblem
+from exporter.routing import DEAD_LETTERS
+
+TOPIC = "shop_events"
+PARTITIONS = 4
+SEED = 1
+KILL_AT_COMMIT = 10
+"""The Delta commit after which the first exporter is killed. Ten types and the dead letters have at least one
+commit each, so that even the smallest demo gets there; at 200,000 events there are about 40 in all."""
+
+EXPORT_SECS_MAX = 600.0
+"""Deadline of each child's work."""
+GONE_SECS_MAX = 10.0
+"""How long the JVM of a killed exporter may live on before it is killed too."""
+POLL_SECS = 0.05
+LINE_SECS = 5.0
+"""Between two progress lines where there is no terminal to draw on."""
+
+_FOLLOW_PARENT = "import os, threading; threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start(); "
+"""First line of each child: standard input is a pipe that only the demo holds, its end means that the demo is gone."""
+_EXPORTER = _FOLLOW_PARENT + "from exporter.cli import main; main()"
+_PRODUCER = _FOLLOW_PARENT + "from exporter.demo import produce_main; produce_main()"
+
+
+def demo(records: int, keep: bool, folder: Path | None) -> None:
+    """Run the demo with `records` events; keep: leave the broker running until Ctrl-C.
+
+    Raises FoundProblem if the audit is not clean or a child fails, else what the broker and the jars raise.
+    """
+    place = _make_folder(folder)
+    story = Story(Console(stderr=True, highlight=False))
+    story.say(f"{records:,} events in {PARTITIONS} partitions, exported, killed once, audited; all in {place}")
+    began = time.monotonic()
+    with _sigterm_as_ctrl_c(), ExitStack() as running:
+        _fetch_jars(story)
+        broker = _start_broker(story, place, running)
+        stage = Stage(place, broker.bootstrap, records, story, running)
+        produced = _export_until_killed(stage)
+        _export_the_rest(stage)
+        report = _audit(stage)
+        problems = differences(report, produced)
+        _show(report, produced, place, problems)
+        if problems:
+            raise FoundProblem("; ".join(problems), f"the topic is kept in {place / 'kafka'}, the logs in {place}")
+        story.say(f"done in {time.monotonic() - began:.0f} s")
+        if keep:
+            _wait_for_ctrl_c(story, stage)
+    shutil.rmtree(place / "kafka" / "data", ignore_errors=True)
+
+
+# The steps ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the steps share. running: ends everything that was started."""
+
+    folder: Path
+    bootstrap: str
+    records: int
+    story: Story
+    running: ExitStack
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "exporter.toml"
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def start(self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Child:
+        """A Python process that says what it says to <name>.log and, on stdout, to <name>.json."""
+        child = Child(name, code, arguments, environment, self.folder)
+        self.running.callback(child.end)
+        return child
+
+    def exporter(self, name: str, *arguments: str, fault: str = "") -> Child:
+        """`exporter <arguments> --config ...`, with one fault point armed."""
+        armed = {faults.VARIABLE: fault} if fault else {}
+        return self.start(name, _EXPORTER, [*arguments, "--config", str(self.config)], armed)
+
+
+def _make_folder(folder: Path | None) -> Path:
+    """An empty folder, absolute. Raises ConfigError if the given one holds something."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="exporter-demo-")).absolute()
+    place = folder.absolute()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        empty = not any(place.iterdir())
+    except OSError as error:
+        raise ConfigError(f"the folder {place} cannot be used: {error.strerror}", "choose another --folder") from error
+    if not empty:
+        raise ConfigError(f"the folder {place} is not empty", "choose another --folder, or none for a new one")
+    return place
+
+
+def _fetch_jars(story: Story) -> None:
+    """Spark's and the broker's jars, fetched or found."""
+    absent = len(jars.missing("spark")) + len(jars.missing("broker"))
+    known = len(jars.listed("spark")) + len(jars.listed("broker"))
+    with story.step("Jars", f"fetching {absent} of {known}, once" if absent else "") as step:
+        jars.find_java()
+        jars.fetch("spark", "broker")
+        step.result = f"{known - absent} found, {absent} fetched; they are kept in {jars.cache_folder('').parent}"
+
+
+def _start_broker(story: Story, place: Path, running: ExitStack) -> Broker:
+    with story.step("Kafka broker", "starting") as step:
+        broker = Broker(place / "kafka")
+        running.callback(broker.stop)
+        broker.start()
+        create_topic(broker.bootstrap, TOPIC, PARTITIONS)
+        step.result = f"on {broker.bootstrap}, topic {TOPIC} with {PARTITIONS} partitions"
+    return broker
+
+
+def _export_until_killed(stage: Stage) -> events.Tally:
+    """Produce and export at the same time, until the exporter has stopped itself where it is to be killed."""
+    stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records), "utf-8")
+    fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}:stop:{KILL_AT_COMMIT}"
+    arguments = (stage.bootstrap, str(stage.records))
+    with stage.story.step("Events, and a first export", "producing; the exporter starts") as step:
+        exporter = stage.exporter("run-1", "run", fault=fault)
+        producer = stage.start("produce", _PRODUCER, arguments, {})
+        deadline = time.monotonic() + EXPORT_SECS_MAX
+        while exporter.state() == "running":
+            step.progress(exporter.progress(stage.records))
+            if producer.state() == "ended":
+                producer.require_success()
+            _nap(deadline, "the first exporter did not get to its fault point")
+        if exporter.state() == "ended":
+            raise exporter.failed("ended before it could be killed")
+        producer.wait(deadline)
+        produced = _tally(producer.output())
+        step.result = (
+            f"{produced.records:,} events of {len(produced.rows)} types ({produced.value_bytes / 1e6:.0f} MB, "
+            f"{produced.bad.total()} bad in {len(produced.bad)} ways); {exporter.committed:,} rows committed so far"
+        )
+    _kill(stage, exporter)
+    return produced
+
+
+def _kill(stage: Stage, exporter: Child) -> None:
+    """kill -9, and wait until the JVM that it leaves behind is gone by itself."""
+    with stage.story.step(f"kill -9 {exporter.pid}", "and its JVM ends by itself") as step:
+        orphans = exporter.end()
+        if orphans:
+            raise FoundProblem(
+                f"{len(orphans)} processes of the killed exporter still ran after {GONE_SECS_MAX:.0f} s; killed too",
+                "please report this",
+            )
+        last = unknown_commits(stage.lake, exporter.acknowledged)
+        if not last:
+            raise FoundProblem("no Delta commit is beyond what the killed exporter knew", f"read {exporter.log}")
+        commits = " and of ".join(f"{one.table} (version {one.version}, {one.rows:,} rows)" for one in last)
+        step.result = f"between the Delta commit of {commits} and the exporter hearing of it"
+
+
+def _export_the_rest(stage: Stage) -> None:
+    """The same command again. It knows only what the tables tell."""
+    with stage.story.step("The exporter again", "starting") as step:
+        exporter = stage.exporter("run-2", "run", "--until-caught-up")
+        deadline, told = time.monotonic() + EXPORT_SECS_MAX, False
+        while exporter.state() != "ended":
+            step.progress(exporter.progress(stage.records))
+            if exporter.floors and not told:
+                told = True
+                step.note("read back from the tables: go on from " + _offsets(exporter.floors))
+            _nap(deadline, "the export was not done")
+        exporter.require_success()
+        step.result = f"{exporter.committed:,} more rows in {exporter.commits} commits; caught up with the topic"
+
+
+def _audit(stage: Stage) -> AuditReport:
+    """What `exporter audit` finds, in a process that shares nothing with the exporter."""
+    with stage.story.step("Audit", "comparing every record of the topic with the rows of all tables") as step:
+        child = stage.exporter("audit", "audit", "--format", "json")
+        deadline = time.monotonic() + EXPORT_SECS_MAX
+        while child.state() != "ended":
+            step.progress("")
+            _nap(deadline, "the audit was not done")
+        if child.exit_code not in (0, 1) or not child.output():
+            child.require_success()
+        report = read_report(child.output())
+        (stage.folder / "audit.txt").write_text(report.as_text() + "\n", "utf-8")
+        step.result = "clean" if report.clean else f"{report.findings} findings"
+    return report
+
+
+def _wait_for_ctrl_c(story: Story, stage: Stage) -> None:
+    """--keep: the broker runs on. Ctrl-C is the expected end."""
+    story.say(f"the broker runs on at {stage.bootstrap} until Ctrl-C; try for example")
+    for verb in ("offsets", "audit"):
+        story.say(f"  exporter {verb} --config {stage.config}")
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        story.say("stopping the broker")
+
+
+# Pure: settings, expectations, texts ----------------------------------------------------------------
+
+
+def settings_toml(bootstrap: str, lake: Path, records: int) -> str:
+    """The settings file. Files are rolled so early that each table gets several commits."""
+    lines = [
+        "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
+        f"brokers = [{_quoted(bootstrap)}]",
+        f"topics = [{_quoted(TOPIC)}]",
+        'group = "demo"',
+        f"table_root = {_quoted(str(lake))}",
+        'first_position = "earliest"',
+        f"record_bytes_max = {events.RECORD_BYTES_MAX}",
+        "",
+        "# for the demo: many small commits, and a group that soon forgets a killed member",
+        f"round_records_max = {max(1000, records // 8)}",
+        f"roll_records_max = {max(100, records // 100)}",
+        "roll_age_max_secs = 5",
+        "heartbeat_secs = 5",
+        "session_timeout_ms = 6000",
+        "",
+        "[type_from]",
+        'kind = "json"',
+        'name = "type"',
+        "",
+        "[event_time]",
+        'kind = "json"',
+        'path = "ts"',
+        'unit = "iso"',
+    ]
+    for name, ddl in events.schemas().items():
+        lines += ["", f"[types.{name}]", f"columns = {_quoted(ddl)}"]
+    return "\n".join(lines) + "\n"
+
+
+def differences(report: AuditReport, produced: events.Tally) -> list[str]:
+    """What keeps the demo from being a success, in words; empty if the lake is as it must be."""
+    found = [] if report.clean else [f"the audit has {report.findings} findings"]
+    if report.once != produced.records or report.checked != produced.records:
+        found.append(f"{produced.records:,} offsets produced, {report.checked:,} audited, {report.once:,} once")
+    if report.pending or report.unchecked:
+        found.append(f"{report.pending} offsets are pending, {report.unchecked} unchecked")
+    rows = {table.event_type: table.rows for table in report.tables}
+    for name, wanted in expected_rows(produced).items():
+        if rows.get(name, 0) != wanted:
+            found.append(f"table {name} has {rows.get(name, 0):,} rows instead of {wanted:,}")
+    return found
+
+
+def expected_rows(produced: events.Tally) -> dict[str, int]:
+    """Table -> rows it must have, from what was produced alone; the most frequent first."""
+    return {**dict(produced.rows.most_common()), DEAD_LETTERS: produced.dead_letters}
+
+
+def read_report(text: str) -> AuditReport:
+    """The report that `exporter audit --format json` printed."""
+    given: dict[str, Any] = json.loads(text)
+    given.pop("clean")
+    given["tables"] = tuple(TableCount(**one) for one in given["tables"])
+    given["examples"] = tuple(Example(**one) for one in given["examples"])
+    given["absent"] = tuple(AbsentFile(**one) for one in given["absent"])
+    return AuditReport(**given)
+
+
+def audit_line(report: AuditReport) -> str:
+    """The audit in one sentence."""
+    zeros = ", ".join(f"{getattr(report, kind)} {kind.replace('_', ' ')}" for kind in FINDINGS)
+    return (
+        f"Audit: {report.checked:,} offsets, {report.once:,} of them exactly once "
+        f"({report.dead_letters:,} as dead letters); {zeros}."
+    )
+
+
+def queries(lake: Path) -> str:
+    """Two pieces of Python to paste; the first needs duckdb and deltalake, the second only this environment."""
+    return f'''# DuckDB over deltalake (pip install duckdb deltalake), then in python:
+import duckdb; from deltalake import DeltaTable
+checkout = DeltaTable({str(lake / "checkout")!r}).to_pyarrow_dataset()
+duckdb.sql("SELECT day, count(*) AS orders, sum(total) AS total FROM checkout GROUP BY day ORDER BY day").show()
+
+# Spark, in python, with nothing else installed:
+from exporter.spark import start; spark = start("local[2]", "1g", "look")
+spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)'''
+
+
+@dataclass(frozen=True)
+class LoggedCommit:
+    """A commit that a table's log holds. rows: those it added."""
+
+    table: str
+    version: int
+    rows: int
+    at_ms: int
+
+
+def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[LoggedCommit]:
+    """Commits with a claim of the exporter that are in the tables and that it has not heard of, oldest first."""
+    found: list[LoggedCommit] = []
+    for path in lake.glob("*/_delta_log/*.json"):
+        table, version = path.parts[-3], int(path.stem) if path.stem.isdigit() else -1
+        if version < 0 or (table, version) in acknowledged:
+            continue
+        actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        metadata = json.loads(info.get("userMetadata") or "{}")
+        if "commit_id" not in metadata:
+            continue
+        rows = sum(claim.get("rows", 0) for claim in metadata.get("partitions", {}).values())
+        found.append(LoggedCommit(table, version, rows, info.get("timestamp", 0)))
+    return sorted(found, key=lambda commit: commit.at_ms)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; JSON's escapes are a part of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _offsets(floors: Mapping[str, int]) -> str:
+    return ", ".join(f"{partition}:{offset:,}" for partition, offset in sorted(floors.items()))
+
+
+def _tally(text: str) -> events.Tally:
+    made = json.loads(text)
+    tally = events.Tally(records=made["records"], value_bytes=made["value_bytes"])
+    tally.rows.update(made["rows"])
+    tally.bad.update(made["bad"])
+    return tally
+
+
+# What is shown ------------------------------------------------------------------------------------------
+
+
+def _show(report: AuditReport, produced: events.Tally, place: Path, problems: Sequence[str]) -> None:
+    """The result, on stdout: tables, audit, where the lake is, what to ask it. The whole audit if it is not clean."""
+    wanted = expected_rows(produced)
+    tables = {table.event_type: table for table in report.tables}
+    shown = Table("table", *(["produced", "rows", "files", "days"]), box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name in [*wanted, *sorted(tables.keys() - wanted.keys())]:
+        table = tables.get(name, TableCount(name, 0, 0, 0, -1))
+        shown.add_row(name, *(f"{count:,}" for count in (wanted.get(name, 0), table.rows, table.files, table.days)))
+    console = Console(width=100, highlight=False)
+    console.print(shown)
+    print(audit_line(report))
+    if problems:
+        print(report.as_text())
+        return
+    print(f"Lake: {place / 'lake'}\nSettings: {place / 'exporter.toml'}\n\n{queries(place / 'lake')}", flush=True)
+
+
+class Story:
+    """Numbered steps with their durations, on stderr; a spinner where there is a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._steps = 0
+
+    def say(self, text: str) -> None:
+        """One line. Never wrapped: paths stay in one piece."""
+        self.console.print(text, soft_wrap=True, markup=False)
+
+    @contextmanager
+    def step(self, title: str, doing: str) -> Iterator[Step]:
+        """A step: shown when it is done, with `step.result`; an error leaves a line too."""
+        self._steps += 1
+        step = Step(self, f"{self._steps} {title}", doing)
+        with step.display():
+            try:
+                yield step
+            except BaseException:
+                self.say(f"{step.title}: not done after {step.secs:.1f} s")
+                raise
+        self.say(f"{step.title} ({step.secs:.1f} s): {step.result}")
+
+
+@dataclass
+class Step:
+    """One step under way. result: what came of it."""
+
+    story: Story
+    title: str
+    doing: str
+    result: str = ""
+    _began: float = field(default_factory=time.monotonic)
+    _shown_at: float = field(default_factory=time.monotonic)
+    _update: Callable[[str], object] = lambda text: None
+
+    @property
+    def secs(self) -> float:
+        return time.monotonic() - self._began
+
+    @contextmanager
+    def display(self) -> Iterator[None]:
+        """The spinner, on a terminal; elsewhere what is being done if it takes long."""
+        with ExitStack() as shown:
+            if self.story.console.is_terminal:
+                status = shown.enter_context(self.story.console.status(f"{self.title}: {self.doing}"))
+                self._update = status.update
+            yield
+
+    def progress(self, text: str) -> None:
+        """How far it is; cheap enough for every poll."""
+        now, text = time.monotonic(), text or self.doing
+        if self.story.console.is_terminal:
+            self._update(f"{self.title}: {self.secs:.0f} s, {text}")
+        elif now - self._shown_at >= LINE_SECS:
+            self._shown_at = now
+            self.note(f"{self.secs:3.0f} s  {text}")
+
+    def note(self, text: str) -> None:
+        """One indented line that stays."""
+        self.story.say(f"    {text}")
+
+
+# Processes --------------------------------------------------------------------------------------------------
+
+
+class Child:
+    """A Python process in a session of its own. Ctrl-C does not reach it; `end` does, and all that it started.
+
+    A thread copies its stderr to <name>.log and counts what the exporter's events tell. The counters are written
+    there and only read elsewhere.
+    """
+
+    def __init__(
+        self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> None:
+        """environment: added to this process's, whose own EXPORTER_ settings must not reach the demo."""
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self.read = self.committed = self.commits = 0
+        self.acknowledged: set[tuple[str, int]] = set()
+        self.floors: dict[str, int] = {}
+        self._answer = folder / f"{name}.json"
+        self._words: deque[str] = deque(maxlen=6)
+        self._stopped = self._ended = False
+        kept = {key: value for key, value in os.environ.items() if not _is_setting(key)}
+        with self._answer.open("wb") as answer:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=answer,
+                stderr=subprocess.PIPE,
+                env={**kept, **environment},
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._copy, name=f"{name}-log", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.returncode
+
+    def state(self) -> Literal["running", "stopped", "ended"]:
+        """Where it is. Stopped (SIGSTOP) is for good: nobody here continues it."""
+        if self._process.returncode is not None:
+            return "ended"
+        changed, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+        if changed and os.WIFSTOPPED(status):
+            self._stopped = True
+        elif changed:
+            self._process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
+            return "ended"
+        return "stopped" if self._stopped else "running"
+
+    def wait(self, deadline: float) -> None:
+        """Until it has ended well. Raises FoundProblem if it has not, or at the deadline."""
+        while self.state() != "ended":
+            _nap(deadline, f"{self.name} was not done")
+        self.require_success()
+
+    def require_success(self) -> None:
+        """Raises FoundProblem with its last words if its exit code is not 0."""
+        if self.exit_code:
+            raise self.failed(f"ended with exit code {self.exit_code}")
+
+    def failed(self, what: str) -> FoundProblem:
+        """An error that tells what the child said last."""
+        self._reader.join(GONE_SECS_MAX)
+        words = "".join(f"\n    {line[:200]}" for line in self._words)
+        return FoundProblem(f"{self.name} {what}{words}", f"read {self.log}")
+
+    def output(self) -> str:
+        """What it wrote to stdout."""
+        return self._answer.read_text("utf-8")
+
+    def progress(self, records: int) -> str:
+        """Of an exporter: how far it is."""
+        if not (self.read or self.floors):
+            return "the exporter starts"
+        of = f" of {records:,}" if self.read <= records else ""
+        return f"{self.read:,}{of} read, {self.committed:,} rows committed in {self.commits} commits"
+
+    def end(self) -> list[int]:
+        """SIGKILL, then wait until all that it started is gone. The ids of those that had to be killed too."""
+        if self._ended:
+            return []
+        self._ended = True
+        if self.state() != "ended":
+            os.kill(self.pid, signal.SIGKILL)
+            self._process.wait()
+        deadline = time.monotonic() + GONE_SECS_MAX
+        while (left := session_members(self.pid)) and time.monotonic() < deadline:
+            time.sleep(POLL_SECS)
+        for pid in left:
+            _kill_quietly(pid)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._reader.join(GONE_SECS_MAX)
+        return left
+
+    def _copy(self) -> None:
+        """The thread: stderr to the log, event by event, until its end."""
+        if self._process.stderr is None:
+            return
+        with self._process.stderr as lines, self.log.open("wb") as log:
+            for line in lines:
+                log.write(line)
+                log.flush()
+                self._take(line.decode("utf-8", "replace").rstrip())
+
+    def _take(self, line: str) -> None:
+        """Count what one line tells. What is no event of the exporter is kept as its last words."""
+        try:
+            event = json.loads(line) if line.startswith("{") else None
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            self._words.append(line)
+        elif event.get("event") == "round_read":
+            self.read += int(event.get("records", 0))
+        elif event.get("event") == "positions_recovered":
+            self.floors |= event.get("floors", {})
+        elif event.get("event") == "commit_landed":
+            self.commits += 1
+            self.committed += int(event.get("rows", 0))
+            self.acknowledged.add((str(event.get("table")), int(event.get("version", -1))))
+
+
+def produce_main() -> None:
+    """The producing child: `bootstrap records` as arguments, what it made as JSON on stdout."""
+    bootstrap, records = sys.argv[1], int(sys.argv[2])
+    bad_every = min(events.BAD_EVERY, records // 20)
+    try:
+        made = events.produce(
+            bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1
+        )
+    except ExporterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    print(json.dumps(vars(made)))
+
+
+def session_members(session: int) -> list[int]:
+    """Process ids that live in a session (zombies do not); without /proc, the group as a negative id."""
+    proc = Path("/proc")
+    if not (proc / "self" / "stat").exists():
+        try:
+            os.killpg(session, 0)
+        except (ProcessLookupError, PermissionError):
+            return []
+        return [-session]
+    found: list[int] = []
+    for entry in proc.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            # pid (name) state parent group session ...; the name may hold anything
+            fields = (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if int(fields[3]) == session and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return found
+
+
+def _kill_quietly(pid: int) -> None:
+    """SIGKILL to what may have ended meanwhile."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _is_setting(variable: str) -> bool:
+    """Whether an environment variable would change a child's settings; the cache of jars is wanted."""
+    return variable.upper().startswith("EXPORTER_") and variable != "EXPORTER_CACHE_DIR"
+
+
+def _nap(deadline: float, what: str) -> None:
+    """The pace of all polling. Raises FoundProblem past the deadline."""
+    if time.monotonic() > deadline:
+        raise FoundProblem(f"{what} within {EXPORT_SECS_MAX:.0f} s", "read the logs in the demo's folder")
+    time.sleep(POLL_SECS)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM ends the demo as Ctrl-C does: by unwinding, so that everything it started is ended."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,1 @@
+"""Benchmarks: figures are measured here and never asserted in a timed test."""

@@ -1,1 +1,0 @@
-"""The protocol searched exhaustively: the project's own decision functions in a small world."""

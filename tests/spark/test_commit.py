@@ -1,0 +1,442 @@
+"""What a commit can rely on, each case made to happen on a real Delta table: fences, lost replies, accidents."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pytest
+
+from exporter.commit import Committer, Report, Stale
+from exporter.errors import InvariantBroken
+from exporter.outcome import Landed, Outcome, Refused, Unknown
+from exporter.recover import Recovery
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.tables import DeltaTable, Lake, TableUnreadable
+from exporter.topic import TopicIdentity
+from exporter.writers import Claim, WriterKey
+from offsets import Invariant
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from tests.lakes import SMALL_TABLE, create_anchored, stage_offsets
+
+pytestmark = pytest.mark.spark
+
+P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
+DAY, NEXT_DAY = date(2026, 1, 31), date(2026, 2, 1)
+APP = "committing"
+
+
+class Table:
+    """A table with two anchored partitions and a committer that trusts it."""
+
+    def __init__(self, session: Any, root: Path, name: str = "order") -> None:
+        self.session, self.name = session, name
+        self.lake = Lake(session, root, APP)
+        self.delta = self.lake.table(name)
+        create_anchored(self.lake, name, {P0: Position(0, -1), P1: Position(0, -1)})
+        self.committer = self.another()
+
+    def another(self) -> Committer:
+        """A committer of another task."""
+        committer = Committer(self.lake, "test", {})
+        view = self.delta.view()
+        assert view is not None
+        committer.trust(self.name, view)
+        return committer
+
+    def claim(self, expected: int, new: int, *days: date, tp: TopicPartition = P0) -> Claim:
+        """Claims (expected, new], every offset a row of each day in turn; no day: a heartbeat."""
+        files = [
+            stage_offsets(self.lake, self.name, tp, list(range(expected + 1 + at, new + 1, len(days))), day)
+            for at, day in enumerate(days)
+        ]
+        base = self.committer.checked_through(self.name)
+        return Claim(WriterKey(self.name, tp), 0, expected, new, tuple(files), base)
+
+    def sql(self, statement: str) -> None:
+        self.session.sql(statement.format(table=f"delta.`{self.delta.folder}`"))
+
+    def ids(self) -> list[int]:
+        """The rows, as deltalake reads them; `id` is the offset."""
+        column = deltalake.DeltaTable(self.delta.folder).to_pyarrow_table(columns=["id"]).column("id")
+        return sorted(column.to_pylist())
+
+    def position(self, tp: TopicPartition = P0) -> Position | None:
+        view = self.delta.view()
+        assert view is not None
+        return view.position(APP, tp)
+
+    def files(self) -> set[Path]:
+        return set(self.delta.folder.glob("day=*/*.parquet"))
+
+
+@pytest.fixture
+def table(spark: Any, tmp_path: Path) -> Table:
+    return Table(spark, tmp_path)
+
+
+def outcomes(report: Report) -> list[Outcome | Stale]:
+    return [settled.outcome for settled in report.settled]
+
+
+@contextmanager
+def around_commit(
+    monkeypatch: pytest.MonkeyPatch, before: Callable[[], object] = lambda: None, after: BaseException | None = None
+) -> Iterator[None]:
+    """The next commit meets `before` between its snapshot and its writing, and `after` instead of its reply."""
+    real, left = DeltaTable.commit, [None]
+
+    def commit(self: DeltaTable, change: Any, check: Any) -> int:
+        if not left:
+            return real(self, change, check)
+        left.pop()
+
+        def checked(view: Any) -> None:
+            check(view)
+            before()
+
+        version = real(self, change, checked)
+        if after is not None:
+            raise after
+        return version
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTable, "commit", commit)
+        yield
+    assert not left, "no commit was made"
+
+
+@pytest.mark.parametrize("mine, other", [(50, 30), (30, 50), (30, 30)], ids=["ahead", "behind", "level"])
+@pytest.mark.parametrize("race", [False, True], ids=["seen-before", "while-committing"])
+def test_a_zombie_is_refused_whether_it_is_ahead_or_behind(
+    table: Table, monkeypatch: pytest.MonkeyPatch, mine: int, other: int, race: bool
+) -> None:
+    """FENCE: whoever commits second is refused, with a lower and with a HIGHER offset; its files stay (TEMP)."""
+    zombie = table.claim(-1, mine, DAY)
+    owner = table.claim(-1, other, DAY)
+    before = table.files()
+    if race:
+        rival = table.another()
+        with around_commit(monkeypatch, before=lambda: rival_lands(rival, owner)):
+            report = table.committer.commit("order", [zombie])
+    else:
+        rival_lands(table.another(), owner)
+        report = table.committer.commit("order", [zombie])
+    assert outcomes(report) == [Refused(Position(0, other))]
+    assert report.version is None
+    assert table.ids() == list(range(other + 1))
+    assert before <= table.files()
+
+
+def rival_lands(committer: Committer, claim: Claim) -> None:
+    assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, OSError, ConnectionError, MemoryError])
+def test_a_lost_reply_is_landed_and_deletes_nothing(
+    table: Table, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """The commit arrived, its answer did not: Landed for every partition in it, whatever the exception."""
+    claims = [table.claim(-1, 9, DAY), table.claim(-1, 4, DAY, NEXT_DAY, tp=P1)]
+    before = table.files()
+    with around_commit(monkeypatch, after=kind("the reply was lost")):
+        report = table.committer.commit("order", claims)
+    assert outcomes(report) == [Landed(Position(0, 9)), Landed(Position(0, 4))]
+    assert table.ids() == sorted([*range(10), *range(5)])
+    assert before <= table.files()
+
+
+def test_a_lost_reply_is_landed_even_if_the_position_has_moved_on_since(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our commit is in the log, another owner is already past it: Landed at the newer position, not refused."""
+    claim = table.claim(-1, 9, DAY)
+    real = Committer._look
+
+    def look(self: Committer, *args: Any) -> Any:
+        monkeypatch.setattr(Committer, "_look", real)
+        rival_lands(table.another(), table.claim(9, 19, DAY))
+        return real(self, *args)
+
+    monkeypatch.setattr(Committer, "_look", look)
+    with around_commit(monkeypatch, after=RuntimeError("the reply was lost")):
+        report = table.committer.commit("order", [claim])
+    assert outcomes(report) == [Landed(Position(0, 19))]
+    assert table.ids() == list(range(20))
+
+
+def test_a_commit_that_never_arrived_may_be_offered_again_under_another_id(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unknown deletes nothing; the second offer of the same files lands; both commit ids are remembered."""
+    before = table.claim(-1, 9, DAY)
+
+    def lost() -> None:
+        raise ConnectionError("the request was lost")
+
+    with around_commit(monkeypatch, before=lost):
+        first = table.committer.commit("order", [before])
+    assert outcomes(first) == [Unknown()]
+    assert table.ids() == []
+    second = table.committer.commit("order", [first.settled[0].claim])
+    assert outcomes(second) == [Landed(Position(0, 9))]
+    assert len(set(second.settled[0].claim.offers)) == 2
+    assert table.ids() == list(range(10))
+
+
+def test_an_offer_whose_lost_reply_was_taken_for_a_lost_request_is_not_doubled(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first offer landed but the table could not be read: Unknown; the second offer finds it under the first id."""
+    claim = table.claim(-1, 9, DAY)
+
+    def unreadable(*_: Any) -> Any:
+        raise TableUnreadable("the table cannot be read now")
+
+    with around_commit(monkeypatch, after=OSError("the reply was lost")), monkeypatch.context() as patch:
+        patch.setattr(Committer, "_look", unreadable)
+        first = table.committer.commit("order", [claim])
+    assert outcomes(first) == [Unknown()]
+    second = table.committer.commit("order", [first.settled[0].claim])
+    assert outcomes(second) == [Landed(Position(0, 9))]
+    assert table.ids() == list(range(10))
+
+
+def test_of_one_commit_only_the_partition_that_moved_is_refused(table: Table) -> None:
+    """The other partition's claim is Unknown: its files are kept and land with the next offer."""
+    zombie, innocent = table.claim(-1, 9, DAY), table.claim(-1, 4, DAY, tp=P1)
+    rival_lands(table.another(), table.claim(-1, 5, DAY))
+    report = table.committer.commit("order", [zombie, innocent])
+    assert outcomes(report) == [Refused(Position(0, 5)), Unknown()]
+    again = table.committer.commit("order", [report.settled[1].claim])
+    assert outcomes(again) == [Landed(Position(0, 4))]
+    assert table.ids() == sorted([*range(6), *range(5)])
+
+
+@pytest.mark.parametrize("accident", ["gone", "cut"])
+def test_a_missing_staged_file_makes_only_its_own_claim_stale(table: Table, accident: str) -> None:
+    """VACUUM may delete staged files: the commit never names one that is gone or not as it was written."""
+    broken, whole = table.claim(-1, 9, DAY), table.claim(-1, 4, DAY, tp=P1)
+    path = table.delta.folder / broken.files[0].path
+    if accident == "gone":
+        path.unlink()
+    else:
+        os.truncate(path, 10)
+    report = table.committer.commit("order", [broken, whole])
+    by_claim = {settled.claim.key.tp: settled.outcome for settled in report.settled}
+    assert isinstance(by_claim[P0], Stale)
+    assert by_claim[P1] == Landed(Position(0, 4))
+    assert table.position() == Position(0, -1)
+    assert table.ids() == list(range(5))
+
+
+def test_a_column_added_since_staging_makes_the_files_stale_and_new_ones_land(table: Table) -> None:
+    """ALTER TABLE ADD COLUMN between staging and commit: stage again against the table as it is."""
+    claim = table.claim(-1, 9, DAY)
+    table.sql("ALTER TABLE {table} ADD COLUMN (extra STRING)")
+    assert isinstance(outcomes(table.committer.commit("order", [claim]))[0], Stale)
+    assert table.ids() == []
+    assert outcomes(table.committer.commit("order", [table.claim(-1, 9, DAY)])) == [Landed(Position(0, 9))]
+    assert table.ids() == list(range(10))
+
+
+def test_a_column_added_while_committing_is_seen_by_the_second_offer(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta refuses the first offer; the second runs all checks again and finds the files stale."""
+    claim = table.claim(-1, 9, DAY)
+    with around_commit(monkeypatch, before=lambda: table.sql("ALTER TABLE {table} ADD COLUMN (extra STRING)")):
+        first = table.committer.commit("order", [claim])
+    assert outcomes(first) == [Unknown()]
+    assert isinstance(outcomes(table.committer.commit("order", [first.settled[0].claim]))[0], Stale)
+    assert table.ids() == []
+
+
+@pytest.mark.parametrize("race", [False, True], ids=["between-commits", "while-committing"])
+def test_a_restore_is_noticed_at_the_next_commit(table: Table, monkeypatch: pytest.MonkeyPatch, race: bool) -> None:
+    """MONOTONE: RESTORE takes rows back but not positions, and does not conflict; the next commit stops the task."""
+    rival_lands(table.committer, table.claim(-1, 9, DAY))
+    claim = table.claim(9, 19, DAY)
+
+    def restore() -> None:
+        table.sql("RESTORE TABLE {table} TO VERSION AS OF 0")
+
+    if not race:
+        restore()
+    with around_commit(monkeypatch, before=restore if race else lambda: None):
+        with pytest.raises(InvariantBroken, match="MONOTONE.*RESTORE") as stopped:
+            table.committer.commit("order", [claim])
+    assert stopped.value.invariant is Invariant.MONOTONE
+    assert stopped.value.exit_code == 70
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "OPTIMIZE {table}",
+        "DELETE FROM {table} WHERE id = 3",
+        "UPDATE {table} SET id = 3 WHERE id = 3",
+        "VACUUM {table}",
+    ],
+    ids=lambda text: text.split()[0],
+)
+@pytest.mark.parametrize("race", [False, True], ids=["between-commits", "while-committing"])
+def test_what_users_do_to_rows_is_no_alarm(
+    table: Table, monkeypatch: pytest.MonkeyPatch, statement: str, race: bool
+) -> None:
+    """OPTIMIZE, DELETE, UPDATE and VACUUM neither stop nor refuse a commit."""
+    for expected, new in ((-1, 4), (4, 9)):
+        rival_lands(table.committer, table.claim(expected, new, DAY))
+    claim = table.claim(9, 19, DAY)
+    if not race:
+        table.sql(statement)
+    with around_commit(monkeypatch, before=(lambda: table.sql(statement)) if race else lambda: None):
+        report = table.committer.commit("order", [claim])
+    assert outcomes(report) == [Landed(Position(0, 19))]
+    assert [number for number in range(20) if number not in table.ids()] == ([3] if "DELETE" in statement else [])
+
+
+@pytest.mark.parametrize(
+    "prop, value, invariant",
+    [
+        ("exporter.app", "somebody_else", Invariant.ONCE),
+        ("delta.setTransactionRetentionDuration", "interval 30 days", Invariant.MONOTONE),
+        ("delta.deletedFileRetentionDuration", "interval 1 hours", Invariant.TEMP),
+    ],
+)
+def test_a_table_that_may_not_be_written_stops_the_task(
+    table: Table, prop: str, value: str, invariant: Invariant
+) -> None:
+    """Another app's table, expiring positions, a VACUUM that takes staged files: exit 70 with a hint, nothing written."""
+    claim = table.claim(-1, 9, DAY)
+    table.sql(f"ALTER TABLE {{table}} SET TBLPROPERTIES ('{prop}' = '{value}')")
+    with pytest.raises(InvariantBroken) as stopped:
+        table.committer.commit("order", [claim])
+    assert stopped.value.invariant is invariant
+    assert stopped.value.hint
+    assert table.ids() == []
+
+
+def test_a_table_that_was_dropped_and_made_anew_stops_the_task(table: Table) -> None:
+    """The same name with another table id is not the table whose positions we know."""
+    claim = table.claim(-1, 9, DAY)
+    table.session.sql(f"CREATE OR REPLACE TABLE delta.`{table.delta.folder}` (id BIGINT, day DATE) USING delta "
+                      f"PARTITIONED BY (day) TBLPROPERTIES ('exporter.app' = '{APP}')")  # fmt: skip
+    with pytest.raises(InvariantBroken) as stopped:
+        table.committer.commit("order", [claim])
+    assert stopped.value.invariant is Invariant.MONOTONE
+
+
+def test_small_files_of_a_day_are_merged_and_the_inputs_stay(table: Table) -> None:
+    """One committed file per day; the merged inputs are left for the sweep (TEMP)."""
+    days = (DAY, NEXT_DAY)
+    parts = [table.claim(low, low + 4, *days) for low in (-1, 3, 7)]
+    claim = replace(parts[0], new=parts[-1].new, files=tuple(file for part in parts for file in part.files))
+    inputs = table.files()
+    assert outcomes(table.committer.commit("order", [claim])) == [Landed(Position(0, 11))]
+    assert len(deltalake.DeltaTable(table.delta.folder).file_uris()) == 2
+    assert inputs < table.files()
+    assert table.ids() == list(range(12))
+
+
+def test_a_heartbeat_moves_the_position_and_adds_no_file(table: Table) -> None:
+    """An empty marker: no row, no file, the position moved; also in one commit with another partition's files."""
+    marker, claim = table.claim(-1, 99), table.claim(-1, 4, DAY, tp=P1)
+    files = table.files()
+    report = table.committer.commit("order", [marker, claim])
+    assert outcomes(report) == [Landed(Position(0, 99)), Landed(Position(0, 4))]
+    assert table.files() == files
+    assert table.ids() == list(range(5))
+
+
+class QuietTopic:
+    """A topic of two partitions in which nothing happens."""
+
+    topic = "events"
+
+    def identity(self) -> TopicIdentity:
+        return TopicIdentity("cluster", "topic-id", (0, 1))
+
+    def first_offsets(self, tps: Any) -> dict[TopicPartition, int]:
+        return dict.fromkeys(tps, 0)
+
+    def high_watermarks(self, tps: Any) -> dict[TopicPartition, int]:
+        return dict.fromkeys(tps, 1_000)
+
+
+ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", SMALL_TABLE), ("order", SMALL_TABLE)))
+
+
+def recovery(lake: Lake, routing: Routing = ROUTING) -> Recovery:
+    def no_round(order: Any) -> Any:
+        raise AssertionError("nothing is to be read")
+
+    topic: Any = QuietTopic()
+    return Recovery(lake, topic, routing, Committer(lake, "test", {}), no_round)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_two_tasks_that_create_the_tables_at_once_agree(spark: Any, tmp_path: Path, attempt: int) -> None:
+    """Creating and anchoring is one commit: one task wins each table, the other adopts its anchors."""
+    found: dict[int, Any] = {}
+    start = threading.Barrier(2)
+
+    def task(number: int, tp: TopicPartition) -> None:
+        lake = Lake(spark, tmp_path, APP)
+        start.wait(10)
+        found[number] = recovery(lake).recover({tp: 1, P0: 1})
+
+    threads = [threading.Thread(target=task, args=(number, tp)) for number, tp in enumerate((P0, P1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(found) == [0, 1]
+    for name in (DEAD_LETTERS, "click", "order"):
+        assert found[0][WriterKey(name, P0)].covered == found[1][WriterKey(name, P0)].covered == -1
+        log = Lake(spark, tmp_path, APP).table(name)
+        view = log.view()
+        assert view is not None
+        created = [commit.version for commit in log.commits(-1, view.version) if commit.table_id]
+        assert created[0] == 0
+        assert view.position(APP, P1) == Position(0, -1)
+
+
+def test_a_start_refuses_tables_of_another_app(spark: Any, tmp_path: Path) -> None:
+    """A renamed app would export everything twice: it stops at its start and writes nothing."""
+    recovery(Lake(spark, tmp_path, APP)).recover({P0: 1})
+    before = sorted(tmp_path.glob("*/_delta_log/*.json"))
+    with pytest.raises(InvariantBroken, match="belongs to app 'committing', not to 'renamed'") as stopped:
+        recovery(Lake(spark, tmp_path, "renamed")).recover({P0: 1})
+    assert stopped.value.invariant is Invariant.ONCE
+    assert sorted(tmp_path.glob("*/_delta_log/*.json")) == before
+
+
+def test_a_start_notices_a_restore_that_happened_while_no_task_ran(spark: Any, tmp_path: Path) -> None:
+    """MONOTONE: the operations since our last commit are looked at before anything is read."""
+    lake = Lake(spark, tmp_path, APP)
+    recovery(lake).recover({P0: 1})
+    committer = Committer(lake, "test", {})
+    claim = Claim(WriterKey("order", P0), 0, -1, 9, (stage_offsets(lake, "order", P0, [0, 9], DAY),), 0)
+    assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
+    spark.sql(f"RESTORE TABLE delta.`{lake.table('order').folder}` TO VERSION AS OF 0")
+    with pytest.raises(InvariantBroken, match="MONOTONE.*order.*RESTORE"):
+        recovery(lake).recover({P0: 1})
+
+
+def test_a_start_notices_a_table_that_is_gone(spark: Any, tmp_path: Path) -> None:
+    """The dead letters list each table's id: a folder that was removed is not made anew behind the positions."""
+    lake = Lake(spark, tmp_path, APP)
+    recovery(lake).recover({P0: 1})
+    lake.table("order").folder.rename(tmp_path / "~elsewhere")
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    with pytest.raises(InvariantBroken, match="table order is gone"):
+        recovery(lake).recover({P0: 1})
