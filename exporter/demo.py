@@ -44,20 +44,24 @@ from exporter.routing import DEAD_LETTERS
 TOPIC = "shop_events"
 PARTITIONS = 4
 SEED = 1
-KILL_AT_COMMIT = 10
-"""The Delta commit after which the first exporter is killed. Ten types and the dead letters have at least one
-commit each, so that even the smallest demo gets there; at 200,000 events there are about 40 in all."""
+KILL_AT_COMMIT = 16
+"""The Delta commit after which the first exporter is killed: by then most tables have one, and most are not done."""
+KILL_AT_COMMIT_SMALL = 10
+"""The same below KILL_SMALL events, where there may be few: ten types and the dead letters have at least one each."""
+KILL_SMALL = 20_000
 
 EXPORT_SECS_MAX = 600.0
 """Deadline of each child's work."""
 GONE_SECS_MAX = 10.0
 """How long the JVM of a killed exporter may live on before it is killed too."""
 POLL_SECS = 0.05
-LINE_SECS = 5.0
+LINE_SECS = 10.0
 """Between two progress lines where there is no terminal to draw on."""
 
-_FOLLOW_PARENT = "import os, threading; threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start(); "
-"""First line of each child: standard input is a pipe that only the demo holds, its end means that the demo is gone."""
+_FOLLOW_PARENT = """import os, threading
+threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
+"""
+"""First lines of each child: standard input is a pipe that only the demo holds, its end means that the demo is gone."""
 _EXPORTER = _FOLLOW_PARENT + "from exporter.cli import main; main()"
 _PRODUCER = _FOLLOW_PARENT + "from exporter.demo import produce_main; produce_main()"
 
@@ -159,7 +163,8 @@ def _start_broker(story: Story, place: Path, running: ExitStack) -> Broker:
 def _export_until_killed(stage: Stage) -> events.Tally:
     """Produce and export at the same time, until the exporter has stopped itself where it is to be killed."""
     stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records), "utf-8")
-    fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}:stop:{KILL_AT_COMMIT}"
+    passing = KILL_AT_COMMIT if stage.records >= KILL_SMALL else KILL_AT_COMMIT_SMALL
+    fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}:stop:{passing}"
     arguments = (stage.bootstrap, str(stage.records))
     with stage.story.step("Events, and a first export", "producing; the exporter starts") as step:
         exporter = stage.exporter("run-1", "run", fault=fault)
@@ -194,8 +199,8 @@ def _kill(stage: Stage, exporter: Child) -> None:
         last = unknown_commits(stage.lake, exporter.acknowledged)
         if not last:
             raise FoundProblem("no Delta commit is beyond what the killed exporter knew", f"read {exporter.log}")
-        commits = " and of ".join(f"{one.table} (version {one.version}, {one.rows:,} rows)" for one in last)
-        step.result = f"between the Delta commit of {commits} and the exporter hearing of it"
+        commits = ", ".join(f"{one.table} (version {one.version}, {one.rows:,} rows)" for one in last)
+        step.result = f"killed between the Delta commit of {commits} and the exporter's knowing of it"
 
 
 def _export_the_rest(stage: Stage) -> None:
@@ -207,7 +212,8 @@ def _export_the_rest(stage: Stage) -> None:
             step.progress(exporter.progress(stage.records))
             if exporter.floors and not told:
                 told = True
-                step.note("read back from the tables: go on from " + _offsets(exporter.floors))
+                step.note(f"Positions read back from the tables; reading goes on at {_offsets(exporter.floors)}.")
+                step.note("What single tables have beyond that is skipped.")
             _nap(deadline, "the export was not done")
         exporter.require_success()
         step.result = f"{exporter.committed:,} more rows in {exporter.commits} commits; caught up with the topic"
@@ -258,8 +264,8 @@ def settings_toml(bootstrap: str, lake: Path, records: int) -> str:
         "# for the demo: many small commits, and a group that soon forgets a killed member",
         f"round_records_max = {max(1000, records // 8)}",
         f"roll_records_max = {max(100, records // 100)}",
-        "roll_age_max_secs = 5",
-        "heartbeat_secs = 5",
+        "roll_age_max_secs = 3",
+        "heartbeat_secs = 3",
         "session_timeout_ms = 6000",
         "",
         "[type_from]",
@@ -344,9 +350,9 @@ def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[Logg
         if version < 0 or (table, version) in acknowledged:
             continue
         actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         metadata = json.loads(info.get("userMetadata") or "{}")
-        if "commit_id" not in metadata:
+        if "commit_id" not in metadata or "action" in metadata:  # start-up's own commits have an action
             continue
         rows = sum(claim.get("rows", 0) for claim in metadata.get("partitions", {}).values())
         found.append(LoggedCommit(table, version, rows, info.get("timestamp", 0)))
@@ -473,6 +479,7 @@ class Child:
         self.name = name
         self.log = folder / f"{name}.log"
         self.read = self.committed = self.commits = 0
+        self.tables = 0
         self.acknowledged: set[tuple[str, int]] = set()
         self.floors: dict[str, int] = {}
         self._answer = folder / f"{name}.json"
@@ -535,8 +542,9 @@ class Child:
 
     def progress(self, records: int) -> str:
         """Of an exporter: how far it is."""
-        if not (self.read or self.floors):
-            return "the exporter starts"
+        if not self.read:
+            starting = f"{self.tables} tables created" if self.tables else "the exporter starts"
+            return "positions are known, the first records are read" if self.floors else starting
         of = f" of {records:,}" if self.read <= records else ""
         return f"{self.read:,}{of} read, {self.committed:,} rows committed in {self.commits} commits"
 
@@ -578,6 +586,8 @@ class Child:
             self._words.append(line)
         elif event.get("event") == "round_read":
             self.read += int(event.get("records", 0))
+        elif event.get("event") == "positions_anchored":
+            self.tables += bool(event.get("created"))
         elif event.get("event") == "positions_recovered":
             self.floors |= event.get("floors", {})
         elif event.get("event") == "commit_landed":

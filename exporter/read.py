@@ -18,7 +18,7 @@ from typing import Any
 from exporter.errors import ExporterError
 from exporter.stage import MANIFEST_DDL, StagingOrder, stage
 from exporter.tables import first_line
-from exporter.writers import Fragment, PartitionPlan, StagedFile
+from exporter.writers import Fragment, StagedFile
 from offsets.ranges import OffsetRange, TopicPartition
 
 FETCH_OPTIONS = {
@@ -46,10 +46,10 @@ class RoundResult:
 class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running one."""
 
-    def __init__(self, session: Any, kafka_options: Mapping[str, str], isolation: str) -> None:
+    def __init__(self, session: Any, kafka_options: Mapping[str, str]) -> None:
         """kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included."""
         self._session = session
-        self._options = {**FETCH_OPTIONS, **kafka_options, "kafka.isolation.level": isolation, "failOnDataLoss": "true"}
+        self._options = {**FETCH_OPTIONS, **kafka_options}
         self._cores = session.sparkContext.defaultParallelism
         self._group: str | None = None
         self._lock = threading.Lock()
@@ -62,7 +62,7 @@ class RoundReader:
             self._group = group
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            rows = self._records(list(order.plans.values())).mapInArrow(_task(order), MANIFEST_DDL).collect()
+            rows = self._records(order).mapInArrow(_task(order), MANIFEST_DDL).collect()
         except Exception as error:
             raise RoundFailed(f"a round failed: {first_line(error)}") from error
         finally:
@@ -77,8 +77,12 @@ class RoundReader:
         if group is not None:
             self._session.sparkContext.cancelJobGroup(group)
 
-    def _records(self, plans: Sequence[PartitionPlan]) -> Any:
-        """The raw records of the plans, with the columns that routing and dead letters need."""
+    def _records(self, order: StagingOrder) -> Any:
+        """The raw records of the plans, with the columns that routing and dead letters need.
+
+        The isolation is that of the order's routing configuration: a drain reads as the old one did.
+        """
+        plans = list(order.plans.values())
         starts = _offsets_json((plan.tp, plan.start) for plan in plans)
         ends = _offsets_json((plan.tp, plan.end) for plan in plans)
         assign: dict[str, list[int]] = defaultdict(list)
@@ -90,7 +94,9 @@ class RoundReader:
         for name, value in self._options.items():
             reader = reader.option(name, value)
         return (
-            reader.option("assign", json.dumps(assign))
+            reader.option("kafka.isolation.level", order.routing.isolation)
+            .option("failOnDataLoss", "true")
+            .option("assign", json.dumps(assign))
             .option("startingOffsets", starts)
             .option("endingOffsets", ends)
             .option("minPartitions", str(slices))

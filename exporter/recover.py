@@ -11,26 +11,22 @@ each refused commit.
 
 from __future__ import annotations
 
-import json
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from exporter.anchor import Anchors, Moved
 from exporter.commit import Committer, check_operation, check_properties
 from exporter.errors import Fenced, InvariantBroken
-from exporter.faults import Fault, point
 from exporter.log import get_logger
-from exporter.outcome import Landed
-from exporter.plan import Budget, plan_round
 from exporter.read import RoundResult
-from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
+from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Change, DeltaTable, Lake, evolved_schema, first_line, table_schema
+from exporter.switch import Switcher
+from exporter.tables import DeltaTable, Lake, evolved_schema
 from exporter.topic import TopicIdentity, TopicReader
-from exporter.writers import Writer, WriterKey, freeze, integrate
+from exporter.writers import Writer, WriterKey
 from offsets import Invariant
 from offsets.crosscheck import (
     Agree,
@@ -43,14 +39,13 @@ from offsets.crosscheck import (
     Verdict,
     verdict,
 )
-from offsets.names import AppId, table_folder
-from offsets.positions import TOMBSTONE, Position
+from offsets.names import table_folder
+from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import (
     APP_PROPERTY,
     CLUSTER_PROPERTY,
     CONFIG_PROPERTY,
-    ROUTING_PROPERTY,
     TABLE_PROPERTY,
     TOPIC_PROPERTY,
     LoggedCommit,
@@ -65,10 +60,6 @@ ATTEMPTS_MAX = 20
 """Full readings before giving up: each one may meet another task that is anchoring or switching too."""
 TRUNCATION_READINGS = 3
 TRUNCATION_SECS = 10.0
-
-
-class _Moved(Exception):
-    """Another task was faster; read everything again."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +94,8 @@ class Recovery:
         self._routing = routing
         self._own = routing.fingerprint()
         self._committer = committer
-        self._read_round = read_round
-        self._first_position = first_position
-        self._footer = dict(footer or {})
-        self._round_records_max = round_records_max
+        self._anchors = Anchors(lake, topic, routing, first_position)
+        self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
         self.table_fingerprints: dict[str, str] = {}
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
@@ -121,7 +110,7 @@ class Recovery:
             try:
                 if self._advance(reading, verdicts, identity):
                     continue
-            except _Moved as moved:
+            except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
                 continue
             self._check_log(verdicts)
@@ -246,20 +235,25 @@ class Recovery:
         self._check_listed(reading)
         new = [tp for tp, found in verdicts.items() if isinstance(found, FirstStart)]
         if new:
-            self._anchor_dead_letters(reading, new, identity)
+            self._anchors.anchor_dead_letters(reading.letters, new, identity)
             return True
         switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
         if switches:
-            self._switch(reading, switches, identity)
+            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identity)
             return True
-        missing: dict[str, dict[TopicPartition, Agree]] = defaultdict(dict)
+        missing: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for tp, found in verdicts.items():
             if isinstance(found, Agree):
                 for name in found.unanchored:
-                    missing[name][tp] = found
-        for name, partitions in sorted(missing.items()):
-            self._anchor_type(reading, name, partitions, identity)
-        return bool(missing) or self._register(reading)
+                    missing[name][tp] = Position(found.epoch, found.anchor_at)
+        for name, positions in sorted(missing.items()):
+            self._anchors.anchor_type(name, reading.views.get(name), positions, identity)
+        return bool(missing) or self._anchors.register(reading.views)
+
+    def _in_force(self, reading: Reading, switches: Mapping[TopicPartition, Switch]) -> dict[str, Routing]:
+        """Routing fingerprint -> recorded configuration, for what has to be drained."""
+        letters = reading.views[DEAD_LETTERS]
+        return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
 
     def _check_identity(self, reading: Reading, identity: TopicIdentity) -> None:
         letters = reading.letters
@@ -293,269 +287,6 @@ class Recovery:
                     "put the table back, or move the whole lake away to start anew",
                 )
 
-    def _anchor_dead_letters(
-        self, reading: Reading, new: Sequence[TopicPartition], identity: TopicIdentity
-    ) -> None:
-        """All partitions of the topic at once where the topic is new, else the new partitions at their earliest."""
-        letters = reading.letters
-        topic_known = letters is not None and f"{TOPIC_PROPERTY}{self._topic.topic}" in letters.properties
-        tps = list(new) if topic_known else [TopicPartition(self._topic.topic, p) for p in identity.partitions]
-        starts = self._topic.first_offsets(tps) if topic_known else self._first_offsets(tps)
-        anchors = {tp: Position(0, starts[tp] - 1) for tp in tps}
-        properties = {
-            CLUSTER_PROPERTY: identity.cluster_id,
-            f"{TOPIC_PROPERTY}{self._topic.topic}": identity.topic_id,
-            f"{CONFIG_PROPERTY}{self._own}": self._routing.to_json(),
-            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self._own}) for tp in tps},
-        }
-        self._commit_anchors(DEAD_LETTERS, letters, anchors, properties)
-
-    def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        if self._first_position == "earliest":
-            return self._topic.first_offsets(tps)
-        if self._first_position == "latest":
-            return self._topic.end_offsets(tps)
-        return self._topic.offsets_at(tps, int(self._first_position))
-
-    def _anchor_type(
-        self, reading: Reading, name: str, partitions: Mapping[TopicPartition, Agree], identity: TopicIdentity
-    ) -> None:
-        """Protocol 5.2: at the dead letters' position, by compare-and-set; creating and anchoring is one commit."""
-        anchors = {tp: Position(found.epoch, found.anchor_at) for tp, found in partitions.items()}
-        properties = {
-            CLUSTER_PROPERTY: identity.cluster_id,
-            f"{TOPIC_PROPERTY}{self._topic.topic}": identity.topic_id,
-        }
-        view = reading.views.get(name)
-        self._commit_anchors(name, view, anchors, properties if view is None else {})
-
-    def _commit_anchors(
-        self,
-        name: str,
-        view: TableView | None,
-        anchors: Mapping[TopicPartition, Position],
-        properties: Mapping[str, str],
-    ) -> None:
-        """An anchor is never laid over an existing one (protocol 4.7)."""
-        app = self._lake.app
-
-        def check(now: TableView | None) -> None:
-            if (now is None) != (view is None):
-                raise _Moved(f"table {name} was created or removed meanwhile")
-            if now is not None and any(now.position(app, tp) is not None for tp in anchors):
-                raise _Moved(f"table {name} was anchored meanwhile")
-
-        versions: dict[str, int] = {}
-        for tp, anchor in anchors.items():
-            versions[str(AppId(app, tp, anchor.epoch))] = anchor.offset
-            versions[str(AppId(app, tp, anchor.epoch, "anchor"))] = anchor.offset
-        self._write(
-            name,
-            Change(
-                expected=tuple(str(AppId(app, tp, anchor.epoch)) for tp, anchor in anchors.items()),
-                positions=versions,
-                user_metadata=self._metadata("anchor", view, anchors),
-                properties=properties,
-                create=self._declared_schema(name) if view is None else None,
-            ),
-            check,
-        )
-        log.info("positions_anchored", table=name, partitions=len(anchors), created=view is None)
-        point(Fault.AFTER_ANCHOR)
-
-    def _declared_schema(self, name: str) -> str | None:
-        """Spark schema JSON of a table as our configuration wants it; None for a type that it does not declare."""
-        if name == DEAD_LETTERS:
-            return table_schema(None)
-        declared = self._routing.schemas.get(name)
-        return None if declared is None else table_schema(declared)
-
-    def _write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
-        """One commit of start-up; any exception means: read everything again and see."""
-        try:
-            self._lake.table(name).commit(change, check)
-        except (_Moved, InvariantBroken):
-            raise
-        except Exception as error:
-            time.sleep(0.05)
-            raise _Moved(f"table {name}: {first_line(error)}") from error
-
-    def _metadata(
-        self, action: str, view: TableView | None, positions: Mapping[TopicPartition, Position]
-    ) -> dict[str, Any]:
-        return {
-            "commit_id": uuid.uuid4().hex,
-            "action": action,
-            "app": self._lake.app,
-            "routing": self._own,
-            "checked_through": view.version if view is not None else -1,
-            "partitions": {str(tp): {"epoch": p.epoch, "new": p.offset} for tp, p in positions.items()},
-        }
-
-    def _register(self, reading: Reading) -> bool:
-        """Let the dead letters list the id of every table; False if they do already."""
-        letters = reading.letters
-        if letters is None:
-            return False
-        ids = {f"{TABLE_PROPERTY}{table_folder(name)}": view.table_id for name, view in reading.views.items()}
-        new = {prop: table_id for prop, table_id in ids.items() if prop not in letters.properties}
-        if not new:
-            return False
-
-        def check(now: TableView | None) -> None:
-            if now is None or now.table_id != letters.table_id:
-                raise _Moved(f"table {DEAD_LETTERS} was replaced meanwhile")
-
-        metadata = self._metadata("register", letters, {})
-        self._write(DEAD_LETTERS, Change((), {}, metadata, properties=new), check)
-        return True
-
-    def _switch(
-        self, reading: Reading, switches: Mapping[TopicPartition, Switch], identity: TopicIdentity
-    ) -> None:
-        """Protocol 5.3c: drain, seal, the dead letters strictly last. _Moved on the way: start with a full reading."""
-        letters = reading.letters
-        by_config: dict[str, list[TopicPartition]] = defaultdict(list)
-        for tp, switch in switches.items():
-            by_config[switch.in_force].append(tp)
-        for fingerprint, tps in by_config.items():
-            if letters is not None:
-                self._drain(reading, {tp: switches[tp] for tp in tps}, self._recorded(letters, fingerprint))
-        names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
-        for name in names:
-            self._seal(reading, name, switches, {}, identity)
-        history = {
-            f"{ROUTING_PROPERTY}{tp}": json.dumps(
-                {**(letters.routing_history(tp) if letters else {}), switch.next_epoch: self._own}
-            )
-            for tp, switch in switches.items()
-        }
-        history[f"{CONFIG_PROPERTY}{self._own}"] = self._routing.to_json()
-        self._seal(reading, DEAD_LETTERS, switches, history, identity)
-        log.info("configuration_switched", partitions=len(switches), routing=self._own)
-
-    def _drain(self, reading: Reading, switches: Mapping[TopicPartition, Switch], old: Routing) -> None:
-        """Bring every position of the old configuration to `through`, in whatever epoch each table is."""
-        writers = {
-            WriterKey(name, tp): Writer(WriterKey(name, tp), position.epoch, 0, position.offset, position.offset)
-            for tp, switch in switches.items()
-            for name in old.active_types
-            if (position := switch.positions.get(name)) is not None
-        }
-        through = {tp: switch.through for tp, switch in switches.items()}
-        if all(writer.covered == through[key.tp] for key, writer in writers.items()):
-            return
-        if old.decoder_version != DECODER_VERSION:
-            raise InvariantBroken(
-                Invariant.ROUTE,
-                f"decoder version {old.decoder_version} has to drain first; this is version {DECODER_VERSION}",
-                "let the version that wrote it run once more and stop it with SIGTERM, then start this one",
-            )
-        log.info("drain_started", partitions=len(switches), in_force=old.fingerprint())
-        for name, view in reading.views.items():
-            self._committer.trust(name, view)
-        for epoch in sorted({writer.epoch for writer in writers.values()}):
-            self._drain_epoch(reading, {k: w for k, w in writers.items() if w.epoch == epoch}, through, old)
-
-    def _drain_epoch(
-        self, reading: Reading, writers: dict[WriterKey, Writer], through: Mapping[TopicPartition, int], old: Routing
-    ) -> None:
-        """Read, stage and commit until every writer of one epoch is at `through`."""
-        ends = {tp: offset + 1 for tp, offset in through.items()}
-        budget = Budget(self._round_records_max)
-        footer = {**self._footer, "routing": old.fingerprint()}
-        fingerprints = {name: view.fingerprint for name, view in reading.views.items()}
-        while plans := plan_round(writers, ends, budget, time.monotonic()):
-            order = StagingOrder(
-                str(self._lake.root), self._lake.app, old, {plan.tp: plan for plan in plans}, fingerprints, footer
-            )
-            for fragment in self._read_round(order).fragments:
-                writers = integrate(writers, fragment, time.monotonic()).writers
-            by_type: dict[str, list[Writer]] = defaultdict(list)
-            for key, writer in writers.items():
-                if writer.frontier > writer.covered:
-                    base = self._committer.checked_through(key.event_type)
-                    by_type[key.event_type].append(freeze(writer, base))
-            for name, frozen in by_type.items():
-                report = self._committer.commit(name, [writer.claim for writer in frozen if writer.claim])
-                if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
-                    raise _Moved(f"a drain of table {name} was refused: {report.error}")
-                for writer in frozen:
-                    covered = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
-                    writers = {**writers, writer.key: covered}
-
-    def _seal(
-        self,
-        reading: Reading,
-        name: str,
-        switches: Mapping[TopicPartition, Switch],
-        properties: Mapping[str, str],
-        identity: TopicIdentity,
-    ) -> None:
-        """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit."""
-        app = self._lake.app
-        view = reading.views.get(name)
-        if view is None and name not in self._routing.active_types:
-            return
-        olds: dict[TopicPartition, Position | None] = {}
-        versions: dict[str, int] = {}
-        expected: list[str] = []
-        news: dict[TopicPartition, Position] = {}
-        for tp, switch in switches.items():
-            if name not in switch.positions:
-                continue
-            was = switch.positions[name]
-            if was is not None and was.epoch == switch.next_epoch:
-                continue
-            drained = was
-            if was is not None and name in switch.in_force_active:
-                drained = Position(was.epoch, switch.through)
-            olds[tp] = drained
-            news[tp] = Position(switch.next_epoch, max(switch.through, drained.offset if drained else switch.through))
-            versions |= _seal_versions(app, tp, drained, news[tp])
-            expected += [str(AppId(app, tp, p.epoch)) for p in (drained, news[tp]) if p is not None]
-        if not news:
-            return
-        self._seal_commit(name, view, olds, news, versions, expected, properties, identity)
-
-    def _seal_commit(
-        self,
-        name: str,
-        view: TableView | None,
-        olds: Mapping[TopicPartition, Position | None],
-        news: Mapping[TopicPartition, Position],
-        versions: Mapping[str, int],
-        expected: Sequence[str],
-        properties: Mapping[str, str],
-        identity: TopicIdentity,
-    ) -> None:
-        def check(now: TableView | None) -> None:
-            if (now is None) != (view is None):
-                raise _Moved(f"table {name} was created or removed meanwhile")
-            for tp, old in olds.items():
-                if now is not None and now.position(self._lake.app, tp) != old:
-                    raise _Moved(f"table {name}, {tp}: {now.position(self._lake.app, tp)} instead of {old}")
-
-        create = {
-            CLUSTER_PROPERTY: identity.cluster_id,
-            f"{TOPIC_PROPERTY}{self._topic.topic}": identity.topic_id,
-        }
-        declared = self._declared_schema(name)
-        evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
-        self._write(
-            name,
-            Change(
-                expected=tuple(expected),
-                positions=versions,
-                user_metadata=self._metadata("seal", view, news),
-                properties={**properties, **(create if view is None else {})},
-                create=declared if view is None else None,
-                evolve=evolved if view is not None and evolved != view.schema_json else None,
-            ),
-            check,
-        )
-        point(Fault.AFTER_SEAL)
-
     def _check_log(self, verdicts: Mapping[TopicPartition, Verdict]) -> None:
         """Retention gap and truncation at start (protocol 5.4)."""
         agreed = {tp: found.positions.values() for tp, found in verdicts.items() if isinstance(found, Agree)}
@@ -578,7 +309,7 @@ class Recovery:
 
     def accept(self, name: str, view: TableView) -> None:
         """Stage against this view from now on. Raises InvariantBroken if the table cannot hold what is declared."""
-        declared = self._declared_schema(name)
+        declared = self._anchors.declared_schema(name)
         if declared is not None and evolved_schema(view.schema_json, declared) != view.schema_json:
             raise InvariantBroken(
                 Invariant.ONCE,
@@ -586,15 +317,6 @@ class Recovery:
                 "add them to the table (ALTER TABLE ... ADD COLUMNS), or raise `generation` to let the exporter do it",
             )
         self.table_fingerprints[name] = view.fingerprint
-
-
-def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:
-    """The transactions of one partition's seal: tombstone, what it closed at, the next epoch and its anchor."""
-    versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}
-    if old is not None:
-        versions[str(AppId(app, tp, old.epoch))] = TOMBSTONE
-        versions[str(AppId(app, tp, old.epoch, "sealed"))] = old.offset
-    return versions
 
 
 def check_log(

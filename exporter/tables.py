@@ -115,6 +115,7 @@ def evolved_schema(table_json: str, declared_json: str) -> str:
 
 
 def _merge_types(have: Any, want: Any, path: str) -> Any:
+    """`have` with the fields of `want` added; both are Spark types as parsed JSON."""
     if isinstance(have, dict) and isinstance(want, dict) and have.get("type") == want.get("type"):
         if have["type"] == "struct":
             return {**have, "fields": _merge_fields(have["fields"], want["fields"], path)}

@@ -98,7 +98,7 @@ def build_service(
     identity = bench.topic.identity()
     wake = threading.Event()
     footer = file_footer(identity, bench.routing)
-    reader = RoundReader(bench.session, spark_kafka_options(settings), settings.isolation)
+    reader = RoundReader(bench.session, spark_kafka_options(settings))
     committer = Committer(bench.lake, f"{socket.gethostname()}:{os.getpid()}", footer)
     recovery = Recovery(
         bench.lake,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.decode import Decoded, Decoder
 from exporter.errors import ConfigError
 from exporter.routing import EventTime, Routing, TypeFrom
+from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 
 KAFKA_US = 1_706_745_600_000_000  # 2024-02-01
 LATE = "event_time_out_of_bounds"
@@ -38,10 +38,11 @@ def run(decoder: Decoder, values: list[bytes | None], kafka_us: int = KAFKA_US) 
 
 
 def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> Decoder:
-    """reader: any, or force the classifier or the judge from the first batch on."""
+    """reader: any, or force the classifier, the judge or the cutting reader from the first batch on."""
     decoder = Decoder("a", SCHEMAS[schema], config)
     decoder._wary = 1 if reader == "classifier" else 0
     decoder._judge_all |= reader == "judge"
+    decoder._reader = decoder._long if reader == "long" else decoder._plain
     return decoder
 
 
@@ -78,7 +79,7 @@ def test_readers_agree(name: str) -> None:
     """A record has one verdict, reason and row: alone, between others, after a bad batch, by judge or classifier."""
     schema, value = CASES[name]
     alone = decoded_alone(schema, value)
-    for reader in ("classifier", "judge"):
+    for reader in ("classifier", "judge", "long"):
         other = decoded_alone(schema, value, reader=reader)
         assert shown(other) == shown(alone)
         assert counts(other) == counts(alone)
@@ -191,6 +192,21 @@ def test_long_fractions_stay_exact_in_every_batch() -> None:
         again = run(decoder, values)
         assert shown(again) == shown(first)
         assert counts(again) == counts(first) == (0, 0, 100)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_long_event_times_are_counted_once(declared: bool) -> None:
+    """A cut event time counts once, declared or not, by every reader, and also where it is out of bounds."""
+    fields = [("i", pa.int64()), ("at", pa.timestamp("us", "UTC"))][: 2 if declared else 1]
+    values = [b'{"at":"2024-01-05T00:00:00.1234567%02dZ"}' % i for i in range(5)]
+    values += [b'{"at":"1999-01-05T00:00:00.123456789Z"}']
+    decoder = Decoder("a", pa.schema(fields), routing(event_time=EventTime("json", "at")))
+    first = run(decoder, values)
+    for _ in range(3):
+        again = run(decoder, values)
+        assert decoder._reader is decoder._long
+        assert shown(again) == shown(first)
+        assert counts(again) == counts(first) == (0, 0, 6)
 
 
 def test_known_fields_need_no_column() -> None:
@@ -326,7 +342,9 @@ def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) 
         for row, value in enumerate(values):
             alone = decoded_alone(schema, value, config)
             judged = decoded_alone(schema, value, config, reader="judge")
-            assert shown(alone)[0] == shown(judged)[0] == seen[row], value
+            cut = decoded_alone(schema, value, config, reader="long")
+            assert shown(alone)[0] == shown(judged)[0] == shown(cut)[0] == seen[row], value
+            assert counts(alone) == counts(judged) == counts(cut)
             total = [a + b for a, b in zip(total, counts(alone), strict=True)]
         assert tuple(total) == counts(batch)
 

@@ -1,0 +1,218 @@
+"""A change of the routing configuration: drain under the old one, seal, the dead letters last (protocol 5.3c).
+
+    drain   every position of the old types to `through`, by compare-and-set, in whatever epoch each table is
+    seal    table by table: tombstone the live epoch, begin the next one at `through`
+    last    the dead letters' seal records the new configuration; only then may anyone plan under it
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from exporter.anchor import Anchors, Moved
+from exporter.commit import Committer
+from exporter.errors import InvariantBroken
+from exporter.faults import Fault, point
+from exporter.log import get_logger
+from exporter.outcome import Landed
+from exporter.plan import Budget, plan_round
+from exporter.read import RoundResult
+from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
+from exporter.stage import StagingOrder
+from exporter.tables import Change, evolved_schema
+from exporter.topic import TopicIdentity
+from exporter.writers import Writer, WriterKey, freeze, integrate
+from offsets import Invariant
+from offsets.crosscheck import Switch
+from offsets.names import AppId
+from offsets.positions import TOMBSTONE, Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView
+
+log = get_logger(__name__)
+
+
+class Switcher:
+    """Switches partitions to our configuration. Raises Moved when another task was faster: read everything again."""
+
+    def __init__(
+        self,
+        anchors: Anchors,
+        committer: Committer,
+        read_round: Callable[[StagingOrder], RoundResult],
+        footer: Mapping[str, str],
+        round_records_max: int,
+    ) -> None:
+        self._anchors = anchors
+        self._committer = committer
+        self._read_round = read_round
+        self._footer = footer
+        self._round_records_max = round_records_max
+
+    def switch(
+        self,
+        views: Mapping[str, TableView],
+        switches: Mapping[TopicPartition, Switch],
+        recorded: Mapping[str, Routing],
+        identity: TopicIdentity,
+    ) -> None:
+        """views: of one full reading; recorded: routing fingerprint -> configuration in force.
+
+        Raises ConfigError, before it has changed anything, if a declared column has another type in its table.
+        """
+        letters = views[DEAD_LETTERS]
+        for name in self._anchors.routing.schemas:
+            if name in views:  # a type that cannot evolve is refused before anything is drained or sealed
+                evolved_schema(views[name].schema_json, self._anchors.declared_schema(name) or "")
+        by_config: dict[str, list[TopicPartition]] = defaultdict(list)
+        for tp, switch in switches.items():
+            by_config[switch.in_force].append(tp)
+        for fingerprint, tps in by_config.items():
+            self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint])
+        names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
+        for name in names:
+            self._seal(views, name, switches, {}, identity)
+        history = {
+            f"{ROUTING_PROPERTY}{tp}": json.dumps(
+                {**letters.routing_history(tp), switch.next_epoch: self._anchors.own}
+            )
+            for tp, switch in switches.items()
+        }
+        history[f"{CONFIG_PROPERTY}{self._anchors.own}"] = self._anchors.routing.to_json()
+        self._seal(views, DEAD_LETTERS, switches, history, identity)
+        log.info("configuration_switched", partitions=len(switches), routing=self._anchors.own)
+
+    def _drain(self, views: Mapping[str, TableView], switches: Mapping[TopicPartition, Switch], old: Routing) -> None:
+        """Bring every position of the old configuration to `through`, in whatever epoch each table is."""
+        writers = {
+            WriterKey(name, tp): Writer(WriterKey(name, tp), position.epoch, 0, position.offset, position.offset)
+            for tp, switch in switches.items()
+            for name in old.active_types
+            if (position := switch.positions.get(name)) is not None
+        }
+        through = {tp: switch.through for tp, switch in switches.items()}
+        if all(writer.covered == through[key.tp] for key, writer in writers.items()):
+            return
+        if old.decoder_version != DECODER_VERSION:
+            raise InvariantBroken(
+                Invariant.ROUTE,
+                f"decoder version {old.decoder_version} has to drain first; this is version {DECODER_VERSION}",
+                "let the version that wrote it run once more and stop it with SIGTERM, then start this one",
+            )
+        log.info("drain_started", partitions=len(switches), in_force=old.fingerprint())
+        for name, view in views.items():
+            self._committer.trust(name, view)
+        for epoch in sorted({writer.epoch for writer in writers.values()}):
+            self._drain_epoch(views, {k: w for k, w in writers.items() if w.epoch == epoch}, through, old)
+
+    def _drain_epoch(
+        self,
+        views: Mapping[str, TableView],
+        writers: dict[WriterKey, Writer],
+        through: Mapping[TopicPartition, int],
+        old: Routing,
+    ) -> None:
+        """Read, stage and commit until every writer of one epoch is at `through`."""
+        lake = self._anchors.lake
+        ends = {tp: offset + 1 for tp, offset in through.items()}
+        budget = Budget(self._round_records_max)
+        footer = {**self._footer, "routing": old.fingerprint()}
+        fingerprints = {name: view.fingerprint for name, view in views.items()}
+        while plans := plan_round(writers, ends, budget, time.monotonic()):
+            by_tp = {plan.tp: plan for plan in plans}
+            order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footer)
+            for fragment in self._read_round(order).fragments:
+                writers = integrate(writers, fragment, time.monotonic()).writers
+            by_type: dict[str, list[Writer]] = defaultdict(list)
+            for key, writer in writers.items():
+                if writer.frontier > writer.covered:
+                    base = self._committer.checked_through(key.event_type)
+                    by_type[key.event_type].append(freeze(writer, base))
+            for name, frozen in by_type.items():
+                report = self._committer.commit(name, [writer.claim for writer in frozen if writer.claim])
+                if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
+                    raise Moved(f"a drain of table {name} was refused: {report.error}")
+                for writer in frozen:
+                    covered = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
+                    writers = {**writers, writer.key: covered}
+
+    def _seal(
+        self,
+        views: Mapping[str, TableView],
+        name: str,
+        switches: Mapping[TopicPartition, Switch],
+        properties: Mapping[str, str],
+        identity: TopicIdentity,
+    ) -> None:
+        """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit."""
+        app = self._anchors.lake.app
+        view = views.get(name)
+        if view is None and name not in self._anchors.routing.active_types:
+            return
+        olds: dict[TopicPartition, Position | None] = {}
+        versions: dict[str, int] = {}
+        expected: list[str] = []
+        news: dict[TopicPartition, Position] = {}
+        for tp, switch in switches.items():
+            if name not in switch.positions:
+                continue
+            was = switch.positions[name]
+            if was is not None and was.epoch == switch.next_epoch:
+                continue
+            drained = was
+            if was is not None and name in switch.in_force_active:
+                drained = Position(was.epoch, switch.through)
+            olds[tp] = drained
+            news[tp] = Position(switch.next_epoch, max(switch.through, drained.offset if drained else switch.through))
+            versions |= _seal_versions(app, tp, drained, news[tp])
+            expected += [str(AppId(app, tp, p.epoch)) for p in (drained, news[tp]) if p is not None]
+        if not news:
+            return
+        self._seal_commit(name, view, olds, news, versions, expected, properties, identity)
+
+    def _seal_commit(
+        self,
+        name: str,
+        view: TableView | None,
+        olds: Mapping[TopicPartition, Position | None],
+        news: Mapping[TopicPartition, Position],
+        versions: Mapping[str, int],
+        expected: Sequence[str],
+        properties: Mapping[str, str],
+        identity: TopicIdentity,
+    ) -> None:
+        def check(now: TableView | None) -> None:
+            if (now is None) != (view is None):
+                raise Moved(f"table {name} was created or removed meanwhile")
+            for tp, old in olds.items():
+                if now is not None and now.position(self._anchors.lake.app, tp) != old:
+                    raise Moved(f"table {name}, {tp}: {now.position(self._anchors.lake.app, tp)} instead of {old}")
+
+        create = self._anchors.identity_properties(identity)
+        declared = self._anchors.declared_schema(name)
+        evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
+        self._anchors.write(
+            name,
+            Change(
+                expected=tuple(expected),
+                positions=versions,
+                user_metadata=self._anchors.metadata("seal", view, news),
+                properties={**properties, **(create if view is None else {})},
+                create=declared if view is None else None,
+                evolve=evolved if view is not None and evolved != view.schema_json else None,
+            ),
+            check,
+        )
+        point(Fault.AFTER_SEAL)
+
+
+def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:
+    """The transactions of one partition's seal: tombstone, what it closed at, the next epoch and its anchor."""
+    versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}
+    if old is not None:
+        versions[str(AppId(app, tp, old.epoch))] = TOMBSTONE
+        versions[str(AppId(app, tp, old.epoch, "sealed"))] = old.offset
+    return versions
