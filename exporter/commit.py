@@ -21,7 +21,7 @@ from exporter.faults import Fault, point
 from exporter.files import FileOrigin, merge
 from exporter.log import get_logger
 from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
-from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, first_line
+from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action, first_line
 from exporter.writers import Claim, StagedFile, staged_range_error
 from offsets import Invariant
 from offsets.names import AppId, DataFile
@@ -233,19 +233,11 @@ class Committer:
         }
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
-        """Delta's `add` action. Source: the Delta protocol, 'Add File and Remove File'."""
         name = DataFile.parse(file.path)
         origin = FileOrigin("", name.app, name.tp, name.epoch, claim.key.event_type, "", self._footer)
-        tags = {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
-        return {
-            "path": file.path,
-            "partitionValues": {"day": file.day},
-            "size": file.size_bytes,
-            "modificationTime": int(time.time() * 1000),
-            "dataChange": True,
-            "stats": file.stats,
-            "tags": tags,
-        }
+        return add_action(
+            file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
+        )
 
 
 def merge_batches(files: Sequence[StagedFile]) -> list[list[StagedFile]]:

@@ -731,7 +731,7 @@ class _Sorted:
 class Decoder:
     """Decodes batches of values of one event type.
 
-    Between batches it only remembers whether to trust the fast path (speed, never a verdict).
+    Between batches it only remembers which reader is likely to do (speed, never a verdict).
     An empty schema keeps the whole object in `_rescued`. Raises ConfigError if a declared column
     is in the way of the route or event-time field.
     """
@@ -752,7 +752,7 @@ class Decoder:
         self._judge = _Judge(root, routing, self._route, event_type, keep_all=len(schema) == 0)
         self._judge_all = len(schema) == 0 or any(isinstance(node, _Map) for node in _nodes(root))
         self._guard = _decimal_guard(root)
-        self._timed = any(pa.types.is_timestamp(node.target) for node in _nodes(root))
+        self._cuts = False
         self._wary = 0
 
     def _shaped(self, shape: Callable[[pa.DataType], Any]) -> _Struct:
@@ -777,6 +777,7 @@ class Decoder:
             done = self._sort_out(values)
             self._wary = WARY_BATCHES if done.verdicts else max(self._wary - 1, 0)
         result = self._finish(done, timestamps)
+        self._cuts = result.truncated > 0
         self._reader = self._long if result.truncated * 100 > len(values) else self._plain
         return result
 
@@ -842,7 +843,7 @@ class Decoder:
         if self._judge_all:
             return range(len(raws))
         doubtful = self._guarded(values)
-        if self._timed and self._reader is self._plain:
+        if self._cuts and self._reader is self._plain:
             doubtful += pc.indices_nonzero(pc.match_substring_regex(values, _TIME_CUT_HINT)).to_pylist()
         for row, raw in enumerate(raws):
             try:

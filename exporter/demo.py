@@ -322,14 +322,14 @@ def audit_line(report: AuditReport) -> str:
 
 def queries(lake: Path) -> str:
     """Two pieces of Python to paste; the first needs duckdb and deltalake, the second only this environment."""
-    return f'''# DuckDB over deltalake (pip install duckdb deltalake), then in python:
+    return f"""# DuckDB over deltalake (pip install duckdb deltalake), then in python:
 import duckdb; from deltalake import DeltaTable
 checkout = DeltaTable({str(lake / "checkout")!r}).to_pyarrow_dataset()
 duckdb.sql("SELECT day, count(*) AS orders, sum(total) AS total FROM checkout GROUP BY day ORDER BY day").show()
 
 # Spark, in python, with nothing else installed:
 from exporter.spark import start; spark = start("local[2]", "1g", "look")
-spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)'''
+spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)"""
 
 
 @dataclass(frozen=True)
@@ -601,9 +601,7 @@ def produce_main() -> None:
     bootstrap, records = sys.argv[1], int(sys.argv[2])
     bad_every = min(events.BAD_EVERY, records // 20)
     try:
-        made = events.produce(
-            bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1
-        )
+        made = events.produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1)
     except ExporterError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

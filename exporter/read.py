@@ -70,6 +70,13 @@ class RoundReader:
                 self._group = None
         return _result(order, rows)
 
+    def read_raw(self, order: StagingOrder) -> Any:
+        """The raw records of the plans as an Arrow table, without routing or decoding them. Raises RoundFailed."""
+        try:
+            return self._records(order).toArrow()
+        except Exception as error:
+            raise RoundFailed(f"a raw read failed: {first_line(error)}") from error
+
     def cancel(self) -> None:
         """Cancel the running round, if any; its `read` raises."""
         with self._lock:

@@ -40,7 +40,7 @@ from offsets.crosscheck import (
     verdict,
 )
 from offsets.names import table_folder
-from offsets.positions import Position
+from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import (
     APP_PROPERTY,
@@ -97,6 +97,7 @@ class Recovery:
         self._anchors = Anchors(lake, topic, routing, first_position)
         self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
         self.table_fingerprints: dict[str, str] = {}
+        self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of the given partitions (each with its ownership epoch), at the positions of the tables.
@@ -296,6 +297,9 @@ class Recovery:
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
     ) -> dict[WriterKey, Writer]:
         now = time.monotonic()
+        for tp in ownership:
+            letters = reading.views[DEAD_LETTERS].transactions
+            self.condemned[tp] = condemned_offsets(letters, self._lake.app, tp)
         for name, view in reading.views.items():
             self._committer.trust(name, view)
             self.accept(name, view)

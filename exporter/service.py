@@ -24,8 +24,10 @@ from typing import Any
 
 from exporter import heartbeat
 from exporter.commit import Committer, Report, Settled, Stale
-from exporter.errors import DependencyUnreachable, Fenced
+from exporter.condemn import IN_A_ROW_MAX, Trouble, condemn
+from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken
 from exporter.faults import Fault, point
+from exporter.files import FileOrigin
 from exporter.group import Assigned, Membership
 from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
@@ -33,11 +35,12 @@ from exporter.plan import Budget, plan_round
 from exporter.read import RoundFailed, RoundReader, RoundResult
 from exporter.recover import Recovery, check_log
 from exporter.roll import RollLimits, RollReason, rolls
-from exporter.routing import Routing
+from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Lake
 from exporter.topic import BrokerSilent, TopicReader
-from exporter.writers import Claim, Writer, WriterKey, drop, freeze, integrate, landed, offered, park
+from exporter.writers import Claim, PartitionPlan, Writer, WriterKey, drop, freeze, integrate, landed, offered, park
+from offsets import Invariant
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 
@@ -131,7 +134,10 @@ class Service:
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._round: Future[RoundResult] | None = None
         self._round_started = 0.0
-        self._round_failures = 0
+        self._round_plans: tuple[PartitionPlan, ...] = ()
+        self._round_failures = self._rounds_begun = self._condemned_in_a_row = 0
+        self._round_error = ""
+        self._trouble = Trouble()
         self._not_before = 0.0
         self._commits: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
@@ -244,6 +250,7 @@ class Service:
             return
         point(Fault.AFTER_READ)
         self._round_failures = 0
+        self._trouble = self._trouble.passed(self._round_plans)
         self._integrate(result, now)
         point(Fault.AFTER_INTEGRATE)
 
@@ -261,6 +268,7 @@ class Service:
         self.totals.records += records
         self.totals.bytes += size
         if records:
+            self._condemned_in_a_row = 0
             self._bytes_per_record = max(size / records, self._bytes_per_record / 2)
         log.info("round_read", records=records, secs=round(now - self._round_started, 2))
 
@@ -268,6 +276,8 @@ class Service:
         if self._stop_at is not None:
             return
         self._round_failures += 1
+        self._trouble = self._trouble.failed(self._round_plans)
+        self._round_error = error.message
         pause = min(30.0, 0.5 * 2.0 ** min(self._round_failures, 6))
         self._not_before = now + pause
         self._ends_at = self._log_checked_at = float("-inf")
@@ -277,22 +287,60 @@ class Service:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         if self._round is not None or now < self._not_before or staged >= self._limits.staged_bytes_max:
             return
-        records_max = max(1, self._limits.round_records_max >> self._round_failures)
-        budget = Budget.of(records_max, self._limits.round_bytes_max, self._bytes_per_record)
+        budget = Budget.of(self._limits.round_records_max, self._limits.round_bytes_max, self._bytes_per_record)
         plans = plan_round(self._writers, self._ends, budget, now)
-        if not plans:
+        plans = self._trouble.limit(plans, self._rounds_begun)
+        self._rounds_begun += 1
+        if not plans or self._condemn_poison(plans):
             return
         point(Fault.AFTER_PLAN)
-        order = StagingOrder(
+        self._round_started, self._round_plans = now, plans
+        self._round = self._waking(self._round_pool.submit(self._reader.read, self._order(plans)))
+
+    def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
+        return StagingOrder(
             root=str(self._lake.root),
             app=self._lake.app,
             routing=self._routing,
             plans={plan.tp: plan for plan in plans},
             fingerprints=dict(self._recovery.table_fingerprints),
             footer=self._footer,
+            condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
         )
-        self._round_started = now
-        self._round = self._waking(self._round_pool.submit(self._reader.read, order))
+
+    def _condemn_poison(self, plans: tuple[PartitionPlan, ...]) -> bool:
+        """Condemn the single record that this plan would fail on again (protocol 3.7); False if there is none.
+
+        One at a time per partition: the positions have to pass the last one first, a table remembers one.
+        """
+        plan = plans[0]
+        if self._trouble.poison() != plan.tp:
+            return False
+        known = self._recovery.condemned.get(plan.tp, frozenset())
+        if any(key.tp == plan.tp and writer.covered < max(known, default=-1) for key, writer in self._writers.items()):
+            return True
+        if self._condemned_in_a_row >= IN_A_ROW_MAX:
+            raise InvariantBroken(
+                Invariant.ROUTE,
+                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {plan.start} end their task: {self._round_error}",
+                "this is no bad record but a fault of the exporter or its machine; please report it",
+            )
+        try:
+            raw = self._reader.read_raw(self._order(plans))
+        except RoundFailed:
+            return True  # it cannot even be read: the broker is at fault, not the record
+        condemn(self._lake, plan, raw, self._round_error, self._letters_origin(plan),
+                self._committer.checked_through(DEAD_LETTERS))  # fmt: skip
+        self._recovery.condemned[plan.tp] = known | {plan.start}
+        self._trouble = self._trouble.passed(plans)
+        self._condemned_in_a_row += 1
+        log.error("record_condemned", partition=str(plan.tp), offset=plan.start, error=self._round_error)
+        return False
+
+    def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
+        fingerprint = self._recovery.table_fingerprints[DEAD_LETTERS]
+        folder = str(self._lake.table(DEAD_LETTERS).folder)
+        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, self._footer)
 
     def _read_ends(self, now: float) -> None:
         """Ends of the owned partitions; gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -78,6 +78,7 @@ class StagingOrder:
     """What the tasks of one round are told.
 
     fingerprints: event type -> fingerprint of its table's metadata. footer: key-values for every file.
+    condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     """
 
     root: str
@@ -86,6 +87,7 @@ class StagingOrder:
     plans: Mapping[TopicPartition, PartitionPlan]
     fingerprints: Mapping[str, str]
     footer: Mapping[str, str]
+    condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -142,6 +144,11 @@ class _Task:
 
     def _add_partition(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
         plan = self._order.plans[tp]
+        if condemned := self._order.condemned.get(tp):
+            spared = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(condemned), pa.int64())))
+            batch = batch.filter(spared)
+            if not batch.num_rows:
+                return
         counts = self._counts.setdefault(tp, Counter())
         counts["records"] += batch.num_rows
         counts["bytes"] += pc.sum(pc.binary_length(batch.column("value"))).as_py() or 0
@@ -203,27 +210,10 @@ class _Task:
         dead = [row for row in dead if all_offsets[row[0]].as_py() > bound]
         if not dead:
             return
-        indices = pa.array([row[0] for row in dead], pa.int64())
-        part = batch.take(indices)
-        nothing = pa.nulls(len(dead), pa.int64())
-        headers_type = DEAD_LETTER_SCHEMA.field("headers").type
-        headers = part.column("headers").cast(headers_type) if "headers" in part.schema.names else None
-        table = pa.Table.from_arrays(
-            [
-                _coordinates(tp, plan.epoch, part.column("offset"), part.column("timestamp")),
-                part.column("key"),
-                part.column("value"),
-                headers if headers is not None else pa.nulls(len(dead), headers_type),
-                pa.array([row[2] for row in dead], pa.string()),
-                pa.array([row[3] for row in dead], pa.string()),
-                pa.array([row[1] for row in dead], pa.string()),
-                nothing,
-                nothing,
-            ],
-            schema=DEAD_LETTER_SCHEMA,
-        )
+        part = batch.take(pa.array([row[0] for row in dead], pa.int64()))
         self._counts[tp]["dead_letters"] += len(dead)
         days = part.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
+        table = dead_letter_rows(part, dead, tp, plan.epoch)
         self._add_rows(DEAD_LETTERS, tp, plan, table, part.column("offset"), days)
 
     def _add_rows(
@@ -270,6 +260,27 @@ class _Task:
 
     def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
         self._finished.append((key[0], key[1], self._growing.pop(key).finish()))
+
+
+def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPartition, epoch: int) -> pa.Table:
+    """The dead-letter rows of a batch that holds just the bad records, in the order of `dead`."""
+    nothing = pa.nulls(len(dead), pa.int64())
+    headers_type = DEAD_LETTER_SCHEMA.field("headers").type
+    headers = batch.column("headers").cast(headers_type) if "headers" in batch.schema.names else None
+    return pa.Table.from_arrays(
+        [
+            _coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),
+            batch.column("key"),
+            batch.column("value"),
+            headers if headers is not None else pa.nulls(len(dead), headers_type),
+            pa.array([row[2] for row in dead], pa.string()),
+            pa.array([row[3] for row in dead], pa.string()),
+            pa.array([row[1] for row in dead], pa.string()),
+            nothing,
+            nothing,
+        ],
+        schema=DEAD_LETTER_SCHEMA,
+    )
 
 
 def _coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:

@@ -28,7 +28,7 @@ from exporter.writers import Writer, WriterKey, freeze, integrate
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
-from offsets.positions import TOMBSTONE, Position
+from offsets.positions import TOMBSTONE, Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView
 
@@ -123,7 +123,9 @@ class Switcher:
         fingerprints = {name: view.fingerprint for name, view in views.items()}
         while plans := plan_round(writers, ends, budget, time.monotonic()):
             by_tp = {plan.tp: plan for plan in plans}
-            order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footer)
+            letters = views[DEAD_LETTERS].transactions
+            condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in by_tp}
+            order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footer, condemned)
             for fragment in self._read_round(order).fragments:
                 writers = integrate(writers, fragment, time.monotonic()).writers
             by_type: dict[str, list[Writer]] = defaultdict(list)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter.errors import ConfigError, ExporterError
+from exporter.writers import StagedFile
 from offsets.names import FORMAT_VERSION, BadName, event_type_of, table_folder
 from offsets.table_log import (
     APP_PROPERTY,
@@ -317,6 +318,19 @@ def stored_event_types(root: Path) -> Iterable[str]:
             yield event_type_of(folder)
         except BadName:
             continue
+
+
+def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:
+    """Delta's `add` action of a staged file. Source: the Delta protocol, 'Add File and Remove File'."""
+    return {
+        "path": file.path,
+        "partitionValues": {"day": file.day},
+        "size": file.size_bytes,
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": file.stats,
+        "tags": dict(tags),
+    }
 
 
 def fingerprint(metadata: Mapping[str, Any], protocol_json: str) -> str:

@@ -30,9 +30,10 @@ _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
-Kind = Literal["anchor", "sealed"]
-KINDS: tuple[Kind, ...] = ("anchor", "sealed")
-"""anchor: where an epoch began (exclusive). sealed: the position at which it was closed."""
+Kind = Literal["anchor", "sealed", "condemned"]
+KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned")
+"""anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
+condemned: the last record that no decoder survived (dead letters only; protocol 3.7)."""
 
 
 class BadName(ValueError):

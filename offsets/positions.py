@@ -60,6 +60,15 @@ def should_skip(offset: int, bound: int) -> bool:
     return offset <= bound
 
 
+def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> frozenset[int]:
+    """The offsets of `tp` that no task may decode again, from the dead letters' transactions (protocol 3.7)."""
+    return frozenset(
+        version
+        for app_id, version in our_transactions(transactions, app)
+        if app_id.tp == tp and app_id.kind == "condemned"
+    )
+
+
 @dataclass(frozen=True)
 class Interval:
     """The offsets (after, through] that one epoch of a table covers."""
@@ -78,6 +87,6 @@ def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> 
             continue
         if app_id.kind == "anchor":
             anchors[app_id.epoch] = version
-        elif version != TOMBSTONE:
+        elif app_id.kind != "condemned" and version != TOMBSTONE:
             ends[app_id.epoch] = version
     return [Interval(epoch, anchors[epoch], ends[epoch]) for epoch in sorted(anchors) if epoch in ends]

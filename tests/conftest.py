@@ -36,5 +36,6 @@ def spark() -> Iterator[Any]:
     from exporter.spark import start
 
     session = start("local[2]", "1g", "tests")
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from collections import Counter
 from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka as ck
+import duckdb
 import pytest
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as KafkaTopicPartition
 
-from tests.lakes import Export, mixed, wrong_places
-from tests.services import fresh_name, produce
+from exporter.errors import InvariantBroken
+from exporter.routing import DEAD_LETTERS
+from offsets import Invariant
+from tests.lakes import NOON, Export, bad, days, event, millis, mixed, running, wait_until, wrong_places
+from tests.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -24,11 +35,332 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
     return make
 
 
-def test_every_record_is_once_in_the_table_of_its_type(export: Callable[..., Export], spark: Any) -> None:
-    """ONCE: mixed types in two partitions, days out of order, some bad; a second run adds nothing."""
+def test_every_record_is_once_in_the_table_of_its_type_for_every_reader(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """ONCE: mixed types, days out of order, some bad; Spark, deltalake and DuckDB agree; a second run adds nothing."""
     e = export(2)
     produce(e.kafka, e.topic, {0: mixed(400), 1: mixed(300, first=1000)})
     e.run(spark)
-    assert wrong_places(e) == {}
     e.run(spark)
     assert wrong_places(e) == {}
+    assert set(days(e.rows("order"))) == {(NOON - timedelta(days=late)).date() for late in range(5)}
+    for name in ("order", "click", "payment"):
+        assert by_spark(spark, e, name) == by_deltalake(e, name) == by_duckdb(e, name)
+    assert by_deltalake(e, DEAD_LETTERS)[0] == sum(record.key == b"dead_letters" for record in mixed(400)) + 17
+
+
+CHECKED = "count(*), count(distinct (_kafka.partition, _kafka.offset)), sum(id), sum(_kafka.offset)"
+
+
+def by_spark(spark: Any, e: Export, name: str) -> tuple[int, ...]:
+    text = CHECKED.replace("(_kafka.partition, _kafka.offset)", "struct(_kafka.partition, _kafka.offset)")
+    return tuple(spark.sql(f"SELECT {text} FROM delta.`{e.root / 'lake' / name}`").collect()[0])
+
+
+def by_duckdb(e: Export, name: str) -> tuple[int, ...]:
+    rows = e.table(name).to_pyarrow_dataset()
+    with duckdb.connect() as connection:
+        connection.register("exported", rows)
+        found = connection.execute(f"SELECT {CHECKED} FROM exported").fetchone()
+    assert found is not None
+    return tuple(int(value) for value in found)
+
+
+def by_deltalake(e: Export, name: str) -> tuple[int, ...]:
+    rows = e.rows(name)
+    coordinates = [(row["_kafka"]["partition"], row["_kafka"]["offset"]) for row in rows]
+    total = sum(row["id"] for row in rows) if name != DEAD_LETTERS else 0
+    return len(rows), len(set(coordinates)), total, sum(offset for _, offset in coordinates)
+
+
+BAD: list[tuple[Record, str, str, str | None]] = [
+    (bad(None), "route", "tombstone", None),
+    (bad(b""), "route", "", None),
+    (bad(b'{"type": "order", "at": '), "", "not_json", None),
+    (bad(b'["order"]'), "route", "not_object", None),
+    (bad(b"\xff\xfe{}"), "", "", None),
+    (bad(b'{"at": "2026-01-31T12:00:00Z", "id": 1}'), "route", "no_type", None),
+    (bad(b'{"type": "refund", "at": "2026-01-31T12:00:00Z"}'), "route", "unknown_type", "refund"),
+    (bad(b'{"type": "order", "at": "2026-01-31T12:00:00Z", "id": "one"}'), "decode", "id", "order"),
+    (bad(b'{"type": "order", "at": "2026-01-31T12:00:00Z", "amount": 1e99}'), "decode", "amount", "order"),
+    (bad(b'{"type": "order", "id": 1}'), "", "at", "order"),
+    (bad(b'{"type": "order", "at": "soon", "id": 1}'), "", "at", "order"),
+    (bad(b'{"type": "order", "at": "1969-12-31T23:59:59Z", "id": 1}'), "", "", "order"),
+    (bad(b'{"type": "order", "at": "2026-02-03T12:00:00Z", "id": 1}'), "", "", "order"),
+    (bad(b'{"type": "order", "at": 1769860800, "id": 1}'), "", "at", "order"),
+    (bad(json.dumps({"type": "order", "at": "2026-01-31T12:00:00Z", "note": "x" * 5000}).encode()), "size", "too_long",
+     None),
+]  # fmt: skip
+"""Record, stage, a word of the reason, event type where it can be told; "" where any text will do."""
+
+
+def test_every_kind_of_bad_record_is_a_dead_letter_once_with_its_coordinates_and_reason(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """Key, value and headers are kept whole, stage and reason say why, and the neighbours are exported."""
+    e = export(record_bytes_max=4000)
+    records: list[Record] = []
+    for number, (record, *_) in enumerate(BAD):
+        records += [event("order", number), record._replace(headers=[("trace", b"t1"), ("none", None)])]
+    produce(e.kafka, e.topic, {0: records})
+    e.run(spark)
+    assert wrong_places(e) == {}
+    letters = e.rows(DEAD_LETTERS)
+    for number, (row, (record, stage, reason, event_type)) in enumerate(zip(letters, BAD, strict=True)):
+        assert (row["_kafka"]["topic"], row["_kafka"]["partition"]) == (e.topic, 0)
+        assert row["_kafka"]["offset"] == 2 * number + 1
+        assert row["_kafka"]["timestamp"] == NOON
+        assert (row["key"], row["value"]) == (record.key, record.value)
+        assert row["headers"] == [{"key": "trace", "value": b"t1"}, {"key": "none", "value": None}]
+        assert row["stage"].startswith(stage) and row["stage"], row
+        assert reason in row["reason"] and row["reason"], row
+        assert row["event_type"] == event_type or stage in ("", "size"), row
+        assert row["day"] == NOON.date()
+    assert e.offsets("order") == list(range(0, 2 * len(BAD), 2))
+
+
+def test_a_range_of_only_bad_records_moves_every_position(export: Callable[..., Export], spark: Any) -> None:
+    """The types' positions pass it by an empty marker: no row, no file, and it is never read again."""
+    e = export()
+    produce(e.kafka, e.topic, {0: [bad(b"broken")] * 40})
+    e.run(spark)
+    assert e.positions() == {name: (0, 39) for name in (DEAD_LETTERS, "click", "order", "payment")}
+    assert [e.files(name) for name in ("click", "order", "payment")] == [set()] * 3
+    assert len(e.rows(DEAD_LETTERS)) == 40
+    assert e.run(spark).totals.records == 0
+
+
+def test_an_idle_type_follows_by_markers_that_add_no_row_and_no_file(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """While the task runs: one type gets records, the others' positions follow within the heartbeat."""
+    e = export(heartbeat_secs=0.2, roll_age_max_secs=0.2)
+    produce(e.kafka, e.topic, {0: [event("click", 0)]})
+    e.run(spark)
+    service = e.service(spark, until_caught_up=False)
+    thread = threading.Thread(target=service.run)
+    thread.start()
+    try:
+        produce(e.kafka, e.topic, {0: [event("order", number) for number in range(1, 30)]})
+        everywhere = {name: (0, 29) for name in (DEAD_LETTERS, "click", "order", "payment")}
+        wait_until(lambda: e.positions() == everywhere, 60, "all positions at 29")
+    finally:
+        service.stop()
+        thread.join(60)
+    assert not thread.is_alive()
+    assert (len(e.rows("click")), len(e.rows("order"))) == (1, 29)
+    assert e.files(DEAD_LETTERS) == e.files("payment") == set()
+
+
+def test_an_empty_topic_is_caught_up_at_once(export: Callable[..., Export], spark: Any) -> None:
+    """The tables exist and are anchored before offset 0; records that come later are exported from the first on."""
+    e = export(2)
+    e.run(spark)
+    assert set(e.positions(0).values()) == set(e.positions(1).values()) == {(0, -1)}
+    produce(e.kafka, e.topic, {1: mixed(20)})
+    e.run(spark)
+    assert wrong_places(e) == {}
+
+
+def transactional(kafka: str, topic: str, batches: list[tuple[list[Record], bool]]) -> None:
+    """Write batches to partition 0, each in a transaction that is committed (True) or aborted."""
+    producer = ck.Producer({"bootstrap.servers": kafka, "transactional.id": fresh_name("tx"), "log_level": 3})
+    producer.init_transactions(30)
+    for records, commits in batches:
+        producer.begin_transaction()
+        for record in records:
+            producer.produce(topic, record.value, record.key, 0, timestamp=record.timestamp_ms)
+        producer.flush(30)
+        if commits:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+
+
+def test_aborted_transactions_leave_no_row_and_positions_pass_their_markers(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """read_committed: holes, control records and an aborted end of the log are passed; every reader agrees."""
+    e = export()
+    batches = [(mixed(30, first=at * 100), at % 2 == 0) for at in range(5)] + [(mixed(10, first=900), False)]
+    transactional(e.kafka, e.topic, batches)
+    e.run(spark)
+    assert wrong_places(e) == {}
+    end = 5 * 31 + 11
+    assert e.positions() == {name: (0, end - 1) for name in (DEAD_LETTERS, "click", "order", "payment")}
+    assert e.run(spark).totals.records == 0
+
+
+def test_records_of_an_open_transaction_are_waited_for(export: Callable[..., Export], spark: Any) -> None:
+    """The end is the last stable offset: nothing passes an open transaction, and its records are there afterwards."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(10)})
+    producer = ck.Producer({"bootstrap.servers": e.kafka, "transactional.id": fresh_name("tx"), "log_level": 3})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    waiting = event("order", 10)
+    producer.produce(e.topic, waiting.value, waiting.key, 0, timestamp=waiting.timestamp_ms)
+    producer.flush(30)
+    produce(e.kafka, e.topic, {0: mixed(10, first=11)})
+    e.run(spark)
+    assert set(e.positions().values()) == {(0, 9)}
+    producer.commit_transaction(30)
+    e.run(spark)
+    assert wrong_places(e) == {}
+    assert len(e.placed()) == 21
+
+
+def test_with_read_uncommitted_aborted_records_are_exported_too(export: Callable[..., Export], spark: Any) -> None:
+    """The isolation setting decides, for planning and reading alike."""
+    e = export(isolation="read_uncommitted")
+    transactional(e.kafka, e.topic, [(mixed(10), True), (mixed(10, first=10), False)])
+    e.run(spark)
+    assert wrong_places(e, "read_uncommitted") == {}
+    assert len(e.placed()) == 20
+
+
+def test_holes_of_a_compacted_topic_are_passed(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> None:
+    """What the cleaner took is not missed: offsets are compared, never counted."""
+    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001",
+              "max.compaction.lag.ms": "100"}  # fmt: skip
+    name = topic(config=config)
+    e = Export(kafka, name, tmp_path, fresh_name("app"))
+    produce(kafka, name, {0: [event("order", number) for number in range(50)] + [event("click", 50)]})
+
+    def compacted() -> bool:
+        produce(kafka, name, {0: [event("payment", 0)]})  # a new segment, so that the cleaner may take the old ones
+        from tests.lakes import messages
+
+        return Counter(message.key() for message in messages(kafka, name))[b"order"] == 1
+
+    wait_until(compacted, 60, "one order left by the cleaner")
+    e.run(spark)
+    assert wrong_places(e) == {}
+    assert e.offsets("order") == [49]
+    assert len(set(e.positions().values())) == 1
+
+
+def test_deleted_records_that_were_not_exported_stop_the_task_with_the_exact_range(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """COVER: retention took 20..59 behind the exporter's back: exit 70, the tables stay as they are."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.run(spark)
+    produce(e.kafka, e.topic, {0: mixed(80, first=20)})
+    delete_before(e, 60)
+    with pytest.raises(InvariantBroken, match=r"offsets 20\.\.59 were deleted by retention") as stopped:
+        e.run(spark)
+    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.COVER, 70)
+    assert stopped.value.hint
+    assert set(e.positions().values()) == {(0, 19)}
+
+
+def test_deleted_records_that_were_exported_are_no_matter(export: Callable[..., Export], spark: Any) -> None:
+    """Retention up to the position, also exactly to it, loses nothing."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.run(spark)
+    produce(e.kafka, e.topic, {0: mixed(10, first=20)})
+    delete_before(e, 20)
+    e.run(spark)
+    assert sorted(e.placed()) == [(0, offset) for offset in range(30)]
+
+
+def delete_before(e: Export, offset: int) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
+    try:
+        admin.delete_records({KafkaTopicPartition(e.topic, 0): offset})
+    finally:
+        admin.close()
+
+
+def test_a_topic_that_was_deleted_and_made_again_stops_the_task(export: Callable[..., Export], spark: Any) -> None:
+    """Its offsets mean other records: exit 70 with both ids, although there are as many records as before."""
+    from exporter.broker import create_topic
+
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.run(spark)
+    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
+    try:
+        admin.delete_topics([e.topic])
+        wait_until(lambda: e.topic not in admin.list_topics(), 30, "the topic is gone")
+    finally:
+        admin.close()
+    create_topic(e.kafka, e.topic)
+    produce(e.kafka, e.topic, {0: mixed(40, first=500)})
+    with pytest.raises(InvariantBroken, match="topic id of .* was .* and is ") as stopped:
+        e.run(spark)
+    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.MONOTONE, 70)
+    assert set(e.positions().values()) == {(0, 19)}
+
+
+def test_latest_begins_at_the_end_and_misses_nothing_afterwards(export: Callable[..., Export], spark: Any) -> None:
+    """Resolved once, for all partitions: what is written after the first start is exported from there on."""
+    e = export(2, first_position="latest")
+    produce(e.kafka, e.topic, {0: mixed(30)})
+    e.run(spark)
+    assert e.placed() == {}
+    produce(e.kafka, e.topic, {0: mixed(10, first=30), 1: mixed(10, first=50)})
+    e.run(spark)
+    assert sorted(e.placed()) == [(0, offset) for offset in range(30, 40)] + [(1, offset) for offset in range(10)]
+
+
+def test_a_timestamp_begins_at_its_first_record(export: Callable[..., Export], spark: Any) -> None:
+    """At or after the time, by Kafka's timestamps; a partition without such a record begins at its end."""
+    e = export(2, first_position=(NOON + timedelta(minutes=10)).isoformat())
+    early = [event("order", number, NOON, NOON + timedelta(minutes=number)) for number in range(20)]
+    produce(e.kafka, e.topic, {0: early, 1: early[:5]})
+    e.run(spark)
+    produce(e.kafka, e.topic, {1: [event("click", 99)]})
+    e.run(spark)
+    assert sorted(e.placed()) == [(0, offset) for offset in range(10, 20)] + [(1, 5)]
+
+
+def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(export: Callable[..., Export], spark: Any) -> None:
+    """A field without a column is in `_rescued` as it was sent; a column without a field is null."""
+    e = export()
+    produce(e.kafka, e.topic, {0: [event("order", 1, extra={"deep": [1, None]}), event("order", 2), bad(b"x")]})
+    e.run(spark)
+    first, second = e.rows("order")
+    assert json.loads(first["_rescued"]) == {"extra": {"deep": [1, None]}}
+    assert second["_rescued"] is None
+    assert (str(first["amount"]), first["note"]) == ("1.25", "n1")
+
+
+MOMENTS = {
+    "2024-02-28T23:59:59.999999Z": date(2024, 2, 28),
+    "2024-02-29T00:00:00Z": date(2024, 2, 29),
+    "2024-02-29T23:59:59.999999Z": date(2024, 2, 29),
+    "2024-03-01T00:00:00Z": date(2024, 3, 1),
+    "2018-12-31T12:00:00Z": date(2018, 12, 31),
+    "2025-12-31T23:59:59.999Z": date(2025, 12, 31),
+    "2026-01-01T00:00:00Z": date(2026, 1, 1),
+    "2026-01-01T01:30:00+02:00": date(2025, 12, 31),
+    "2025-12-31T20:00:00-05:00": date(2026, 1, 1),
+    "2025-03-09T10:30:00Z": date(2025, 3, 9),
+    "2025-11-02T08:59:59Z": date(2025, 11, 2),
+    "2025-11-02T23:30:00": date(2025, 11, 2),
+}
+"""Event time as sent -> its UTC day: midnights, leap day, week-years, DST changes of Los Angeles, no zone."""
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
+def test_days_are_utc_days_whatever_the_zone_of_the_process(export: Callable[..., Export], zone: str) -> None:
+    """Event time and day do not depend on TZ; dead letters carry the UTC day of their Kafka timestamp."""
+    e = export()
+    records = []
+    for number, text in enumerate(MOMENTS):
+        value = json.dumps({"type": "click", "at": text, "id": number}).encode()
+        records.append(Record(b"click", value, timestamp_ms=millis(NOON)))
+    midnight = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    records += [Record(b"dead_letters", b"x", timestamp_ms=millis(midnight) + shift) for shift in (-1, 0)]
+    produce(e.kafka, e.topic, {0: records})
+    with running(e, "--until-caught-up", env={"TZ": zone}) as task:
+        assert task.wait() == 0, task.text
+    assert wrong_places(e) == {}
+    assert [row["day"] for row in e.rows("click")] == list(MOMENTS.values())
+    assert [row["day"] for row in e.rows(DEAD_LETTERS)] == [date(2025, 12, 31), date(2026, 1, 1)]
+    assert [row["_kafka"]["timestamp"] for row in e.rows("click")] == [NOON] * len(MOMENTS)

@@ -211,7 +211,7 @@ MUTANTS = (
         "4.1 the same, but claimed files stay in staged: held by `not staged`",
         (FREEZE_TWICE, HEARTBEAT_UNRESOLVED),
         NOTHING,
-        {"log": "A.", "drops": False},
+        {"log": "AA", "drops": False},
     ),
     Mutant(
         "two_unresolved",
@@ -239,7 +239,7 @@ MUTANTS = (
             ),
         ),
         NOTHING,
-        {"log": "A.", "drops": False, "late": True},
+        {"log": "AA", "drops": False, "late": True},
         "one",
     ),
     Mutant(
