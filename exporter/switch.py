@@ -149,7 +149,11 @@ class Switcher:
         properties: Mapping[str, str],
         identity: TopicIdentity,
     ) -> None:
-        """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit."""
+        """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit.
+
+        A table that an interrupted switch has sealed already is skipped, or, if it is a type that the configuration
+        in force does not fill, moved on to `through`: what lies between went to the old configuration's tables.
+        """
         app = self._anchors.lake.app
         view = views.get(name)
         if view is None and name not in self._anchors.routing.active_types:
@@ -162,15 +166,14 @@ class Switcher:
             if name not in switch.positions:
                 continue
             was = switch.positions[name]
-            if was is not None and was.epoch == switch.next_epoch:
-                continue
-            drained = was
             if was is not None and name in switch.in_force_active:
-                drained = Position(was.epoch, switch.through)
-            olds[tp] = drained
-            news[tp] = Position(switch.next_epoch, max(switch.through, drained.offset if drained else switch.through))
-            versions |= _seal_versions(app, tp, drained, news[tp])
-            expected += [str(AppId(app, tp, p.epoch)) for p in (drained, news[tp]) if p is not None]
+                was = Position(was.epoch, switch.through)
+            new = Position(switch.next_epoch, max(switch.through, was.offset if was else switch.through))
+            if was == new:
+                continue
+            olds[tp], news[tp] = was, new
+            versions |= _seal_versions(app, tp, was, new)
+            expected += [str(AppId(app, tp, epoch)) for epoch in {p.epoch for p in (was, new) if p is not None}]
         if not news:
             return
         self._seal_commit(name, view, olds, news, versions, expected, properties, identity)
@@ -214,7 +217,7 @@ class Switcher:
 def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:
     """The transactions of one partition's seal: tombstone, what it closed at, the next epoch and its anchor."""
     versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}
-    if old is not None:
+    if old is not None and old.epoch != new.epoch:
         versions[str(AppId(app, tp, old.epoch))] = TOMBSTONE
         versions[str(AppId(app, tp, old.epoch, "sealed"))] = old.offset
     return versions

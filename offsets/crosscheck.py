@@ -123,6 +123,8 @@ def verdict(
         return _in_force(tables, active, epoch, letters.position.offset)
     if own in history.values():
         return Superseded(in_force)
+    if behind := _behind(tables, in_force_active, epoch):
+        return behind
     known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
     offsets = (position.offset for name in in_force_active if (position := known.get(name)) is not None)
     through = max(offsets, default=letters.position.offset)
@@ -163,20 +165,28 @@ def _without_dead_letters(tables: Mapping[str, PartitionState], dead_letters: st
 
 def _in_force(tables: Mapping[str, PartitionState], active: tuple[str, ...], epoch: int, anchor_at: int) -> Verdict:
     """Protocol 5.3a."""
-    positions: dict[str, int] = {}
     for name, state in sorted(tables.items()):
         if state.position is not None and state.position.epoch > epoch:
             return Unfinished(name)
+    positions: dict[str, int] = {}
+    if behind := _behind(tables, active, epoch):
+        return behind
     for name in active:
         position = tables[name].position if name in tables else None
-        if position is None:
-            continue
-        if position.epoch < epoch:
+        if position is not None:
+            positions[name] = position.offset
+    unanchored = tuple(name for name in active if name not in positions)
+    return Agree(epoch, positions, unanchored, anchor_at)
+
+
+def _behind(tables: Mapping[str, PartitionState], names: tuple[str, ...], epoch: int) -> Stop | None:
+    """A table that the configuration in force fills is never at an older epoch than the dead letters."""
+    for name in names:
+        position = tables[name].position if name in tables else None
+        if position is not None and position.epoch < epoch:
             return Stop(
                 Invariant.ROUTE,
                 f"table {name} is at epoch {position.epoch}, the dead letters are at {epoch}",
                 "the table was replaced by an older copy; `exporter audit` lists the offsets",
             )
-        positions[name] = position.offset
-    unanchored = tuple(name for name in active if name not in positions)
-    return Agree(epoch, positions, unanchored, anchor_at)
+    return None
