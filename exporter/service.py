@@ -39,7 +39,19 @@ from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Lake
 from exporter.topic import BrokerSilent, TopicReader
-from exporter.writers import Claim, PartitionPlan, Writer, WriterKey, drop, freeze, integrate, landed, missing_anchors, offered, park
+from exporter.writers import (
+    Claim,
+    PartitionPlan,
+    Writer,
+    WriterKey,
+    drop,
+    freeze,
+    integrate,
+    landed,
+    missing_anchors,
+    offered,
+    park,
+)
 from offsets import Invariant
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -259,7 +271,7 @@ class Service:
             if self._owned.get(fragment.plan.tp) != fragment.plan.ownership:
                 continue
             if unanchored := missing_anchors(self._writers, fragment):
-                raise InvariantBroken(Invariant.ANCHOR, f"{fragment.plan.tp}: {unanchored} were staged without a position")
+                raise InvariantBroken(Invariant.ANCHOR, f"{fragment.plan.tp}: {unanchored} have no position")
             integrated = integrate(self._writers, fragment, now)
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():

@@ -1,0 +1,224 @@
+"""A new configuration on old tables (ROUTE): drained under the one in force, switched once, never gone back unseen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter import faults
+from exporter.commit import Committer, Report
+from exporter.errors import ConfigError, Fenced, InvariantBroken
+from exporter.faults import InjectedFault
+from exporter.routing import DEAD_LETTERS
+from offsets import Invariant
+from tests.lakes import DDL, Export, event, running, wait_until
+from tests.services import Record, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+OLD = {name: DDL[name] for name in ("click", "order")}
+NEW = {**DDL, "click": DDL["click"] + ", ref BIGINT"}
+"""`payment` is new, and `click` has a column more."""
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """One partition, the old configuration."""
+    return Export(kafka, topic(), tmp_path, fresh_name("app"), types=OLD)
+
+
+def trio(count: int, first: int = 0) -> list[Record]:
+    """Orders, clicks with a `ref`, payments, in turn; ids are offsets."""
+    kinds = ("order", "click", "payment")
+    return [
+        event(kinds[number % 3], number, **({"ref": number} if number % 3 == 1 else {}))
+        for number in range(first, first + count)
+    ]
+
+
+def expect(e: Export, through: int, switched_at: int, types: Sequence[str] = tuple(NEW)) -> None:
+    """ONCE and ROUTE for a trio topic: payments before `switched_at` are dead letters, from it on they have a table."""
+    wanted = {}
+    for offset in range(through + 1):
+        kind = ("order", "click", "payment")[offset % 3]
+        wanted[0, offset] = [kind if kind in (types if offset >= switched_at else OLD) else DEAD_LETTERS]
+    assert e.placed() == wanted
+    for row in e.rows("click"):
+        offset = row["_kafka"]["offset"]
+        if offset < switched_at:
+            assert (row.get("ref"), row["_rescued"]) == (None, f'{{"ref":{offset}}}'), row
+        else:
+            assert (row["ref"], row["_rescued"]) == (offset, None), row
+
+
+def test_a_type_declared_later_gets_what_comes_later(export: Export, spark: Any) -> None:
+    """Old records of it stay dead letters, new ones have a table; all tables are in the next epoch, nothing twice."""
+    produce(export.kafka, export.topic, {0: trio(60)})
+    export.run(spark)
+    new = export.with_(NEW)
+    new.run(spark)
+    produce(export.kafka, export.topic, {0: trio(30, first=60)})
+    new.run(spark)
+    expect(export, 89, switched_at=60)
+    assert export.positions() == {name: (1, 89) for name in (DEAD_LETTERS, *NEW)}
+    assert {row["_kafka"]["epoch"] for row in export.rows("payment")} == {1}
+    other = Export(export.kafka, export.topic, export.root / "other", fresh_name("app"), types=NEW)
+    other.root.mkdir()
+    other.run(spark)
+    expect(other, 89, switched_at=0)
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
+    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
+    real, there = Committer.commit, threading.Event()
+
+    def commit(self: Committer, event_type: str, claims: Any) -> Report:
+        if event_type != landing:
+            there.wait(60)
+            raise Crash(event_type)
+        report = real(self, event_type, claims)
+        there.set()
+        return report
+
+    monkeypatch.setattr(Committer, "commit", commit)
+
+
+@pytest.mark.parametrize("landing", ["order", "click", DEAD_LETTERS])
+def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
+    export: Export, spark: Any, landing: str
+) -> None:
+    """One table is ahead of the others, files are staged: the new configuration first completes the old one's work."""
+    produce(export.kafka, export.topic, {0: trio(30)})
+    export.run(spark)
+    produce(export.kafka, export.topic, {0: trio(60, first=30)})
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
+        crash_after(patch, landing)
+        export.run(spark)
+    assert {name: offset for name, (_, offset) in export.positions().items()} == {
+        name: 89 if name == landing else 29 for name in (DEAD_LETTERS, *OLD)
+    }
+    produce(export.kafka, export.topic, {0: trio(30, first=90)})
+    export.with_(NEW).run(spark)
+    expect(export, 119, switched_at=90)
+    assert export.positions() == {name: (1, 119) for name in (DEAD_LETTERS, *NEW)}
+
+
+def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(export: Export, spark: Any) -> None:
+    """Exit 2 names column and types; the configuration in force still runs, as if nothing had been tried."""
+    produce(export.kafka, export.topic, {0: trio(30)})
+    export.run(spark)
+    before = {name: export.table(name).version() for name in export.tables()}
+    changed = export.with_({**OLD, "order": "id BIGINT, amount STRING, note STRING"})
+    with pytest.raises(ConfigError, match=r"amount.*decimal\(12,2\).*string"):
+        changed.run(spark)
+    assert {name: export.table(name).version() for name in export.tables()} == before
+    produce(export.kafka, export.topic, {0: trio(30, first=30)})
+    export.run(spark)
+    assert export.positions() == {name: (0, 59) for name in (DEAD_LETTERS, *OLD)}
+
+
+def test_a_corrected_column_under_a_new_name_takes_what_comes_later(export: Export, spark: Any) -> None:
+    """The bad field's records stay dead letters; after the fix the same records go to the table."""
+    unruly = [event("click", number, page=number) for number in range(10)]
+    produce(export.kafka, export.topic, {0: unruly})
+    export.run(spark)
+    fixed = export.with_({**OLD, "click": "id BIGINT, page STRING, other STRING"}, unknown_fields="ignore")
+    produce(export.kafka, export.topic, {0: [event("click", number, other="x", page="p") for number in range(10, 20)]})
+    fixed.run(spark)
+    assert Counter(name for names in export.placed().values() for name in names) == {DEAD_LETTERS: 10, "click": 10}
+    assert {row["other"] for row in export.rows("click")} == {"x"}
+
+
+def test_a_configuration_that_was_replaced_refuses_to_run_until_its_generation_rises(
+    export: Export, spark: Any
+) -> None:
+    """Exit 70 with a hint that names `generation`; raised, the old types are in force again, each record once."""
+    produce(export.kafka, export.topic, {0: trio(30)})
+    export.run(spark)
+    export.with_(NEW).run(spark)
+    produce(export.kafka, export.topic, {0: trio(30, first=30)})
+    before = export.positions()
+    with pytest.raises(InvariantBroken, match="ROUTE.*has been replaced by") as stopped:
+        export.run(spark)
+    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.ROUTE, 70)
+    assert "generation" in stopped.value.hint
+    assert export.positions() == before
+    export.with_(OLD, generation=1).run(spark)
+    expect(export, 59, switched_at=60)
+    assert export.positions()[DEAD_LETTERS] == (2, 59)
+
+
+def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark: Any) -> None:
+    """While it is not declared its records are dead letters; when it is again, only what comes later is its own."""
+    e = export.with_(DDL)
+    produce(e.kafka, e.topic, {0: trio(30)})
+    e.run(spark)
+    produce(e.kafka, e.topic, {0: trio(30, first=30)})
+    e.with_(OLD).run(spark)
+    produce(e.kafka, e.topic, {0: trio(30, first=60)})
+    e.with_(DDL, generation=1).run(spark)
+    # The switch back happens where the task without payments stopped: at 60.
+    assert e.offsets("payment") == [*range(2, 30, 3), *range(62, 90, 3)]
+    assert e.offsets(DEAD_LETTERS) == [*range(32, 60, 3)]
+    assert sorted(e.placed()) == [(0, offset) for offset in range(90)]
+
+
+@pytest.mark.parametrize("seals", [1, 2, 3])
+def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configuration_or_a_third(
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, seals: int
+) -> None:
+    """Until then the old configuration exits 75 and writes nothing; afterwards each record is once."""
+    produce(export.kafka, export.topic, {0: trio(30)})
+    export.run(spark)
+    produce(export.kafka, export.topic, {0: trio(30, first=30)})
+    with monkeypatch.context() as patch, pytest.raises(InjectedFault):
+        patch.setattr(faults, "_passed", Counter())
+        patch.setenv("EXPORTER_FAULTS", f"after_seal:raise:{seals}")
+        export.with_(NEW).run(spark)
+    before = {name: export.table(name).version() for name in export.tables()}
+    with pytest.raises(Fenced, match="another task is switching") as stopped:
+        export.run(spark)
+    assert stopped.value.exit_code == 75
+    assert {name: export.table(name).version() for name in export.tables()} == before
+    export.with_(NEW, **({"generation": 7} if seals == 2 else {})).run(spark)
+    expect(export, 59, switched_at=30)
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("sleeps_at", ["before_delta_commit", "after_integrate"])
+def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
+    export: Export, spark: Any, sleeps_at: str
+) -> None:
+    """Its commit is refused, and it exits 70 with a hint that names the newer configuration."""
+    produce(export.kafka, export.topic, {0: trio(30)})
+    export.run(spark)
+    produce(export.kafka, export.topic, {0: trio(60, first=30)})
+    with running(export, faults=f"{sleeps_at}:stop") as sleeper:
+        wait_until(sleeper.stopped, 60, f"the task sleeps at {sleeps_at}")
+        new = export.with_(NEW, group=fresh_name("group"))
+        new.run(spark)
+        produce(export.kafka, export.topic, {0: trio(30, first=90)})
+        new.run(spark)
+        at_ease = export.positions()
+        os.kill(sleeper.pid, signal.SIGCONT)
+        assert sleeper.wait(60) == 70, sleeper.text
+        from exporter.task import parse_schemas
+        from exporter.settings import routing
+
+        settings = new.settings()
+        fingerprint = routing(settings, parse_schemas(spark, settings.declared)).fingerprint()
+        assert f"has been replaced by {fingerprint}" in sleeper.text
+        assert "hint: start with the newer configuration" in sleeper.text
+    assert export.positions() == at_ease
+    expect(export, 119, switched_at=30)
