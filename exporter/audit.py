@@ -67,6 +67,7 @@ SHUFFLE_ROWS = 500_000
 """Rows of the comparison that one shuffle partition gets, about."""
 BAD_OFFSETS_MAX = 1_000
 """Offsets of each kind of finding that are fetched for the examples; all are counted."""
+FILES_AT_A_TIME = 1_000
 ATTEMPTS_MAX = 3
 FOREVER = 2**63 - 1
 
@@ -349,31 +350,39 @@ def _live_files(job: _Job, name: str, view: TableView) -> _Files:
     delta_log = lake.delta.DeltaLog.forTable(lake.jsession, str(folder))
     none = lake.jvm.scala.Option.empty()
     snapshot = delta_log.getSnapshotAt(view.version, none, none, False)
-    adds = snapshot.allFiles()
-    stats, deleted = "get_json_object(stats, '$.{}')", "coalesce(deletionVector.cardinality, 0)"
-    listed = DataFrame(adds.toDF(), job.session).selectExpr(
-        "path",
-        "size",
-        "partitionValues['day'] AS day",
-        f"CAST({stats.format('numRecords')} AS BIGINT) - {deleted} AS rows",
-        f"{stats.format('minValues._kafka.partition')} AS partition",
-        f"coalesce(tags['first_offset'], {stats.format('minValues._kafka.offset')}) AS first",
-        f"coalesce(tags['last_offset'], {stats.format('maxValues._kafka.offset')}) AS last",
-    )
+    adds = snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
-    files, rows, days = 0, 0, set()
-    for add in listed.toLocalIterator():
-        files, rows = files + 1, rows + (add.rows or 0)
-        days.add(add.day)
-        size = _size_on_disk(folder, add.path)
-        if size != add.size:
+    rows, days = 0, set()
+    for add in _listed(lake, adds):
+        rows += _numbers(add.get("stats"), "numRecords") or 0
+        rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
+        days.add(add["partitionValues"].get("day"))
+        size = _size_on_disk(folder, add["path"])
+        if size != add["size"]:
             absent.append(_absent_file(name, add, size))
+    count = TableCount(name, rows, adds.size(), len(days), view.version)
     if absent:
         gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
-        adds = adds.filter(f"path NOT IN ({gone})")
-    sequence = lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(adds.collectAsList()).toSeq()
+        adds = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
+    sequence = lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(adds).toSeq()
     frame = DataFrame(delta_log.createDataFrame(snapshot, sequence, False, none), job.session)
-    return _Files(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
+    return _Files(frame, count, tuple(absent))
+
+
+def _listed(lake: Lake, adds: Any) -> Iterator[dict[str, Any]]:
+    """The `add` actions of a Java list as Python values, some at a time."""
+    converters = lake.jvm.scala.jdk.javaapi.CollectionConverters
+    for start in range(0, adds.size(), FILES_AT_A_TIME):
+        some = adds.subList(start, min(adds.size(), start + FILES_AT_A_TIME))
+        yield from json.loads(lake.to_json(converters.asScala(some).toSeq()))
+
+
+def _numbers(stats: str | None, *path: str) -> int | None:
+    """A number in a file's statistics, None where they do not tell."""
+    found: Any = json.loads(stats) if stats else None
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, int) else None
 
 
 def _size_on_disk(folder: Path, path: str) -> int | None:
@@ -385,16 +394,19 @@ def _size_on_disk(folder: Path, path: str) -> int | None:
         return None
 
 
-def _absent_file(name: str, add: Any, size: int | None) -> AbsentFile:
-    """What was in the file: from its tags or statistics, else from its name."""
-    partition, first, last = (None if text is None else int(text) for text in (add.partition, add.first, add.last))
+def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentFile:
+    """What was in the file: from its statistics, else from its name."""
+    stats = add.get("stats")
+    partition = _numbers(stats, "minValues", "_kafka", "partition")
+    first = _numbers(stats, "minValues", "_kafka", "offset")
+    last = _numbers(stats, "maxValues", "_kafka", "offset")
     try:
-        named = DataFile.parse(unquote(add.path))
+        named = DataFile.parse(unquote(add["path"]))
         partition, last = named.tp.partition, named.last_offset if last is None else last
     except BadName:
-        log.info("file_name_not_ours", table=name, path=add.path)
-    why = "absent" if size is None else "another size"
-    return AbsentFile(name, add.path, add.day or "", partition, first, last, why)  # type: ignore[arg-type]
+        log.info("file_name_not_ours", table=name, path=add["path"])
+    day = add["partitionValues"].get("day") or ""
+    return AbsentFile(name, add["path"], day, partition, first, last, "absent" if size is None else "another size")
 
 
 # --- the comparison -------------------------------------------------------------------------------

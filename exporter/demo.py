@@ -55,8 +55,12 @@ EXPORT_SECS_MAX = 600.0
 GONE_SECS_MAX = 10.0
 """How long the JVM of a killed exporter may live on before it is killed too."""
 POLL_SECS = 0.05
+COLUMNS = 100
 LINE_SECS = 10.0
 """Between two progress lines where there is no terminal to draw on."""
+
+_JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
+"""Read by java itself. JVMs that live for seconds spend most of them in their second compiler."""
 
 _FOLLOW_PARENT = """import os, threading
 threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
@@ -121,8 +125,10 @@ class Stage:
 
     def exporter(self, name: str, *arguments: str, fault: str = "") -> Child:
         """`exporter <arguments> --config ...`, with one fault point armed."""
-        armed = {faults.VARIABLE: fault} if fault else {}
-        return self.start(name, _EXPORTER, [*arguments, "--config", str(self.config)], armed)
+        environment = {_JAVA_OPTIONS: f"{os.environ.get(_JAVA_OPTIONS, '')} -XX:TieredStopAtLevel=1".strip()}
+        if fault:
+            environment[faults.VARIABLE] = fault
+        return self.start(name, _EXPORTER, [*arguments, "--config", str(self.config)], environment)
 
 
 def _make_folder(folder: Path | None) -> Path:
@@ -199,8 +205,9 @@ def _kill(stage: Stage, exporter: Child) -> None:
         last = unknown_commits(stage.lake, exporter.acknowledged)
         if not last:
             raise FoundProblem("no Delta commit is beyond what the killed exporter knew", f"read {exporter.log}")
-        commits = ", ".join(f"{one.table} (version {one.version}, {one.rows:,} rows)" for one in last)
-        step.result = f"killed between the Delta commit of {commits} and the exporter's knowing of it"
+        one, more = last[0], f" (and {len(last) - 1} more)" if len(last) > 1 else ""
+        commit = f"table {one.table}, version {one.version}, {one.rows:,} rows{more}"
+        step.result = f"killed between the Delta commit of {commit} and its knowing of it"
 
 
 def _export_the_rest(stage: Stage) -> None:
@@ -262,10 +269,10 @@ def settings_toml(bootstrap: str, lake: Path, records: int) -> str:
         f"record_bytes_max = {events.RECORD_BYTES_MAX}",
         "",
         "# for the demo: many small commits, and a group that soon forgets a killed member",
-        f"round_records_max = {max(1000, records // 8)}",
-        f"roll_records_max = {max(100, records // 100)}",
-        "roll_age_max_secs = 3",
-        "heartbeat_secs = 3",
+        f"round_records_max = {max(1000, records // 5)}",
+        f"roll_records_max = {max(100, records // 80)}",
+        "roll_age_max_secs = 5",
+        "heartbeat_secs = 5",
         "session_timeout_ms = 6000",
         "",
         "[type_from]",
@@ -312,11 +319,11 @@ def read_report(text: str) -> AuditReport:
 
 
 def audit_line(report: AuditReport) -> str:
-    """The audit in one sentence."""
+    """The audit in one sentence of two lines."""
     zeros = ", ".join(f"{getattr(report, kind)} {kind.replace('_', ' ')}" for kind in FINDINGS)
     return (
         f"Audit: {report.checked:,} offsets, {report.once:,} of them exactly once "
-        f"({report.dead_letters:,} as dead letters); {zeros}."
+        f"({report.dead_letters:,} as dead letters);\n       {zeros}."
     )
 
 
@@ -365,7 +372,8 @@ def _quoted(text: str) -> str:
 
 
 def _offsets(floors: Mapping[str, int]) -> str:
-    return ", ".join(f"{partition}:{offset:,}" for partition, offset in sorted(floors.items()))
+    """Topic partition -> offset, without the topic: 0:1,200, 1:950."""
+    return ", ".join(f"{partition.rpartition('-')[2]}:{offset:,}" for partition, offset in sorted(floors.items()))
 
 
 def _tally(text: str) -> events.Tally:
@@ -389,7 +397,7 @@ def _show(report: AuditReport, produced: events.Tally, place: Path, problems: Se
     for name in [*wanted, *sorted(tables.keys() - wanted.keys())]:
         table = tables.get(name, TableCount(name, 0, 0, 0, -1))
         shown.add_row(name, *(f"{count:,}" for count in (wanted.get(name, 0), table.rows, table.files, table.days)))
-    console = Console(width=100, highlight=False)
+    console = Console(width=COLUMNS, highlight=False)
     console.print(shown)
     print(audit_line(report))
     if problems:
@@ -420,7 +428,8 @@ class Story:
             except BaseException:
                 self.say(f"{step.title}: not done after {step.secs:.1f} s")
                 raise
-        self.say(f"{step.title} ({step.secs:.1f} s): {step.result}")
+        done, result = f"{step.title} ({step.secs:.1f} s): ", step.result
+        self.say(f"{done}{result}" if len(done + result) <= COLUMNS else f"{done.strip()}\n    {result}")
 
 
 @dataclass

@@ -66,7 +66,12 @@ def test_equal_configurations_have_equal_text():
 
 @settings(deadline=None)
 @given(
-    st.builds(Routing, st.builds(TypeFrom), st.builds(EventTime), st.lists(st.tuples(st.text(), st.text())).map(sorted).map(tuple))
+    st.builds(
+        Routing,
+        st.builds(TypeFrom),
+        st.builds(EventTime),
+        st.lists(st.tuples(st.text(), st.text())).map(sorted).map(tuple),
+    )
 )
 def test_every_configuration_comes_back_from_its_json(routing):
     """from_json(to_json(x)) = x, any text in names and schemas included."""

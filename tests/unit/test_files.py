@@ -1,0 +1,126 @@
+"""Data files: names, footers, statistics, merging. No JVM."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.commit import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches, retention_is_safe
+from exporter.files import FileOrigin, GrowingFile, merge
+from exporter.writers import StagedFile
+from offsets.names import DataFile
+from offsets.ranges import OffsetRange, TopicPartition
+
+DAY = date(2026, 1, 1)
+
+
+def origin(folder) -> FileOrigin:
+    return FileOrigin(str(folder), "app", TopicPartition("t", 0), 0, "a", "f", {"routing": "r"})
+
+
+def grown(folder, *parts: list[int]) -> StagedFile:
+    file = GrowingFile(origin(folder), DAY)
+    for part in parts:
+        file.add(pa.table({"n": pa.array(part, pa.int64())}), part[0], part[-1])
+    return file.finish()
+
+
+def test_a_file_is_named_by_its_last_offset_and_appears_whole(tmp_path):
+    """The name parses back, the size is the file's, the rows are those that were added."""
+    staged = grown(tmp_path, [1, 2], [5, 9])
+    name = DataFile.parse(staged.path)
+    assert (name.day, name.last_offset, staged.offsets, staged.rows) == (DAY, 9, OffsetRange(1, 9), 4)
+    assert (tmp_path / staged.path).stat().st_size == staged.size_bytes
+    assert pq.read_table(tmp_path / staged.path, partitioning=None).column("n").to_pylist() == [1, 2, 5, 9]
+
+
+def test_nothing_is_on_disk_before_a_file_is_finished(tmp_path):
+    """A task that is killed half-way leaves no half a file."""
+    file = GrowingFile(origin(tmp_path), DAY)
+    file.add(pa.table({"n": [1]}), 1, 1)
+    file.encode()
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_two_attempts_never_share_a_name(tmp_path):
+    """A retried or speculative task leaves a second file, it overwrites none (traps 17, 18)."""
+    assert grown(tmp_path, [1]).path != grown(tmp_path, [1]).path
+
+
+def test_rows_out_of_order_are_refused(tmp_path):
+    """A file's range is first to last; an offset that goes back would make it wrong."""
+    file = GrowingFile(origin(tmp_path), DAY)
+    file.add(pa.table({"n": [5]}), 5, 5)
+    with pytest.raises(ValueError, match="after 5"):
+        file.add(pa.table({"n": [5]}), 5, 5)
+
+
+def test_merging_keeps_rows_ranges_and_inputs(tmp_path):
+    """One file with all rows in offset order; the inputs stay for the sweep (TEMP, protocol 4.6)."""
+    parts = [grown(tmp_path, [7, 8]), grown(tmp_path, [1, 2]), grown(tmp_path, [4])]
+    merged = merge(origin(tmp_path), parts)
+    assert (merged.offsets, merged.rows) == (OffsetRange(1, 8), 5)
+    assert pq.read_table(tmp_path / merged.path, partitioning=None).column("n").to_pylist() == [1, 2, 4, 7, 8]
+    assert all((tmp_path / part.path).exists() for part in parts)
+
+
+def staged(first: int, size: int) -> StagedFile:
+    return StagedFile(f"day=2026-01-01/{first}", OffsetRange(first, first), 1, size)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 2 * SMALL_FILE_BYTES), max_size=60))
+def test_merge_batches_keep_every_file_once_and_in_order(sizes):
+    """Only neighbours that are small are joined, up to a size; no file is lost or doubled."""
+    files = [staged(index, size) for index, size in enumerate(sizes)]
+    batches = merge_batches(list(reversed(files)))
+    assert [file for batch in batches for file in batch] == files
+    for batch in batches:
+        assert len(batch) == 1 or all(file.size_bytes < SMALL_FILE_BYTES for file in batch)
+        assert len(batch) == 1 or sum(file.size_bytes for file in batch) <= MERGED_FILE_BYTES
+
+
+def test_statistics_are_what_delta_readers_expect(tmp_path):
+    """Counts, bounds and nulls per leaf; timestamps in milliseconds, long text and non-finite numbers left out."""
+    instant = datetime(2026, 1, 1, 0, 0, 0, 123_456, tzinfo=timezone.utc)
+    table = pa.table(
+        {
+            "_kafka": pa.array([{"offset": 3}, {"offset": 9}], pa.struct([("offset", pa.int64())])),
+            "at": pa.array([instant, None], pa.timestamp("us", "UTC")),
+            "text": ["b", "a"],
+            "long": ["x" * 100, "y"],
+            "nan": [float("inf"), 1.0],
+            "money": pa.array([Decimal("1.10"), Decimal("2.20")], pa.decimal128(5, 2)),
+            "on": pa.array([DAY, DAY], pa.date32()),
+            "list": [[1], [2]],
+        }
+    )
+    file = GrowingFile(origin(tmp_path), DAY)
+    file.add(table, 3, 9)
+    stats = json.loads(file.finish().stats)
+    assert stats["numRecords"] == 2
+    assert stats["minValues"] == {
+        "_kafka": {"offset": 3},
+        "at": "2026-01-01T00:00:00.123Z",
+        "text": "a",
+        "on": "2026-01-01",
+    }
+    assert stats["maxValues"]["_kafka"] == {"offset": 9}
+    assert stats["nullCount"]["at"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [("interval 1 week", True), ("interval 24 hours", True), ("interval 23 hours", False), ("interval 1 day", True),
+     ("interval 0 days", False), ("nonsense", False), ("", False)],
+)  # fmt: skip
+def test_a_retention_below_one_day_is_unsafe(text, safe):
+    """VACUUM deletes staged files after it (protocol 4.2)."""
+    assert retention_is_safe(text) is safe

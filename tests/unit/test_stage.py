@@ -1,0 +1,176 @@
+"""One task of a round, without Spark: what is skipped, where rows go, what the manifest says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exporter import stage as stage_module
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.stage import StagingOrder, stage
+from exporter.writers import PartitionPlan
+from offsets.names import DataFile, table_folder
+from offsets.ranges import TopicPartition
+
+TP = TopicPartition("topic.with.dots", 3)
+KAFKA_TIME_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
+SCHEMA = json.dumps(
+    {"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]}
+)
+ROUTING = Routing(
+    TypeFrom("json", "type"), EventTime("json", "ts"), (("a", SCHEMA), ("b", SCHEMA)), event_time_ahead_max_secs=86_400
+)
+
+
+def record(name: str, n: object, ts: str = "2025-12-31T12:00:00Z") -> bytes:
+    return json.dumps({"type": name, "n": n, "ts": ts}).encode()
+
+
+def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.RecordBatch:
+    """Raw records as Spark's Kafka source gives them, at offsets first, first + step, ..."""
+    values = list(values)
+    count = len(values)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([b"k"] * count, pa.binary()),
+            pa.array(values, pa.binary()),
+            pa.array([TP.topic] * count),
+            pa.array([TP.partition] * count, pa.int32()),
+            pa.array([first + step * i for i in range(count)], pa.int64()),
+            pa.array([KAFKA_TIME_US] * count, pa.timestamp("us", "UTC")),
+            pa.array([0] * count, pa.int32()),
+            pa.nulls(count, stage_module.DEAD_LETTER_SCHEMA.field("headers").type),
+        ],
+        names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
+    )
+
+
+def run(root: Path, batches: Iterable[pa.RecordBatch], bounds: dict[str, int], condemned: frozenset[int] = frozenset()):
+    """Stage the batches; event type -> offsets per file, and the counts."""
+    plan = PartitionPlan(TP, 1, 2, 0, 10_000, bounds)
+    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {"routing": "r"}, {TP: condemned})
+    (manifest,) = stage(order, iter(batches))
+    files: dict[str, list[list[int]]] = {}
+    counts: dict[str, int] = {}
+    for row in manifest.to_pylist():
+        if row["counts"] is not None:
+            counts = json.loads(row["counts"])
+            continue
+        table = pq.read_table(root / table_folder(row["event_type"]) / row["path"], partitioning=None)
+        offsets = [kafka["offset"] for kafka in table.column("_kafka").to_pylist()]
+        assert (row["first_offset"], row["last_offset"], row["rows"]) == (offsets[0], offsets[-1], len(offsets))
+        files.setdefault(row["event_type"], []).append(offsets)
+    return files, counts
+
+
+ALL = {DEAD_LETTERS: -1, "a": -1, "b": -1}
+
+
+def test_each_record_goes_to_exactly_one_file(tmp_path):
+    """Good rows to their type's table, bad and unknown ones to the dead letters, nothing twice."""
+    values = [record("a", 1), record("b", 2), record("c", 3), record("a", "no number"), None, record("b", 4)]
+    files, counts = run(tmp_path, [batch(values)], ALL)
+    assert files == {"a": [[0]], "b": [[1, 5]], DEAD_LETTERS: [[2, 3, 4]]}
+    assert counts["records"] == 6
+
+
+def test_records_at_or_below_their_bound_are_skipped(tmp_path):
+    """A type that is ahead gets nothing twice; one that is behind gets all it lacks (FLOOR)."""
+    values = [record("a", i) if i % 2 else record("b", i) for i in range(8)]
+    files, _ = run(tmp_path, [batch(values)], {DEAD_LETTERS: 3, "a": 4, "b": -1})
+    assert files == {"a": [[5, 7]], "b": [[0, 2, 4, 6]]}
+
+
+def test_a_type_that_the_plan_does_not_list_gets_nothing_but_its_bad_records_are_kept(tmp_path):
+    """A parked type's good rows wait; a bad record of it still belongs to the dead letters' range."""
+    values = [record("a", 1), record("a", "bad"), record("b", 2)]
+    files, _ = run(tmp_path, [batch(values)], {DEAD_LETTERS: -1, "b": -1})
+    assert files == {"b": [[2]], DEAD_LETTERS: [[1]]}
+
+
+def test_a_catch_up_of_one_type_leaves_the_dead_letters_alone(tmp_path):
+    """Bad records of a range that the dead letters have covered are not written again (ONCE)."""
+    files, _ = run(tmp_path, [batch([record("a", 1), record("a", "bad"), record("b", 2)])], {"a": -1})
+    assert files == {"a": [[0]]}
+
+
+def test_a_bad_record_below_its_types_bound_but_above_the_dead_letters_is_not_lost(tmp_path):
+    """Where a record goes is decided before it is skipped: the bound is that of its destination."""
+    values = [record("a", 1), record("a", "bad"), record("a", 3)]
+    files, _ = run(tmp_path, [batch(values)], {DEAD_LETTERS: -1, "a": 9, "b": 9})
+    assert files == {DEAD_LETTERS: [[1]]}
+
+
+def test_condemned_offsets_are_skipped_for_all_types(tmp_path):
+    """A record that killed a task before is never decoded again (protocol 3.7)."""
+    files, _ = run(tmp_path, [batch([record("a", i) for i in range(4)])], ALL, frozenset({1, 2}))
+    assert files == {"a": [[0, 3]]}
+
+
+def test_a_batch_of_nothing_but_condemned_records_passes(tmp_path):
+    """The range is covered although nothing of it is staged."""
+    assert run(tmp_path, [batch([record("a", 0)])], ALL, frozenset({0})) == ({}, {})
+
+
+def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
+    """Interleaved days give one file a day, never one a change of day (traps 28)."""
+    days = ["2025-12-30T23:59:59.999999Z", "2025-12-31T00:00:00Z"]
+    values = [record("a", i, days[i % 2]) for i in range(6)]
+    plan = PartitionPlan(TP, 1, 0, 0, 6, ALL)
+    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {})
+    (manifest,) = stage(order, iter([batch(values)]))
+    names = [DataFile.parse(row["path"]) for row in manifest.to_pylist() if row["path"]]
+    assert sorted((name.day, name.last_offset) for name in names) == [
+        (date(2025, 12, 30), 4),
+        (date(2025, 12, 31), 5),
+    ]
+
+
+def test_offsets_with_holes_are_compared_not_counted(tmp_path):
+    """Compacted and transactional topics have holes (traps 6)."""
+    files, _ = run(tmp_path, [batch([record("a", i) for i in range(4)], first=5, step=10)], {**ALL, "a": 15})
+    assert files == {"a": [[25, 35]]}
+
+
+def test_memory_limits_split_files_but_lose_nothing(tmp_path, monkeypatch):
+    """Under pressure the largest file is finished early; its ranges stay disjoint (NAMES)."""
+    monkeypatch.setattr(stage_module, "PENDING_BYTES_MAX", 1)
+    monkeypatch.setattr(stage_module, "ENCODED_BYTES_MAX", 1)
+    batches = [batch([record("a", i) for i in range(10)], first=10 * part) for part in range(3)]
+    files, _ = run(tmp_path, batches, ALL)
+    assert files == {"a": [list(range(0, 10)), list(range(10, 20)), list(range(20, 30))]}
+
+
+def test_every_row_carries_its_coordinates(tmp_path):
+    """`_kafka` holds topic, partition, epoch, offset and the Kafka timestamp; the footer repeats the range."""
+    run(tmp_path, [batch([record("a", 7)], first=42)], ALL)
+    (path,) = (tmp_path / "a").rglob("*.parquet")
+    table = pq.read_table(path, partitioning=None)
+    (kafka,) = table.column("_kafka").to_pylist()
+    assert (kafka["topic"], kafka["partition"], kafka["epoch"], kafka["offset"]) == (TP.topic, 3, 2, 42)
+    assert kafka["timestamp"].isoformat() == "2026-01-01T00:00:00+00:00"
+    footer = pq.read_metadata(path).metadata
+    assert (footer[b"first_offset"], footer[b"last_offset"], footer[b"event_type"]) == (b"42", b"42", b"a")
+    assert table.column_names == ["_kafka", "n", "_rescued"]
+
+
+def test_a_dead_letter_keeps_the_whole_record(tmp_path):
+    """Key, value, type, stage and reason, as the table's columns say."""
+    run(tmp_path, [batch([record("a", "bad")])], ALL)
+    (path,) = (tmp_path / DEAD_LETTERS).rglob("*.parquet")
+    (row,) = pq.read_table(path, partitioning=None).to_pylist()
+    assert (row["key"], row["value"], row["event_type"]) == (b"k", record("a", "bad"), "a")
+    assert row["reason"].startswith("type_mismatch:") and row["stage"]
+
+
+@pytest.mark.parametrize("values", [[], [record("b", 1)]])
+def test_a_range_without_rows_gives_a_manifest_without_files(tmp_path, values):
+    """Such a range is covered all the same; the plan tells how far."""
+    files, _ = run(tmp_path, [batch(values)], {"a": -1})
+    assert files == {}
