@@ -14,7 +14,7 @@ from exporter.jars import find_java, jar_paths
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options
 from exporter.tables import Lake, table_schema
-from exporter.task import parse_schemas
+from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader
 
 
@@ -80,12 +80,16 @@ def _storage(settings: Settings) -> Finding:
 def _tables(settings: Settings) -> Iterator[Finding]:
     session = spark.start(settings.spark_master, settings.driver_memory, "exporter check")
     try:
-        schemas = _found("schemas", lambda: f"{len(parse_schemas(session, dict(settings.declared)))} parsed")
+        schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":
             yield from _each_table(settings, session)
     finally:
         session.stop()
+
+
+def _parsed(settings: Settings, session: Any) -> int:
+    return len(checked_routing(settings, parse_schemas(session, dict(settings.declared))).types)
 
 
 def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from exporter import spark
 from exporter.commit import Committer
+from exporter.decode import Decoder
 from exporter.errors import ConfigError
 from exporter.group import Membership
 from exporter.log import get_logger
@@ -68,8 +69,16 @@ def open_workbench(settings: Settings) -> Workbench:
     topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
     topic.identity()
     session = spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
-    schemas = parse_schemas(session, dict(settings.declared))
-    return Workbench(session, Lake(session, settings.root, settings.app), topic, routing(settings, schemas))
+    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
+    return Workbench(session, Lake(session, settings.root, settings.app), topic, configuration)
+
+
+def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
+    """The routing configuration, tried out once here, so that the executors never meet one that cannot work."""
+    configuration = routing(settings, schemas)
+    for name, schema in schemas.items():
+        Decoder(name, arrow_schema(schema, name), configuration)
+    return configuration
 
 
 def run(

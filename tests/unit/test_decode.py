@@ -225,6 +225,8 @@ def test_route_is_compared_with_the_parsed_type() -> None:
     for wary in (0, 1):
         decoder = Decoder("a", SCHEMAS["flat"], config)
         decoder._wary = wary
+        assert code_of(run(decoder, [b'{"t":"b"}'])) == "type_mismatch"
+        decoder._wary = wary
         decoded = run(decoder, [b'{"t":"a"}', b'{"t":"b"}', b'{"t":"a","t":"b"}', b"{}", b'{"t":"a","i":3}'])
         assert [code_of(decoded, row) for row in range(5)] == [
             "good", "type_mismatch", "duplicate_key", "type_mismatch", "good",
@@ -257,6 +259,25 @@ def test_event_time_bounds(declared: bool, unit: Any, column: Any, one_second: s
     assert [code_of(decoded, row) for row in range(len(texts) + 1)] == [*expected, "missing_event_time"]
     assert decoded.table["_event_time"].cast(pa.int64()).to_pylist() == [946_684_801_000_000]
     assert {stage for _, stage, reason in decoded.bad if "event_time" in reason} == {"event_time"}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_event_time_bounds_are_inclusive(unit: Any) -> None:
+    """The least and the greatest event time allowed are good; one microsecond beyond is not."""
+    per_us = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}[unit]
+    high = KAFKA_US + 86_400 * 1_000_000
+    at = [us // per_us if per_us else us * 1000 for us in (946_684_800_000_000, high)]
+    decoder = Decoder("a", pa.schema([("i", pa.int64())]), routing(event_time=EventTime("json", "at", unit)))
+    decoded = run(decoder, [b'{"at":%d}' % value for value in (*at, at[0] - 1, at[1] + (1 if per_us else 1000))])
+    assert [code_of(decoded, row) for row in range(4)] == ["good", "good", LATE, LATE]
+    assert decoded.table["_event_time"].cast(pa.int64()).to_pylist() == [946_684_800_000_000, high]
+
+
+def test_nanoseconds_before_1970_are_floored() -> None:
+    """A negative time in ns is cut towards the past, as a positive one is."""
+    config = routing(event_time=EventTime("json", "at", "ns"), event_time_min_us=-10)
+    decoded = run(Decoder("a", pa.schema([("i", pa.int64())]), config), [b'{"at":-1}', b'{"at":-1000}', b'{"at":1}'])
+    assert decoded.table["_event_time"].cast(pa.int64()).to_pylist() == [-1, -1, 0]
 
 
 def test_event_time_shows_the_value() -> None:
