@@ -535,7 +535,8 @@ class Child:
         self.require_success()
 
     def require_success(self) -> None:
-        """Raises FoundProblem with its last words if its exit code is not 0."""
+        """Its log is read to the end. Raises FoundProblem with its last words if its exit code is not 0."""
+        self._reader.join(GONE_SECS_MAX)
         if self.exit_code:
             raise self.failed(f"ended with exit code {self.exit_code}")
 
@@ -592,7 +593,7 @@ class Child:
         except ValueError:
             event = None
         if not isinstance(event, dict):
-            self._words.append(line)
+            self._words.extend([line] if line else [])
         elif event.get("event") == "round_read":
             self.read += int(event.get("records", 0))
         elif event.get("event") == "positions_anchored":
