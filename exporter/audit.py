@@ -16,7 +16,8 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -48,7 +49,7 @@ from exporter.tables import Lake, first_line
 from exporter.topic import TopicIdentity
 from offsets import Invariant
 from offsets.names import BadName, DataFile, table_folder
-from offsets.positions import intervals, live_position, our_transactions
+from offsets.positions import condemned_offsets, intervals, live_position, our_transactions
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
 
@@ -68,6 +69,7 @@ SHUFFLE_ROWS = 500_000
 BAD_OFFSETS_MAX = 1_000
 """Offsets of each kind of finding that are fetched for the examples; all are counted."""
 FILES_AT_A_TIME = 1_000
+FILE_THREADS = 4
 ATTEMPTS_MAX = 3
 FOREVER = 2**63 - 1
 
@@ -108,10 +110,11 @@ class Region:
 
 @dataclass
 class Pinned:
-    """The tables at one moment.
+    """The tables at one moment; keys are (event type, partition), or partition.
 
-    views: event type -> snapshot, the dead letters' read last. regions: partition -> regions, which name
-    their configuration by its index in `routings`.
+    views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
+    covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
+    record was given up (its dead letter is committed before any position passes it), -1 for none.
     """
 
     views: dict[str, TableView]
@@ -119,6 +122,7 @@ class Pinned:
     regions: dict[int, list[Region]] = field(default_factory=dict)
     spans: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
+    condemned: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -184,7 +188,9 @@ def audit(
     compacted, note = _is_compacted(session, kafka_options, topic.topic)
     pinned.notes += [note] if note else []
     job = _Job(session, lake, topic.topic, routing, kafka_options, day, dict(from_offsets or {}), compacted)
-    files = {name: _live_files(job, name, view) for name, view in pinned.views.items()}
+    with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
+        found = pool.map(lambda item: _live_files(job, *item), pinned.views.items())
+        files = dict(zip(pinned.views, found, strict=True))
     report = AuditReport(topic.topic)
     for attempt in range(1, ATTEMPTS_MAX + 1):
         logs = _logs(topic, identity.partitions, pinned, job.from_offsets)
@@ -218,6 +224,7 @@ def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> P
                 views[name] = view
     pinned = Pinned(views)
     _check_tables(pinned, topic, identity)
+    letters = views.get(DEAD_LETTERS)
     seen = {tp.partition for view in views.values() for tp in _partitions(view, lake.app, topic)}
     for partition in sorted({*identity.partitions, *seen}):
         tp = TopicPartition(topic, partition)
@@ -226,6 +233,8 @@ def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> P
             position = live_position(view.transactions, lake.app, tp)
             if spans and position is not None:
                 pinned.spans[name, partition], pinned.positions[name, partition] = spans, position.offset
+        if letters is not None:
+            pinned.condemned[partition] = max(condemned_offsets(letters.transactions, lake.app, tp), default=-1)
     _pin_routings(pinned, lake.app, topic, routing)
     names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
     pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
@@ -416,7 +425,8 @@ def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mappi
     """One pass over the topic's range and all rows; a second, over its stored result, for examples."""
     total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
     cores = int(job.session.sparkContext.defaultParallelism)
-    with _conf(job.session, "spark.sql.shuffle.partitions", str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))):
+    shuffle = str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))
+    with _conf(job.session, {"spark.sql.shuffle.partitions": shuffle, "spark.sql.session.timeZone": "UTC"}):
         info = sf.broadcast(job.session.createDataFrame(_info_rows(job, pinned, logs), INFO_DDL))
         cover = sf.broadcast(job.session.createDataFrame(_cover_rows(pinned), COVER_DDL))
         fields = _compared_fields(pinned)
@@ -430,13 +440,15 @@ def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mappi
 
 
 @contextmanager
-def _conf(session: Any, name: str, value: str) -> Iterator[None]:
-    before = session.conf.get(name)
-    session.conf.set(name, value)
+def _conf(session: Any, options: Mapping[str, str]) -> Iterator[None]:
+    before = {name: session.conf.get(name) for name in options}
+    for name, value in options.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
-        session.conf.set(name, before)
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def _info_rows(job: _Job, pinned: Pinned, logs: Mapping[int, Log]) -> list[Any]:
@@ -460,10 +472,14 @@ def _info_rows(job: _Job, pinned: Pinned, logs: Mapping[int, Log]) -> list[Any]:
 
 
 def _cover_rows(pinned: Pinned) -> list[Any]:
-    return [
-        (pinned.codes[name], partition, spans, pinned.positions[name, partition])
-        for (name, partition), spans in pinned.spans.items()
-    ]
+    """Per table and partition: where it may hold rows. A condemned record's row comes before the position does."""
+    rows: list[Any] = []
+    for (name, partition), spans in pinned.spans.items():
+        position = pinned.positions[name, partition]
+        condemned = pinned.condemned.get(partition, -1) if name == DEAD_LETTERS else -1
+        early = [(position, condemned)] if condemned > position else []
+        rows.append((pinned.codes[name], partition, [*spans, *early], position))
+    return rows
 
 
 def _compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
@@ -506,8 +522,8 @@ def _records(
         frame.withColumn("text", sf.col("value").cast("string"))
         .withColumn("kafka_day", sf.col("timestamp").cast("date"))
         .withColumn("is_object", audit_sql.is_object())
-        .withColumn("event_type", _by_region(pinned, lambda one: audit_sql.event_type(one.type_from)))
-        .withColumn("expected", _by_region(pinned, lambda one: audit_sql.expected(one, pinned.codes)))
+        .withColumn("event_type", _by_region(pinned, "string", lambda one: audit_sql.event_type(one.type_from)))
+        .withColumn("expected", _by_region(pinned, "int", lambda one: audit_sql.expected(one, pinned.codes)))
         .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
     )
     frame = frame.join(cover.withColumnRenamed("code", "expected"), ["expected", "partition"], "left")
@@ -524,19 +540,15 @@ def _records(
         must.alias("must"),
         audit_sql.record_checksum(fields).alias("typed_hash"),
         audit_sql.letter_checksum().alias("letter_hash"),
-        _by_region(pinned, lambda one: audit_sql.event_day(one.event_time)).alias("event_day"),
+        _by_region(pinned, "date", lambda one: audit_sql.event_day(one.event_time)).alias("event_day"),
         "kafka_day",
     )
 
 
-def _by_region(pinned: Pinned, column: Any) -> Column:
-    """column(routing) of the configuration that holds for the row; null where none is known."""
-    if not pinned.routings:
-        return sf.lit(None)
-    chosen = sf.when(sf.col("region.routing") == 0, column(pinned.routings[0]))
-    for number, one in enumerate(pinned.routings[1:], 1):
-        chosen = chosen.when(sf.col("region.routing") == number, column(one))
-    return chosen
+def _by_region(pinned: Pinned, kind: str, column: Callable[[Routing], Column]) -> Column:
+    """column(routing) of the configuration that holds for the row; null, of type `kind`, where none is known."""
+    number = sf.col("region.routing")
+    return audit_sql.one_of([(number == at, column(one)) for at, one in enumerate(pinned.routings)], kind)
 
 
 def _topic_records(job: _Job, logs: Mapping[int, Log]) -> DataFrame:

@@ -35,17 +35,15 @@ _UNITS_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_
 
 
 def event_type(source: TypeFrom) -> Column:
-    """The event type of a record: text, null where there is none."""
+    """The event type of a record: text, null or empty where there is none."""
     if source.kind == "topic":
-        name = sf.col("topic")
-    elif source.kind == "key":
-        name = sf.col("key").cast("string")
-    elif source.kind == "header":
+        return sf.col("topic")
+    if source.kind == "key":
+        return sf.col("key").cast("string")
+    if source.kind == "header":
         named = sf.filter("headers", lambda header: header["key"] == sf.lit(source.name))
-        name = sf.try_element_at(named, sf.lit(-1))["value"].cast("string")
-    else:
-        name = json_text(source.name)
-    return sf.when(name != "", name)
+        return sf.try_element_at(named, sf.lit(-1))["value"].cast("string")
+    return json_text(source.name)
 
 
 def json_text(path: str) -> Column:
@@ -69,10 +67,8 @@ def expected(routing: Routing, codes: Mapping[str, int]) -> Column:
     """
     name = sf.col("event_type")
     accepted = dict(routing.types)
-    known = [n for n in codes if n in accepted or (routing.new_type == "table" and n != DEAD_LETTERS)]
-    code = sf.lit(None).cast("int")
-    for one in known:
-        code = sf.when(name == sf.lit(one), sf.lit(codes[one])).otherwise(code)
+    known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or routing.new_type == "table")]
+    code = one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
     doubtful = sf.col("text").rlike(_DOUBTFUL)
     if routing.type_from.kind == "json":
         no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
@@ -86,6 +82,14 @@ def expected(routing: Routing, codes: Mapping[str, int]) -> Column:
         .when(doubtful, sf.lit(EITHER))
         .otherwise(sf.lit(LETTERS))
     )
+
+
+def one_of(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
+    """One flat CASE: the value of the first condition that holds, else null. kind: its type if there are no cases."""
+    chosen: Column | None = None
+    for condition, value in cases:
+        chosen = sf.when(condition, value) if chosen is None else chosen.when(condition, value)
+    return sf.lit(None).cast(kind) if chosen is None else chosen
 
 
 def is_object() -> Column:
@@ -147,9 +151,9 @@ def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any)
 
 def record_checksum(fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Column:
     """The checksum that the row of a record must have in its type's table; null where it is not compared."""
-    found = sf.lit(None).cast("bigint")
-    for code, fields in fields_by_code.items():
-        found = sf.when(sf.col("expected") == code, _parsed_checksum(fields)).otherwise(found)
+    expected_code = sf.col("expected")
+    cases = [(expected_code == code, _parsed_checksum(fields)) for code, fields in fields_by_code.items()]
+    found = one_of(cases, "bigint")
     comparable = sf.col("is_object") & (sf.octet_length("value") <= COMPARED_BYTES_MAX)
     return sf.when(comparable, found)
 

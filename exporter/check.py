@@ -78,7 +78,7 @@ def _storage(settings: Settings) -> Finding:
 
 
 def _tables(settings: Settings) -> Iterator[Finding]:
-    session = spark.start(settings.spark_master, settings.driver_memory, "exporter check")
+    session = spark.start(settings.spark_master, settings.driver_memory, "exporter check", short_lived=True)
     try:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas

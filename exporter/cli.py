@@ -25,8 +25,7 @@ FORMAT = click.option(
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="exporter")
-@click.option("--verbose", "-v", is_flag=True, help="Log each round and each commit.")
-def cli(verbose: bool) -> None:
+def cli() -> None:
     """One Kafka topic of many event types in, one Delta table per type out, each record exactly once."""
     log.configure()
 

@@ -17,9 +17,8 @@ LINE_SECS = 10.0
 def line(progress: service.Progress, secs: float, records_per_sec: float) -> str:
     """One progress line: what was read and committed, what is left, how fast."""
     return (
-        f"{secs:6.0f} s  {progress.records:>11,} read  {progress.committed:>11,} committed  "
-        f"{progress.dead_letters:,} dead letters  {progress.lag:>11,} behind  {records_per_sec:>9,.0f} records/s  "
-        f"{progress.commits} commits  {progress.partitions} partitions"
+        f"{secs:5.0f} s {progress.records:>12,} read {progress.committed:>12,} committed "
+        f"{progress.lag:>12,} behind {records_per_sec:>9,.0f} records/s {progress.commits:>6,} commits"
     )
 
 
@@ -67,7 +66,8 @@ class ProgressDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
         if self._last is not None:
             now = time.monotonic()
             speed = self._last.records / max(0.001, now - self._started)

@@ -54,6 +54,11 @@ class RoundReader:
         self._group: str | None = None
         self._lock = threading.Lock()
 
+    def warm(self) -> None:
+        """Start the Python workers and let them import what a round needs, while nothing else is to be done."""
+        warm = self._session.range(self._cores, numPartitions=self._cores).mapInArrow(_pass_on, "id bigint")
+        warm.write.format("noop").mode("append").save()
+
     def read(self, order: StagingOrder) -> RoundResult:
         """Read and stage the plans of `order`. Raises RoundFailed."""
         context = self._session.sparkContext
@@ -117,6 +122,11 @@ def _task(order: StagingOrder) -> Any:
         return stage(order, batches)
 
     return run
+
+
+def _pass_on(batches: Iterator[Any]) -> Iterator[Any]:
+    """Sent by name: a worker that runs it has imported this module and all that staging needs."""
+    return batches
 
 
 def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:

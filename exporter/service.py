@@ -24,17 +24,18 @@ from typing import Any
 
 from exporter import heartbeat
 from exporter.commit import Committer, Report, Settled, Stale
-from exporter.condemn import IN_A_ROW_MAX, Trouble, condemn
+from exporter.condemn import IN_A_ROW_MAX, condemn
 from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Membership
 from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
-from exporter.plan import Budget, plan_round
+from exporter.plan import plan_round
 from exporter.read import RoundFailed, RoundReader, RoundResult
 from exporter.recover import Recovery, check_log
 from exporter.roll import RollLimits, RollReason, rolls
+from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Lake
@@ -144,24 +145,19 @@ class Service:
         self._to_recover: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
-        self._round: Future[RoundResult] | None = None
-        self._round_started = 0.0
-        self._round_plans: tuple[PartitionPlan, ...] = ()
-        self._round_failures = self._rounds_begun = self._condemned_in_a_row = 0
-        self._round_error = ""
-        self._trouble = Trouble()
-        self._not_before = 0.0
+        self._rounds = Rounds(
+            reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking
+        )
+        self._condemned_in_a_row = 0
         self._commits: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
         self._retry_at: dict[str, float] = {}
         self._group_offset: Future[str] | None = None
         self._group_offsets_sent: dict[TopicPartition, int] = {}
         self._ends_at = self._log_checked_at = self._group_offset_at = float("-inf")
-        self._bytes_per_record = 0.0
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
-        self._round_pool = ThreadPoolExecutor(1, thread_name_prefix="round")
         self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
 
     def stop(self) -> None:
@@ -173,12 +169,13 @@ class Service:
     def run(self) -> None:
         """The loop. Leaves the group on every way out."""
         try:
+            self._rounds.warm()
             while not self._tick():
                 self._wake.wait(LOOP_SECS)
                 self._wake.clear()
         finally:
-            self._reader.cancel()
-            for pool in (self._round_pool, self._pool, self._group_pool):
+            self._rounds.close()
+            for pool in (self._pool, self._group_pool):
                 pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
 
@@ -194,8 +191,8 @@ class Service:
         if self._stop_at is None:
             self._read_ends(now)
             self._start_round(now)
-        elif self._round is not None:
-            self._reader.cancel()
+        else:
+            self._rounds.cancel()
         self._send_group_offset(now)
         self._on_progress(self._progress())
         return self._done(now)
@@ -247,24 +244,14 @@ class Service:
     # 2 -- rounds --------------------------------------------------------------------------------
 
     def _take_round(self, now: float) -> None:
-        if self._round is None:
-            return
-        if not self._round.done():
-            if now - self._round_started > self._limits.round_secs_max:
-                log.warning("round_timed_out", secs=round(now - self._round_started))
-                self._reader.cancel()
-            return
-        finished, self._round = self._round, None
-        try:
-            result = finished.result()
-        except RoundFailed as error:
-            self._round_failed(error, now)
-            return
-        point(Fault.AFTER_READ)
-        self._round_failures = 0
-        self._trouble = self._trouble.passed(self._round_plans)
-        self._integrate(result, now)
-        point(Fault.AFTER_INTEGRATE)
+        failures = self._rounds.failures
+        result = self._rounds.take(now)
+        if result is not None:
+            point(Fault.AFTER_READ)
+            self._integrate(result, now)
+            point(Fault.AFTER_INTEGRATE)
+        elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
+            self._ends_at = self._log_checked_at = float("-inf")
 
     def _integrate(self, result: RoundResult, now: float) -> None:
         for fragment in result.fragments:
@@ -278,38 +265,20 @@ class Service:
                 log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
         self.totals.rounds += 1
         self.totals.counts.update(result.counts)
-        records, size = result.counts.get("records", 0), result.counts.get("bytes", 0)
-        self.totals.records += records
-        self.totals.bytes += size
-        if records:
+        self.totals.records += result.counts.get("records", 0)
+        self.totals.bytes += result.counts.get("bytes", 0)
+        if result.counts.get("records"):
             self._condemned_in_a_row = 0
-            self._bytes_per_record = max(size / records, self._bytes_per_record / 2)
-        log.info("round_read", records=records, secs=round(now - self._round_started, 2))
-
-    def _round_failed(self, error: RoundFailed, now: float) -> None:
-        if self._stop_at is not None:
-            return
-        self._round_failures += 1
-        self._trouble = self._trouble.failed(self._round_plans)
-        self._round_error = error.message
-        pause = min(30.0, 0.5 * 2.0 ** min(self._round_failures, 6))
-        self._not_before = now + pause
-        self._ends_at = self._log_checked_at = float("-inf")
-        log.warning("round_failed", error=error.message, failures=self._round_failures, retry_secs=pause)
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
-        if self._round is not None or now < self._not_before or staged >= self._limits.staged_bytes_max:
+        if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
-        budget = Budget.of(self._limits.round_records_max, self._limits.round_bytes_max, self._bytes_per_record)
-        plans = plan_round(self._writers, self._ends, budget, now)
-        plans = self._trouble.limit(plans, self._rounds_begun)
-        self._rounds_begun += 1
+        plans = self._rounds.choose(plan_round(self._writers, self._ends, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans):
             return
         point(Fault.AFTER_PLAN)
-        self._round_started, self._round_plans = now, plans
-        self._round = self._waking(self._round_pool.submit(self._reader.read, self._order(plans)))
+        self._rounds.start(self._order(plans), now)
 
     def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
         return StagingOrder(
@@ -328,7 +297,7 @@ class Service:
         One at a time per partition: the positions have to pass the last one first, a table remembers one.
         """
         plan = plans[0]
-        if self._trouble.poison() != plan.tp:
+        if self._rounds.trouble.poison() != plan.tp:
             return False
         known = self._recovery.condemned.get(plan.tp, frozenset())
         if any(key.tp == plan.tp and writer.covered < max(known, default=-1) for key, writer in self._writers.items()):
@@ -336,19 +305,19 @@ class Service:
         if self._condemned_in_a_row >= IN_A_ROW_MAX:
             raise InvariantBroken(
                 Invariant.ROUTE,
-                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {plan.start} end their task: {self._round_error}",
+                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {plan.start} end their task: {self._rounds.error}",
                 "this is no bad record but a fault of the exporter or its machine; please report it",
             )
         try:
             raw = self._reader.read_raw(self._order(plans))
         except RoundFailed:
             return True  # it cannot even be read: the broker is at fault, not the record
-        condemn(self._lake, plan, raw, self._round_error, self._letters_origin(plan),
+        condemn(self._lake, plan, raw, self._rounds.error, self._letters_origin(plan),
                 self._committer.checked_through(DEAD_LETTERS))  # fmt: skip
         self._recovery.condemned[plan.tp] = known | {plan.start}
-        self._trouble = self._trouble.passed(plans)
+        self._rounds.trouble = self._rounds.trouble.passed(plans)
         self._condemned_in_a_row += 1
-        log.error("record_condemned", partition=str(plan.tp), offset=plan.start, error=self._round_error)
+        log.error("record_condemned", partition=str(plan.tp), offset=plan.start, error=self._rounds.error)
         return False
 
     def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
@@ -495,8 +464,8 @@ class Service:
     def _flushing(self) -> bool:
         """True when everything has to be committed now: told to stop, or caught up with frozen ends."""
         if self._stop_at is not None:
-            return self._round is None
-        return self._until_caught_up and self._round is None and self._read_through()
+            return not self._rounds.running
+        return self._until_caught_up and not self._rounds.running and self._read_through()
 
     def _read_through(self) -> bool:
         """True if every active writer has integrated everything up to its partition's frozen end."""
@@ -527,7 +496,7 @@ class Service:
             self._group_offset = self._group_pool.submit(self._membership.commit, changed)
 
     def _done(self, now: float) -> bool:
-        idle = not self._commits and self._round is None
+        idle = not self._commits and not self._rounds.running
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
             return (idle and settled and self._group_offset is None) or now >= self._stop_at

@@ -18,9 +18,10 @@ ARROW_BATCH_BYTES = 32 << 20
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
-def start(master: str, driver_memory: str, app_name: str) -> Any:
+def start(master: str, driver_memory: str, app_name: str, short_lived: bool = False) -> Any:
     """A SparkSession with Delta and the Kafka source. The JVM ends with this process, however that ends.
 
+    short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
     A signal to the whole process group reaches the JVM too: it inherits SIGTERM as ignored, and
     pyspark itself shields it from SIGINT. Callers install their own handlers afterwards.
     """
@@ -29,7 +30,7 @@ def start(master: str, driver_memory: str, app_name: str) -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with _term_ignored():
-        session = _builder(master, driver_memory, app_name).getOrCreate()
+        session = _builder(master, driver_memory, app_name, short_lived).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -45,12 +46,14 @@ def _term_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before_int)
 
 
-def _builder(master: str, driver_memory: str, app_name: str) -> Any:
+def _builder(master: str, driver_memory: str, app_name: str, short_lived: bool) -> Any:
     from pyspark.sql import SparkSession
 
     jars = [str(path) for path in jar_paths("spark")]
     scratch = tempfile.gettempdir()
     java_options = f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()} -XX:+UseSerialGC -Duser.timezone=UTC"
+    if short_lived:
+        java_options += " -XX:TieredStopAtLevel=1"
     options = {
         "spark.driver.memory": driver_memory,
         "spark.driver.extraClassPath": os.pathsep.join(jars),

@@ -64,11 +64,12 @@ def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
     return schemas
 
 
-def open_workbench(settings: Settings) -> Workbench:
+def open_workbench(settings: Settings, short_lived: bool = True) -> Workbench:
     """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas."""
     topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
     topic.identity()
-    session = spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
+    name = f"exporter {settings.app}"
+    session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
     return Workbench(session, Lake(session, settings.root, settings.app), topic, configuration)
 
@@ -87,7 +88,7 @@ def run(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Service:
     """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError."""
-    bench = open_workbench(settings)
+    bench = open_workbench(settings, short_lived=until_caught_up)
     try:
         service = build_service(settings, bench, until_caught_up, on_progress)
         with _stopped_by_signals(service.stop):

@@ -33,8 +33,8 @@ from exporter.tables import Change, Lake, table_schema
 from exporter.writers import StagedFile
 from offsets.names import AppId
 from offsets.positions import Position, live_position
-from offsets.table_log import TableView
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 from tests.services import Record, fresh_name
 
 ROOT = Path(__file__).parents[1]
@@ -47,8 +47,8 @@ DDL: dict[str, str] = {
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 """Kafka timestamp of records that do not say otherwise."""
-RUN_SECS_MAX = 90.0
-END_SECS_MAX = 60.0
+RUN_SECS_MAX = 120.0
+END_SECS_MAX = 120.0
 
 
 def millis(at: datetime) -> int:
@@ -126,7 +126,8 @@ class Export:
     def settings(self) -> Settings:
         return load(self.write(), {}, {})
 
-    def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Any:
+    @contextmanager
+    def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Iterator[Any]:
         """A task on the shared session; its loop fails after `secs_max`."""
         from exporter.task import Workbench, build_service, parse_schemas
         from exporter.topic import TopicReader
@@ -141,12 +142,15 @@ class Export:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not caught up within {secs_max} s: {progress}")
 
-        return build_service(settings, bench, until_caught_up, on_progress)
+        try:
+            yield build_service(settings, bench, until_caught_up, on_progress)
+        finally:
+            reader.close()
 
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""
-        service = self.service(spark)
-        service.run()
+        with self.service(spark) as service:
+            service.run()
         return service
 
     def table(self, event_type: str) -> deltalake.DeltaTable:
@@ -292,7 +296,7 @@ class Process:
         extra = {"PYTHONPATH": str(ROOT), **({"EXPORTER_FAULTS": faults} if faults else {}), **(env or {})}
         with self.log.open("wb") as log:
             self.popen = subprocess.Popen(
-                command, env={**clean, **extra}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, env=clean | extra, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     @property

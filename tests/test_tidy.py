@@ -20,7 +20,7 @@ TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", 
 
 PURE = ("writers", "plan", "roll", "heartbeat", "outcome", "routing")
 PURE_MAY_IMPORT = {"exporter.errors", "exporter.routing", "exporter.writers"}
-EXECUTOR_SIDE = ("route", "decode", "stage", "schema")
+EXECUTOR_SIDE = ("route", "decode", "shapes", "wrapped", "judge", "stage", "schema")
 NOT_ON_EXECUTORS = {"pyspark", "kafka", "click"}
 NOT_IN_OFFSETS = {"pyspark", "delta", "py4j", "kafka", "click", "exporter"}
 
@@ -102,7 +102,7 @@ def test_decisions_import_only_decisions(name):
 
 @pytest.mark.parametrize("name", EXECUTOR_SIDE)
 def test_what_runs_on_executors_imports_no_driver(name):
-    """route, decode, stage and schema, with every exporter module that they reach, know no pyspark, kafka or click."""
+    """What runs on executors, with every exporter module that it reaches, knows no pyspark, kafka or click."""
     waiting, seen = {f"exporter.{name}"}, set()
     while waiting:
         module = waiting.pop()

@@ -17,6 +17,8 @@ from exporter.commit import Committer, Report
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
 from exporter.routing import DEAD_LETTERS
+from exporter.settings import routing
+from exporter.task import parse_schemas
 from offsets import Invariant
 from tests.lakes import DDL, Export, event, running, wait_until
 from tests.services import Record, fresh_name, produce
@@ -67,7 +69,7 @@ def test_a_type_declared_later_gets_what_comes_later(export: Export, spark: Any)
     produce(export.kafka, export.topic, {0: trio(30, first=60)})
     new.run(spark)
     expect(export, 89, switched_at=60)
-    assert export.positions() == {name: (1, 89) for name in (DEAD_LETTERS, *NEW)}
+    assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 89))
     assert {row["_kafka"]["epoch"] for row in export.rows("payment")} == {1}
     other = Export(export.kafka, export.topic, export.root / "other", fresh_name("app"), types=NEW)
     other.root.mkdir()
@@ -111,7 +113,7 @@ def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     produce(export.kafka, export.topic, {0: trio(30, first=90)})
     export.with_(NEW).run(spark)
     expect(export, 119, switched_at=90)
-    assert export.positions() == {name: (1, 119) for name in (DEAD_LETTERS, *NEW)}
+    assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 119))
 
 
 def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(export: Export, spark: Any) -> None:
@@ -125,7 +127,7 @@ def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(ex
     assert {name: export.table(name).version() for name in export.tables()} == before
     produce(export.kafka, export.topic, {0: trio(30, first=30)})
     export.run(spark)
-    assert export.positions() == {name: (0, 59) for name in (DEAD_LETTERS, *OLD)}
+    assert export.positions() == dict.fromkeys((DEAD_LETTERS, *OLD), (0, 59))
 
 
 def test_a_corrected_column_under_a_new_name_takes_what_comes_later(export: Export, spark: Any) -> None:
@@ -149,7 +151,7 @@ def test_a_configuration_that_was_replaced_refuses_to_run_until_its_generation_r
     export.with_(NEW).run(spark)
     produce(export.kafka, export.topic, {0: trio(30, first=30)})
     before = export.positions()
-    with pytest.raises(InvariantBroken, match="ROUTE.*has been replaced by") as stopped:
+    with pytest.raises(InvariantBroken, match=r"ROUTE.*has been replaced by") as stopped:
         export.run(spark)
     assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.ROUTE, 70)
     assert "generation" in stopped.value.hint
@@ -213,9 +215,6 @@ def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
         at_ease = export.positions()
         os.kill(sleeper.pid, signal.SIGCONT)
         assert sleeper.wait(60) == 70, sleeper.text
-        from exporter.task import parse_schemas
-        from exporter.settings import routing
-
         settings = new.settings()
         fingerprint = routing(settings, parse_schemas(spark, settings.declared)).fingerprint()
         assert f"has been replaced by {fingerprint}" in sleeper.text

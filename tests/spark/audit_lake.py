@@ -75,7 +75,7 @@ class Exported:
         try:
             identity = reader.identity()
             footer = {"cluster_id": identity.cluster_id, "topic_id": identity.topic_id}
-            rounds = RoundReader(self.session, self.kafka_options, self.routing.isolation)
+            rounds = RoundReader(self.session, self.kafka_options)
             committer = Committer(self.lake, "test", footer)
             recovery = Recovery(
                 self.lake, reader, self.routing, committer, rounds.read, first_position=first_position, footer=footer

@@ -272,9 +272,9 @@ def test_a_restore_is_noticed_at_the_next_commit(table: Table, monkeypatch: pyte
 
     if not race:
         restore()
-    with around_commit(monkeypatch, before=restore if race else lambda: None):
-        with pytest.raises(InvariantBroken, match="MONOTONE.*RESTORE") as stopped:
-            table.committer.commit("order", [claim])
+    racing = around_commit(monkeypatch, before=restore if race else lambda: None)
+    with racing, pytest.raises(InvariantBroken, match=r"MONOTONE.*RESTORE") as stopped:
+        table.committer.commit("order", [claim])
     assert stopped.value.invariant is Invariant.MONOTONE
     assert stopped.value.exit_code == 70
 
@@ -316,7 +316,7 @@ def test_what_users_do_to_rows_is_no_alarm(
 def test_a_table_that_may_not_be_written_stops_the_task(
     table: Table, prop: str, value: str, invariant: Invariant
 ) -> None:
-    """Another app's table, expiring positions, a VACUUM that takes staged files: exit 70 with a hint, nothing written."""
+    """Another app's table, expiring positions, a VACUUM that takes staged files: exit 70, a hint, nothing written."""
     claim = table.claim(-1, 9, DAY)
     table.sql(f"ALTER TABLE {{table}} SET TBLPROPERTIES ('{prop}' = '{value}')")
     with pytest.raises(InvariantBroken) as stopped:
@@ -432,7 +432,7 @@ def test_a_start_notices_a_restore_that_happened_while_no_task_ran(spark: Any, t
     claim = Claim(WriterKey("order", P0), 0, -1, 9, (stage_offsets(lake, "order", P0, [0, 9], DAY),), 0)
     assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
     spark.sql(f"RESTORE TABLE delta.`{lake.table('order').folder}` TO VERSION AS OF 0")
-    with pytest.raises(InvariantBroken, match="MONOTONE.*order.*RESTORE"):
+    with pytest.raises(InvariantBroken, match=r"MONOTONE.*order.*RESTORE"):
         recovery(lake).recover({P0: 1})
 
 

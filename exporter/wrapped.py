@@ -1,0 +1,178 @@
+"""The fast reader: pyarrow's JSON reader over a whole batch, believed only where it is proven.
+
+    the batch   every value wrapped as {"v":value}, joined by a separator that no value can hold
+    maps        pyarrow has none: it sees each map as an object without fields, and passes over what
+                is in it; msgspec cuts out the keys and, as bytes, the values, which pyarrow then reads
+                in a second parse as one list
+
+To pass over a map's keys pyarrow has to pass over all unknown fields, so with maps it is msgspec
+that proves each value to be one object without unknown ones. Keys that occur twice: pyarrow finds
+them among fields, also within a map's values; among a map's keys they are counted here.
+Runs on Spark executors. Must never give a row for a record that it cannot prove: it raises Doubt.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from exporter.route import PARSE_ERRORS
+from exporter.shapes import Doubt, List, Map, Struct, nodes_of
+
+
+class _Key(str):
+    """A key of a map, equal to itself only: a dict keeps those that occur twice."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def _key(_kind: type, text: Any) -> _Key:
+    """msgspec's hook for keys."""
+    return _Key(text)
+
+
+class WrappedReader:
+    """Reads values as a struct array of the shape's reader type. Holds nothing between batches."""
+
+    def __init__(self, root: Struct) -> None:
+        self._root = root
+        self._cut: Any = None
+        kind = root.reader
+        if any(isinstance(node, Map) and not node.entries for node in nodes_of(root)):
+            self._cut = msgspec.json.Decoder(_cut_spec(root), dec_hook=_key).decode
+            kind = _hollow(root)
+        self._schema = pa.schema([pa.field("v", kind)])
+
+    def read(self, values: pa.BinaryArray) -> pa.StructArray:
+        """One row per value. Raises ArrowInvalid or Doubt if a value is in doubt."""
+        if self._cut is None:
+            return _read(values, self._schema, "error")
+        cut = self._cut
+        try:
+            records = [cut(raw) for raw in values.to_pylist()]
+        except PARSE_ERRORS as error:
+            raise Doubt from error
+        return _fill_struct(self._root, _read(values, self._schema, "ignore"), records)
+
+
+def _hollow(node: Any) -> pa.DataType:
+    """The reader's type with maps as objects without fields. Maps stand below structs only."""
+    if isinstance(node, Map):
+        return pa.struct([])
+    if not isinstance(node, Struct):
+        return node.reader
+    return pa.struct([pa.field(name, _hollow(child.node)) for name, child in node.children.items()])
+
+
+def _cut_spec(node: Any) -> Any:
+    """msgspec's type that refuses unknown fields, cuts maps and leaves all values to the reader."""
+    if isinstance(node, Map):
+        return dict[_Key, msgspec.Raw]
+    if isinstance(node, Struct):
+        fields = [(f"f{i}", _or_null(_cut_spec(c.node)), None) for i, c in enumerate(node.children.values())]
+        names = {f"f{i}": name for i, name in enumerate(node.children)}
+        return msgspec.defstruct("Cut", fields, rename=names, forbid_unknown_fields=True, gc=False)
+    if isinstance(node, List) and any(isinstance(below, Struct) for below in nodes_of(node)):
+        return list[_or_null(_cut_spec(node.item.node))]  # type: ignore[misc]
+    return msgspec.Raw
+
+
+def _or_null(spec: Any) -> Any:
+    """Raw holds null already."""
+    return spec if spec is msgspec.Raw else spec | None
+
+
+def _fill_struct(node: Struct, parsed: pa.StructArray, records: list[Any]) -> pa.StructArray:
+    """The reader's struct array with its hollow maps filled from what msgspec cut out."""
+    columns, changed = [], False
+    for i, child in enumerate(node.children.values()):
+        column = parsed.field(i)
+        if any(isinstance(below, Map) for below in nodes_of(child.node)):
+            name, changed = f"f{i}", True
+            below = [None if record is None else getattr(record, name) for record in records]
+            fill = _fill_map if isinstance(child.node, Map) else _fill_struct
+            column = fill(child.node, column, below)
+        columns.append(column)
+    if not changed:
+        return parsed
+    return pa.StructArray.from_arrays(columns, fields=list(node.reader), mask=parsed.is_null())
+
+
+def _fill_map(node: Map, hollow: pa.StructArray, maps: list[dict[_Key, msgspec.Raw] | None]) -> pa.ListArray:
+    """The entries of one map column, as the node's reader type."""
+    sizes = pa.array([len(entries) if entries else 0 for entries in maps], pa.int32())
+    keys = pa.array(list(chain.from_iterable(entries for entries in maps if entries)), pa.string())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
+    _refuse_twins(keys, offsets)
+    values = _read_list(node.item.node.reader, [raw for entries in maps if entries for raw in entries.values()])
+    entries = pa.StructArray.from_arrays([keys, values], fields=list(node.reader.value_type))
+    return pa.ListArray.from_arrays(offsets, entries, type=node.reader, mask=hollow.is_null())
+
+
+def _refuse_twins(keys: pa.StringArray, offsets: pa.Int32Array) -> None:
+    """Doubt if a key occurs twice in one map."""
+    if not len(keys):
+        return
+    rows = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, keys)).cast(pa.int64())
+    encoded = keys.dictionary_encode()
+    marks = pc.add(pc.multiply(rows, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
+    if pc.count_distinct(marks).as_py() != len(keys):
+        raise Doubt
+
+
+def _read_list(kind: pa.DataType, raws: list[msgspec.Raw]) -> pa.Array:
+    """JSON values, each proven to be one, as an array. Raises ArrowInvalid or Doubt. UTF-8 is checked before."""
+    if not raws:
+        return pa.array([], kind)
+    schema = pa.schema([pa.field("v", pa.list_(kind))])
+    table = _parsed(pa.py_buffer(b'{"v":[' + b",".join(raws) + b"]}"), schema, "error")
+    column = table.column(0)
+    if table.num_rows != 1 or table.num_columns != 1 or column.num_chunks != 1:
+        raise Doubt
+    table.validate(full=True)
+    values = column.chunk(0).flatten()
+    if len(values) != len(raws):
+        raise Doubt
+    return values
+
+
+def _parsed(document: pa.Buffer, schema: pa.Schema, unknown: str) -> pa.Table:
+    """One parse in one block, by an explicit schema."""
+    return pj.read_json(
+        pa.BufferReader(document),
+        read_options=pj.ReadOptions(use_threads=False, block_size=document.size + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unknown),
+    )
+
+
+def _read(values: pa.BinaryArray, schema: pa.Schema, unknown: str) -> pa.StructArray:
+    """All values in one parse, each wrapped as {"v":value}; unknown: error or ignore. Raises ArrowInvalid or Doubt.
+
+    `}` newline `{` can stand neither in a string nor in an object, so each separator ends a
+    document: there are at least as many rows as values, and exactly as many only if each value is
+    one document. UTF-8 is checked here because the reader does not.
+    """
+    if not len(values):
+        return pa.array([], schema.field("v").type)
+    edge = pa.array([b""], pa.binary())
+    parts = pa.concat_arrays([edge, values, edge])
+    values.view(pa.string()).validate(full=True)
+    joined = pc.binary_join(pa.ListArray.from_arrays([0, len(parts)], parts), b'}\n{"v":')[0].as_buffer()
+    document = joined.slice(2, joined.size - 2 - len(b'{"v":'))
+    table = _parsed(document, schema, unknown)
+    if table.num_rows != len(values) or table.num_columns != 1:
+        raise Doubt
+    table.validate(full=True)
+    column = table.column(0)
+    if column.num_chunks != 1 or column.null_count:
+        raise Doubt
+    return column.chunk(0)

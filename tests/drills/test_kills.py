@@ -1,0 +1,139 @@
+"""kill -9 at named points and at random moments, for real; judged by a checker that knows nothing of the exporter."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from exporter.faults import Fault
+from tests.lakes import DDL, Export, descendants, mixed, running, state_of, wait_until, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
+
+PARTITIONS = 2
+ORPHAN_SECS_MAX = 10.0
+KILLS = 5
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Every restart is in a group of its own: the dead member's session (6 s) need not be waited for."""
+    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"))
+
+
+def restarted(e: Export) -> Export:
+    return e.with_(group=fresh_name("group"))
+
+
+@contextmanager
+def writing(kafka: str, topic: str, per_sec: int = 300) -> Iterator[None]:
+    """Somebody else writes to all partitions meanwhile."""
+    enough = threading.Event()
+    failed: list[object] = []
+    producer = ck.Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "log_level": 3})
+
+    def write() -> None:
+        first = 100_000
+        while not enough.wait(0.1):
+            for record in mixed(per_sec // 10, first):
+                producer.produce(
+                    topic, record.value, record.key, first % PARTITIONS, timestamp=record.timestamp_ms,
+                    on_delivery=lambda error, _: failed.append(error) if error else None,
+                )  # fmt: skip
+                first += 1
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join(10)
+        assert producer.flush(30) == 0
+        assert not failed
+
+
+POINTS = [
+    (Fault.AFTER_PLAN, 1),
+    (Fault.AFTER_READ, 2),
+    (Fault.AFTER_INTEGRATE, 1),
+    (Fault.BEFORE_DELTA_COMMIT, 2),
+    (Fault.AFTER_DELTA_COMMIT, 1),
+    (Fault.AFTER_DELTA_COMMIT, 3),
+    (Fault.BEFORE_GROUP_OFFSET, 1),
+    (Fault.AFTER_ANCHOR, 2),
+    (Fault.AFTER_SEAL, 2),
+]
+
+
+def test_every_fault_point_is_struck() -> None:
+    """A point that is added to the code must be added here."""
+    assert {fault for fault, _ in POINTS} == set(Fault)
+
+
+@pytest.mark.parametrize("fault, passing", POINTS, ids=lambda value: getattr(value, "value", str(value)))
+def test_a_kill_at_a_named_point_loses_and_doubles_nothing(
+    export: Export, spark: Any, fault: Fault, passing: int
+) -> None:
+    """ONCE: kill -9 at the n-th passing of the point; the next task completes the work; every offset is once."""
+    produce(export.kafka, export.topic, {partition: mixed(150, 1000 * partition) for partition in range(PARTITIONS)})
+    small_rounds = {"round_records_max": 120, "roll_records_max": 20}
+    e = export
+    if fault is Fault.AFTER_SEAL:
+        export.with_({"click": DDL["click"], "order": DDL["order"], "payment": DDL["payment"] + ", x INT"}).run(spark)
+        produce(e.kafka, e.topic, {0: mixed(50, 5000)})
+    with running(e.with_(**small_rounds), "--until-caught-up", faults=f"{fault.value}:kill:{passing}") as task:
+        assert task.wait() == -signal.SIGKILL, task.text
+    restarted(e).run(spark)
+    assert wrong_places(e) == {}
+
+
+@pytest.mark.timeout(900)
+def test_kills_at_random_moments_under_load_lose_and_double_nothing(export: Export, spark: Any) -> None:
+    """ONCE: several kill -9, each at a moment drawn over a whole run, while records arrive; then caught up."""
+    seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
+    print(f"DRILL_SEED={seed}")
+    rng = random.Random(seed)
+    e = export.with_(roll_age_max_secs=0.3, heartbeat_secs=0.3, roll_records_max=100)
+    with writing(e.kafka, e.topic):
+        for _ in range(KILLS):
+            with running(restarted(e)) as task:
+                after = rng.choice(["", "positions_recovered", "commit_landed", "commit_landed"])
+                if after:
+                    task.wait_for(after)
+                time.sleep(rng.uniform(0, 3 if after else 8))  # the random moment
+                print(f"killed {after or 'from the start'}, {task.text.count('commit_landed')} commits")
+                os.kill(task.pid, signal.SIGKILL)
+                assert task.wait(10) == -signal.SIGKILL, task.text
+    restarted(e).run(spark)
+    assert wrong_places(e) == {}, f"DRILL_SEED={seed}"
+
+
+def test_no_process_outlives_a_killed_driver(export: Export) -> None:
+    """After kill -9 of the driver alone, in the middle of work, its JVM and Python workers are gone within 10 s."""
+    e = export.with_(roll_age_max_secs=0.3)
+    with writing(e.kafka, e.topic), running(e) as task:
+        task.wait_for("commit_landed")
+        family = set(descendants(task.pid))
+        assert len(family) >= 3, "a JVM, a worker daemon and a worker at least"
+        os.kill(task.pid, signal.SIGKILL)
+        killed_at = time.monotonic()
+        wait_until(lambda: not living(family), ORPHAN_SECS_MAX, f"the end of {family}")
+        print(f"the last one lived {time.monotonic() - killed_at:.1f} s longer")
+        assert task.members() == []
+
+
+def living(pids: set[int]) -> list[int]:
+    return [pid for pid in pids if state_of(pid) not in ("", "Z", "X")]

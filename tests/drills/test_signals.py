@@ -1,0 +1,90 @@
+"""Stopping a task that is at work: signals to the whole process group, as a terminal or a scheduler sends them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from tests.drills.test_kills import PARTITIONS, living, writing
+from tests.lakes import Export, Process, descendants, expected_places, mixed, running, wait_until
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.drill]
+
+STOP_BUDGET_SECS = 20.0
+AT_ONCE_SECS = 2.0
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Rolls by age only after a minute: what is staged when the signal comes is committed because of the stop."""
+    return Export(
+        kafka, topic(PARTITIONS), tmp_path, fresh_name("app"),
+        scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60, "stop_budget_secs": STOP_BUDGET_SECS},
+    )  # fmt: skip
+
+
+def at_work(task: Process, e: Export) -> None:
+    """It has read records and goes on doing so."""
+    task.wait_for("round_read")
+    seen = task.text.count("round_read")
+    wait_until(lambda: task.text.count("round_read") > seen, 60, "another round")
+
+
+def members_of(kafka: str, group: str) -> int:
+    admin = KafkaAdminClient(bootstrap_servers=kafka)
+    try:
+        described: Any = admin.describe_groups([group])
+        groups = described.values() if isinstance(described, dict) else described
+        return sum(len(found["members"]) for found in groups)
+    finally:
+        admin.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_to_the_group_stops_the_task_with_all_it_has_read(export: Export, number: int) -> None:
+    """Exit 0 within the budget, group left, positions of a partition equal, what is below them there exactly once."""
+    e = export
+    produce(e.kafka, e.topic, {partition: mixed(500, 1000 * partition) for partition in range(PARTITIONS)})
+    with writing(e.kafka, e.topic), running(e) as task:
+        at_work(task, e)
+        family = set(descendants(task.pid))
+        assert members_of(e.kafka, e.app) == 1
+        task.signal_group(number)
+        signalled_at = time.monotonic()
+        assert task.wait(STOP_BUDGET_SECS) == 0, task.text
+        print(f"stopped after {time.monotonic() - signalled_at:.1f} s")
+        assert members_of(e.kafka, e.app) == 0
+        wait_until(lambda: not living(family), 10, "the end of its JVM and workers")
+    wanted = expected_places(e.kafka, e.topic)
+    for partition in range(PARTITIONS):
+        positions = set(e.positions(partition).values())
+        assert len(positions) == 1, e.positions(partition)
+        through = positions.pop()[1]
+        assert through >= 499
+        placed = {at: names for at, names in e.placed().items() if at[0] == partition}
+        assert placed == {at: names for at, names in wanted.items() if at[0] == partition and at[1] <= through}
+
+
+def test_a_second_signal_ends_the_task_at_once(export: Export) -> None:
+    """Whoever is in a hurry sends it twice: exit 128 + 15, although a commit hangs."""
+    e = export
+    produce(e.kafka, e.topic, {0: mixed(100)})
+    with running(e) as task:
+        task.wait_for("round_read")
+        frozen = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
+        assert frozen
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(task.pid, signal.SIGTERM)
+        with pytest.raises(AssertionError, match="still running"):
+            task.wait(1.0)
+        os.kill(task.pid, signal.SIGTERM)
+        assert task.wait(AT_ONCE_SECS) == 128 + signal.SIGTERM
