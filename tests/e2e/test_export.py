@@ -341,14 +341,17 @@ def test_an_outage_condemns_no_good_record(
     e = export()
     produce(e.kafka, e.topic, {0: [event("order", 0)]})
     silent = [RoundFailed("the broker is silent")] * SINGLE_FAILURES_MAX
-    for name in ("read", "read_raw"):
 
-        def silenced(self: RoundReader, order: Any, real: Any = getattr(RoundReader, name)) -> Any:
+    def silenced(real: Callable[..., Any]) -> Callable[..., Any]:
+        def read(self: RoundReader, order: Any) -> Any:
             if silent:
                 raise silent.pop()
             return real(self, order)
 
-        monkeypatch.setattr(RoundReader, name, silenced)
+        return read
+
+    monkeypatch.setattr(RoundReader, "read", silenced(RoundReader.read))
+    monkeypatch.setattr(RoundReader, "read_raw", silenced(RoundReader.read_raw))
     e.run(spark)
     assert not silent
     assert e.placed() == {(0, 0): ["order"]}

@@ -6,12 +6,14 @@ import json
 import math
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from exporter import decode
 from exporter.decode import Decoded, Decoder
 from exporter.errors import ConfigError
 from exporter.routing import EventTime, Routing, TypeFrom
@@ -38,10 +40,15 @@ def run(decoder: Decoder, values: list[bytes | None], kafka_us: int = KAFKA_US) 
 
 
 def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> Decoder:
-    """reader: any, or force the classifier, the judge or the cutting reader from the first batch on."""
-    decoder = Decoder("a", SCHEMAS[schema], config)
+    """reader: any, or force the classifier, the judge or the cutting reader from the first batch on.
+
+    entries: the judge, with every map rewritten as a list, which leaves no map to the wrapped reader.
+    """
+    free_maps = (lambda root: None) if reader == "entries" else decode.free_maps
+    with mock.patch.object(decode, "free_maps", free_maps):
+        decoder = Decoder("a", SCHEMAS[schema], config)
     decoder._wary = 1 if reader == "classifier" else 0
-    decoder._judge_all |= reader == "judge"
+    decoder._judge_all |= reader in ("judge", "entries")
     decoder._reader = decoder._long if reader == "long" else decoder._plain
     return decoder
 
@@ -79,7 +86,7 @@ def test_readers_agree(name: str) -> None:
     """A record has one verdict, reason and row: alone, between others, after a bad batch, by judge or classifier."""
     schema, value = CASES[name]
     alone = decoded_alone(schema, value)
-    for reader in ("classifier", "judge", "long"):
+    for reader in ("classifier", "judge", "long", "entries"):
         other = decoded_alone(schema, value, reader=reader)
         assert shown(other) == shown(alone)
         assert counts(other) == counts(alone)
@@ -327,6 +334,16 @@ _TOKENS = [
     b'{"a":1}', b'"1.25"', b'"AAEC"', b"1e400", b'"2024-01-05T10:11:12.1234567Z"', b"99999999999999999999", b"0.001",
     b'{"r":1}', b'{"a":"x","u":1}', b'[{"a":1},{"u":1}]', b'"2024-02-30"', b'"\\ud800"', b"-0", b'{"f":1e39}', b"1e-7",
 ]  # fmt: skip
+_KEYS = [b"a", b"b", b"\\u0061", b"", b"key", b"m", b"\\n", b"\xc3\xa9", b"\\u00e9"]
+
+
+def _objects(tokens: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Objects of few keys, so that some stand twice, also escaped; one token for all values as often as not."""
+    entries = st.lists(st.tuples(st.sampled_from(_KEYS), tokens), max_size=3)
+    alike = st.builds(lambda keys, token: [(key, token) for key in keys], st.lists(st.sampled_from(_KEYS)), tokens)
+    return st.builds(
+        lambda pairs: b"{" + b", ".join(b'"%s": %s' % pair for pair in pairs) + b"}", st.one_of(entries, alike)
+    )
 
 
 @st.composite
@@ -336,7 +353,10 @@ def _values(draw: st.DrawFn, schema: str) -> bytes:
         value = draw(st.sampled_from(_POOL[schema]))
     else:
         names = [*SCHEMAS[schema].names, *SCHEMAS[schema].names, "u", "S"]
-        fields = draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(_TOKENS)), max_size=4))
+        tokens = st.sampled_from(_TOKENS)
+        if "map" in schema:
+            tokens = st.one_of(tokens, _objects(tokens), _objects(_objects(tokens)))
+        fields = draw(st.lists(st.tuples(st.sampled_from(names), tokens), max_size=4))
         value = b"{" + b",".join(b'"%s":%s' % (name.encode(), token) for name, token in fields) + b"}"
         if schema == "required":
             value = value.replace(b"{", b'{"k":"x","m":{}' + (b"," if fields else b""), 1)
@@ -364,8 +384,9 @@ def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) 
             alone = decoded_alone(schema, value, config)
             judged = decoded_alone(schema, value, config, reader="judge")
             cut = decoded_alone(schema, value, config, reader="long")
-            assert shown(alone)[0] == shown(judged)[0] == shown(cut)[0] == seen[row], value
-            assert counts(alone) == counts(judged) == counts(cut)
+            entries = decoded_alone(schema, value, config, reader="entries")
+            assert shown(alone)[0] == shown(judged)[0] == shown(cut)[0] == shown(entries)[0] == seen[row], value
+            assert counts(alone) == counts(judged) == counts(cut) == counts(entries)
             total = [a + b for a, b in zip(total, counts(alone), strict=True)]
         assert tuple(total) == counts(batch)
 
