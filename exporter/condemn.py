@@ -43,14 +43,18 @@ class Trouble:
     spans: Mapping[TopicPartition, int] = field(default_factory=dict)
     singles: Mapping[TopicPartition, int] = field(default_factory=dict)
 
-    def failed(self, plans: Sequence[PartitionPlan]) -> Trouble:
-        """After a failed round: several partitions are tried one by one, one partition by halves."""
+    def failed(self, plans: Sequence[PartitionPlan], readable: bool) -> Trouble:
+        """After a failed round: several partitions are tried one by one, one partition by halves.
+
+        readable: a single record could be read right after it failed. Only that counts against the record:
+        while the broker is silent everything fails, and nothing is to be condemned for it.
+        """
         spans, singles = dict(self.spans), dict(self.singles)
         for plan in plans:
             span = plan.end - plan.start
             spans[plan.tp] = span if len(plans) > 1 else max(1, span // 2)
             if len(plans) == 1 and span == 1:
-                singles[plan.tp] = singles.get(plan.tp, 0) + 1
+                singles[plan.tp] = singles.get(plan.tp, 0) + 1 if readable else 0
         return Trouble(spans, singles)
 
     def passed(self, plans: Sequence[PartitionPlan]) -> Trouble:

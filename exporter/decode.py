@@ -8,9 +8,10 @@ Three readers, from fast to exact, with ONE verdict per record whatever the path
 
 Values always come out of the wrapped reader: what the judge passes is read by it too, rewritten
 where the reader cannot take it as sent (unknown fields taken out, fraction digits 7-9 cut, decimals
-written plainly, maps below arrays or maps as lists of entries: only then it judges every record). So the judge passes all that the reader passes, and a
-record alone decodes as it does in a batch. The reader is not trusted with decimals beyond the plain
-(see decimal_guard). What a column is to each stands in shapes.py, the others in wrapped.py and judge.py.
+written plainly). So the judge passes all that the reader passes, and a record alone decodes as it
+does in a batch. The reader is not trusted with decimals beyond the plain (see decimal_guard). A schema
+with maps below arrays or maps has every record judged and these maps rewritten as lists of entries.
+What a column is to each of the three stands in shapes.py, two of them in wrapped.py and judge.py.
 Must never let a value become null in silence, drop a record, or look at a clock.
 """
 
@@ -77,7 +78,8 @@ class _Reader:
 
     def __init__(self, root: Struct) -> None:
         self.root = root
-        self.read = WrappedReader(root).read
+        wrapped = WrappedReader(root)
+        self.read, self.twins = wrapped.read, wrapped.twins
 
     def leaf(self, path: list[str]) -> tuple[Leaf, bool]:
         """The leaf at a known path, and whether a column holds it."""
@@ -222,7 +224,7 @@ class Decoder:
         """Rows that the classifier does not pass, or that the reader is known to get wrong or refuse."""
         if self._judge_all:
             return range(len(raws))
-        doubtful = self._guarded(values)
+        doubtful = self._guarded(values) + self._plain.twins(raws)
         if self._cuts and self._reader is self._plain:
             doubtful += pc.indices_nonzero(pc.match_substring_regex(values, TIME_CUT_HINT)).to_pylist()
         for row, raw in enumerate(raws):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import Counter
 from enum import Enum
 
@@ -31,6 +32,7 @@ class InjectedFault(RuntimeError):
 
 VARIABLE = "EXPORTER_FAULTS"
 _passed: Counter[str] = Counter()
+_counting = threading.Lock()
 
 
 def point(fault: Fault) -> None:
@@ -42,8 +44,10 @@ def point(fault: Fault) -> None:
     if name != fault.value:
         return
     action, _, count = rest.partition(":")
-    _passed[name] += 1
-    if _passed[name] == int(count or 1):
+    with _counting:
+        _passed[name] += 1
+        passed = _passed[name]
+    if passed == int(count or 1):
         _strike(action, name)
 
 

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.errors import ExporterError
+from exporter.log import get_logger
 from exporter.stage import MANIFEST_DDL, StagingOrder, stage
 from exporter.tables import first_line
 from exporter.writers import Fragment, StagedFile
 from offsets.ranges import OffsetRange, TopicPartition
+
+log = get_logger(__name__)
 
 FETCH_OPTIONS = {
     "kafka.max.partition.fetch.bytes": str(16 << 20),
@@ -32,7 +35,12 @@ SLICE_RECORDS_MIN = 20_000
 
 
 class RoundFailed(ExporterError):
-    """The Spark job did not finish; nothing of it is staged."""
+    """The Spark job did not finish; nothing of it is staged.
+
+    raw: of a round of a single record, that record as Kafka has it, if it could be read right after the failure.
+    """
+
+    raw: Any = None
 
 
 @dataclass(frozen=True)
@@ -69,18 +77,24 @@ class RoundReader:
         try:
             rows = self._records(order).mapInArrow(_task(order), MANIFEST_DDL).collect()
         except Exception as error:
-            raise RoundFailed(f"a round failed: {first_line(error)}") from error
+            failed = RoundFailed(f"a round failed: {first_line(error)}")
+            failed.raw = self._raw(order)
+            raise failed from error
         finally:
             with self._lock:
                 self._group = None
         return _result(order, rows)
 
-    def read_raw(self, order: StagingOrder) -> Any:
-        """The raw records of the plans as an Arrow table, without routing or decoding them. Raises RoundFailed."""
+    def _raw(self, order: StagingOrder) -> Any:
+        """The one record of the order as an Arrow table, not routed nor decoded; None if it cannot be read either."""
+        (plan, *others) = order.plans.values()
+        if others or plan.end - plan.start != 1:
+            return None
         try:
             return self._records(order).toArrow()
-        except Exception as error:
-            raise RoundFailed(f"a raw read failed: {first_line(error)}") from error
+        except Exception as error:  # noqa: BLE001 - the broker is at fault then, not the record
+            log.warning("raw_read_failed", partition=str(plan.tp), offset=plan.start, error=first_line(error))
+            return None
 
     def cancel(self) -> None:
         """Cancel the running round, if any; its `read` raises."""

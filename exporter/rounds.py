@@ -5,6 +5,7 @@ Belongs to the loop's thread; only `RoundReader.read` runs elsewhere, on frozen 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -49,6 +50,7 @@ class Rounds:
         self.plans: tuple[PartitionPlan, ...] = ()
         self.failures = 0
         self.error = ""
+        self.raw: Any = None
         self.trouble = Trouble()
 
     def warm(self) -> None:
@@ -71,9 +73,9 @@ class Rounds:
         self._begun += 1
         return self.trouble.limit(plans, self._begun)
 
-    def start(self, order: StagingOrder, now: float) -> None:
+    def start(self, order: StagingOrder) -> None:
         """Read the order's plans in the round thread."""
-        self.plans, self._started = tuple(order.plans.values()), now
+        self.plans, self._started = tuple(order.plans.values()), time.monotonic()
         self._future = self._waking(self._pool.submit(self._reader.read, order))
 
     def take(self, now: float) -> RoundResult | None:
@@ -121,7 +123,11 @@ class Rounds:
     def _failed(self, error: RoundFailed, now: float) -> None:
         self.failures += 1
         self.error = error.message
-        self.trouble = self.trouble.failed(self.plans)
-        pause = min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(self.failures, 6))
-        self._not_before = now + pause
-        log.warning("round_failed", error=error.message, failures=self.failures, retry_secs=pause)
+        self.raw = error.raw
+        self.trouble = self.trouble.failed(self.plans, readable=error.raw is not None)
+        self.pause(now)
+        log.warning("round_failed", error=error.message, failures=self.failures)
+
+    def pause(self, now: float) -> None:
+        """Start no round for a while, the longer the more have failed in a row."""
+        self._not_before = now + min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(self.failures, 6))

@@ -32,13 +32,13 @@ from exporter.group import Assigned, Membership
 from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
-from exporter.read import RoundFailed, RoundReader, RoundResult
+from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_log
 from exporter.roll import RollLimits, RollReason, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Lake
+from exporter.tables import Lake, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.writers import (
     Claim,
@@ -258,7 +258,8 @@ class Service:
             if self._owned.get(fragment.plan.tp) != fragment.plan.ownership:
                 continue
             if unanchored := missing_anchors(self._writers, fragment):
-                raise InvariantBroken(Invariant.ANCHOR, f"{fragment.plan.tp}: {unanchored} have no position")
+                message = f"{fragment.plan.tp}: {', '.join(unanchored)} have no position"
+                raise InvariantBroken(Invariant.ANCHOR, message, "start again; please report this")
             integrated = integrate(self._writers, fragment, now)
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():
@@ -275,10 +276,10 @@ class Service:
         if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
         plans = self._rounds.choose(plan_round(self._writers, self._ends, self._rounds.budget(), now))
-        if not plans or self._condemn_poison(plans):
+        if not plans or self._condemn_poison(plans, now):
             return
         point(Fault.AFTER_PLAN)
-        self._rounds.start(self._order(plans), now)
+        self._rounds.start(self._order(plans))
 
     def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
         return StagingOrder(
@@ -291,7 +292,7 @@ class Service:
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
         )
 
-    def _condemn_poison(self, plans: tuple[PartitionPlan, ...]) -> bool:
+    def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
         """Condemn the single record that this plan would fail on again (protocol 3.7); False if there is none.
 
         One at a time per partition: the positions have to pass the last one first, a table remembers one.
@@ -308,12 +309,15 @@ class Service:
                 f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {plan.start} end their task: {self._rounds.error}",
                 "this is no bad record but a fault of the exporter or its machine; please report it",
             )
+        checked_through = self._committer.checked_through(DEAD_LETTERS)
         try:
-            raw = self._reader.read_raw(self._order(plans))
-        except RoundFailed:
-            return True  # it cannot even be read: the broker is at fault, not the record
-        condemn(self._lake, plan, raw, self._rounds.error, self._letters_origin(plan),
-                self._committer.checked_through(DEAD_LETTERS))  # fmt: skip
+            condemn(self._lake, plan, self._rounds.raw, self._rounds.error, self._letters_origin(plan), checked_through)
+        except InvariantBroken:
+            raise
+        except Exception as error:  # noqa: BLE001 - the next try sees in the table whether this one landed
+            log.warning("condemning_failed", partition=str(plan.tp), offset=plan.start, error=first_line(error))
+            self._rounds.pause(now)
+            return True
         self._recovery.condemned[plan.tp] = known | {plan.start}
         self._rounds.trouble = self._rounds.trouble.passed(plans)
         self._condemned_in_a_row += 1
