@@ -65,7 +65,7 @@ class RoundReader:
     def warm(self) -> None:
         """Start the Python workers and let them import what a round needs, while nothing else is to be done."""
         warm = self._session.range(self._cores, numPartitions=self._cores).mapInArrow(_pass_on, "id bigint")
-        warm.write.format("noop").mode("append").save()
+        warm.collect()
 
     def read(self, order: StagingOrder) -> RoundResult:
         """Read and stage the plans of `order`. Raises RoundFailed."""

@@ -39,3 +39,16 @@ def spark() -> Iterator[Any]:
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()
+
+
+ORDER = ("tests/unit", "tests/test_tidy.py", "tests/model", "tests/spark", "tests/e2e", "tests/drills")
+"""What needs no JVM comes first and tells within seconds; what kills processes comes last."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort by folder, keeping the order within."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((index for index, folder in enumerate(ORDER) if item.nodeid.startswith(folder)), len(ORDER))
+
+    items.sort(key=rank)
