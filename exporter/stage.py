@@ -267,6 +267,8 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPart
     nothing = pa.nulls(len(dead), pa.int64())
     headers_type = DEAD_LETTER_SCHEMA.field("headers").type
     headers = batch.column("headers").cast(headers_type) if "headers" in batch.schema.names else None
+    if headers is not None:  # no headers came as an empty list (read.py); Kafka has no empty one
+        headers = pc.if_else(pc.equal(pc.list_value_length(headers), 0), pa.scalar(None, headers_type), headers)
     return pa.Table.from_arrays(
         [
             _coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),
