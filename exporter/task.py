@@ -88,7 +88,7 @@ def run(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Service:
     """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError."""
-    bench = open_workbench(settings, short_lived=until_caught_up)
+    bench = open_workbench(settings, short_lived=False)
     try:
         service = build_service(settings, bench, until_caught_up, on_progress)
         with _stopped_by_signals(service.stop):
