@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
 PARTITIONS = 2
 ORPHAN_SECS_MAX = 10.0
-KILLS = 5
+KILLS = 4
 
 
 @pytest.fixture
@@ -66,6 +66,7 @@ def writing(kafka: str, topic: str, per_sec: int = 300) -> Iterator[None]:
 
 
 POINTS = [
+    (Fault.AFTER_ANCHOR, 2),
     (Fault.AFTER_PLAN, 1),
     (Fault.AFTER_READ, 2),
     (Fault.AFTER_INTEGRATE, 1),
@@ -73,9 +74,9 @@ POINTS = [
     (Fault.AFTER_DELTA_COMMIT, 1),
     (Fault.AFTER_DELTA_COMMIT, 3),
     (Fault.BEFORE_GROUP_OFFSET, 1),
-    (Fault.AFTER_ANCHOR, 2),
     (Fault.AFTER_SEAL, 2),
 ]
+"""Each life is armed with the next point: the first anchors the tables, the last switches the configuration."""
 
 
 def test_every_fault_point_is_struck() -> None:
@@ -83,19 +84,20 @@ def test_every_fault_point_is_struck() -> None:
     assert {fault for fault, _ in POINTS} == set(Fault)
 
 
-@pytest.mark.parametrize("fault, passing", POINTS, ids=lambda value: getattr(value, "value", str(value)))
-def test_a_kill_at_a_named_point_loses_and_doubles_nothing(
-    export: Export, spark: Any, fault: Fault, passing: int
-) -> None:
-    """ONCE: kill -9 at the n-th passing of the point; the next task completes the work; every offset is once."""
-    produce(export.kafka, export.topic, {partition: mixed(150, 1000 * partition) for partition in range(PARTITIONS)})
+@pytest.mark.timeout(600)
+def test_kills_at_every_named_point_lose_and_double_nothing(export: Export, spark: Any) -> None:
+    """ONCE: kill -9 at the n-th passing of each point, life after life; the last one completes the work."""
     small_rounds = {"round_records_max": 120, "roll_records_max": 20}
+    wider = {"click": DDL["click"], "order": DDL["order"], "payment": DDL["payment"] + ", x INT"}
     e = export
-    if fault is Fault.AFTER_SEAL:
-        export.with_({"click": DDL["click"], "order": DDL["order"], "payment": DDL["payment"] + ", x INT"}).run(spark)
-        produce(e.kafka, e.topic, {0: mixed(50, 5000)})
-    with running(e.with_(**small_rounds), "--until-caught-up", faults=f"{fault.value}:kill:{passing}") as task:
-        assert task.wait() == -signal.SIGKILL, task.text
+    for number, (fault, passing) in enumerate(POINTS):
+        if fault is Fault.AFTER_SEAL:
+            e = e.with_(wider)
+        more = {partition: mixed(150, 1000 * (PARTITIONS * number + partition)) for partition in range(PARTITIONS)}
+        produce(e.kafka, e.topic, more)
+        armed = f"{fault.value}:kill:{passing}"
+        with running(restarted(e).with_(**small_rounds), "--until-caught-up", faults=armed) as task:
+            assert task.wait() == -signal.SIGKILL, f"{armed}\n{task.text}"
     restarted(e).run(spark)
     assert wrong_places(e) == {}
 

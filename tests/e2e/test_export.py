@@ -343,6 +343,7 @@ def test_an_outage_condemns_no_good_record(
     produce(e.kafka, e.topic, {0: [event("order", 0)]})
     silent = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 1)
     real = RoundReader.read
+    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
 
     def read(self: RoundReader, order: Any) -> Any:
         if silent:
@@ -373,6 +374,7 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
         return run
 
     monkeypatch.setattr("exporter.read._task", task)
+    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
     e.run(spark)
     placed = e.placed()
     assert placed[(0, 5)] == ["dead_letters"]
