@@ -82,6 +82,7 @@ def test_one_process_keeps_every_invariant_whatever_others_do(scope: dict[str, A
 
 
 @pytest.mark.drill
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("kind", "scope"), LARGE, ids=name_of)
 def test_larger_worlds_keep_every_invariant(kind: str, scope: dict[str, Any]) -> None:

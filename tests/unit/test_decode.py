@@ -369,7 +369,7 @@ def _values(draw: st.DrawFn, schema: str) -> bytes:
 
 @pytest.mark.parametrize("unknown", ["rescue", "ignore", "dead_letter"])
 @pytest.mark.parametrize("schema", SCHEMAS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) -> None:
     """ROUTE: verdict, reason, row and counts of a record never depend on neighbours, history or reader."""
@@ -391,7 +391,7 @@ def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) 
         assert tuple(total) == counts(batch)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_nothing_becomes_null_in_silence(data: st.DataObject) -> None:
     """What is not null in the JSON of a declared field is not null, and equal, in the row; or the record is bad."""
@@ -424,7 +424,7 @@ _EXPONENTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(["", "-", "+"]), _DIGITS, st.one_of(st.none(), _DIGITS), _EXPONENTS, st.integers(0, 3))
 def test_decimals_are_exact_or_refused(sign: str, whole: str, part: str | None, exponent: str, spelt: int) -> None:
     """A decimal column holds exactly the number that was sent: pyarrow alone is wrong, or crashes, on long ones."""
