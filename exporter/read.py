@@ -25,8 +25,8 @@ from offsets.ranges import OffsetRange, TopicPartition
 log = get_logger(__name__)
 
 FETCH_OPTIONS = {
-    "kafka.max.partition.fetch.bytes": str(16 << 20),
-    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.fetch.max.bytes": str(16 << 20),
     "kafka.max.poll.records": "50000",
     "kafka.receive.buffer.bytes": str(1 << 20),
 }
@@ -58,7 +58,11 @@ class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running one."""
 
     def __init__(self, session: Any, kafka_options: Mapping[str, str]) -> None:
-        """kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included."""
+        """kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included.
+
+        With a fixed `kafka.group.id` in them the executors' consumers serve round after round; else each round leaves
+        consumers of its own behind, with what they have fetched ahead, for minutes.
+        """
         self._session = session
         self._options = {**FETCH_OPTIONS, **kafka_options}
         self._cores = session.sparkContext.defaultParallelism

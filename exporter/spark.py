@@ -69,6 +69,10 @@ def _builder(master: str, driver_memory: str, app_name: str, short_lived: bool) 
         "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES),
+        "spark.kafka.consumer.cache.timeout": "30s",
+        "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+        "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.python.worker.reuse": "true",
         "spark.task.maxFailures": "1",
     }

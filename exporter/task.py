@@ -108,7 +108,7 @@ def build_service(
     identity = bench.topic.identity()
     wake = threading.Event()
     footer = file_footer(identity, bench.routing)
-    reader = RoundReader(bench.session, spark_kafka_options(settings))
+    reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
     committer = Committer(bench.lake, f"{socket.gethostname()}:{os.getpid()}", footer)
     recovery = Recovery(
         bench.lake,
