@@ -72,7 +72,7 @@ KEEP_AFTER_FREEZE = (
 
 ADDS_TYPE = {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"}
 SWITCHED = frozenset({"ONCE", "COVER", "MONOTONE"})
-NO_BEHIND_STOP = (CROSSCHECK, "        if position.epoch < epoch:\n", "        if False:\n")
+NO_BEHIND_STOP = (CROSSCHECK, "        if position is not None and position.epoch < epoch:\n", "        if False:\n")
 LETTERS_NOT_LAST = (SWITCH, "        return [i for i in left if i != self.letters] or left\n", "        return left\n")
 LETTERS_READ_FIRST = (SWITCH, "        return (*others, self.letters)\n", "        return (self.letters, *others)\n")
 NO_EXIT = (
