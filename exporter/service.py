@@ -130,7 +130,6 @@ class Service:
         self._lake = lake
         self._topic = topic
         self._membership = membership
-        self._reader = reader
         self._recovery = recovery
         self._committer = committer
         self._routing = routing
