@@ -1,6 +1,6 @@
 """The loop: the one place that branches. Everything it calls decides or acts, never both.
 
-    1 group changes    recover what was assigned, drop what was revoked
+    1 group changes    recover what was assigned, roll what is leaving, drop what was revoked
     2 finished round   integrate its manifest
     3 finished commits settle their claims
     4 due writers      freeze and offer, one commit per event type; empty markers ride along
@@ -25,16 +25,16 @@ from typing import Any
 from exporter import heartbeat
 from exporter.commit import Committer, Report, Settled, Stale
 from exporter.condemn import IN_A_ROW_MAX, condemn
-from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken
+from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
-from exporter.group import Assigned, Membership
+from exporter.group import Assigned, Leaving, Membership
 from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_log
-from exporter.roll import RollLimits, RollReason, rolls
+from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
@@ -126,7 +126,9 @@ class Service:
         wake: threading.Event,
         until_caught_up: bool = False,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        alive: Callable[[], bool] = lambda: True,
     ) -> None:
+        """alive: whether the JVM that runs Spark is there."""
         self._lake = lake
         self._topic = topic
         self._membership = membership
@@ -138,9 +140,11 @@ class Service:
         self._wake = wake
         self._until_caught_up = until_caught_up
         self._on_progress = on_progress
+        self._alive = alive
         self.totals = Totals()
         self._writers: dict[WriterKey, Writer] = {}
         self._owned: dict[TopicPartition, int] = {}
+        self._leaving: dict[TopicPartition, threading.Event] = {}
         self._to_recover: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
@@ -181,9 +185,12 @@ class Service:
     def _tick(self) -> bool:
         """One passing of the loop; True when the task is done."""
         now = time.monotonic()
+        if not self._alive():
+            raise JvmEnded
         self._take_group_changes()
         self._take_round(now)
         self._take_commits(now)
+        self._let_go()
         self._recover(now)
         self._drop_aged(now)
         self._offer_due(now)
@@ -203,23 +210,35 @@ class Service:
             raise DependencyUnreachable(f"the group thread ended: {self._membership.failure}", "start again")
         assigned: dict[TopicPartition, int] = {}
         for change in self._membership.changes():
+            if isinstance(change, Leaving):
+                self._leaving |= dict.fromkeys(change.tps, change.rolled)
+                continue
+            dropped = sum(writer.staged_rows for key, writer in self._writers.items() if key.tp == change.tp)
             self._forget([change.tp])
-            self._owned.pop(change.tp, None)
-            assigned.pop(change.tp, None)
+            for of_partition in (self._owned, self._leaving, self._refusals, assigned):
+                of_partition.pop(change.tp, None)
             if isinstance(change, Assigned):
                 assigned[change.tp] = change.ownership
+                log.info("partition_assigned", partition=str(change.tp))
             else:
-                log.info("partition_revoked", partition=str(change.tp), lost=change.lost)
+                log.info("partition_revoked", partition=str(change.tp), lost=change.lost, dropped_rows=dropped)
         self._owned |= assigned
         self._to_recover |= assigned.keys()
         self._to_recover &= self._owned.keys()
+
+    def _let_go(self) -> None:
+        """Tell the group that a leaving partition is committed as far as it was read."""
+        unsaved = {key.tp for key, w in self._writers.items() if w.claim is not None or w.covered != w.frontier}
+        waiting = {rolled for tp, rolled in self._leaving.items() if tp in unsaved}
+        for rolled in set(self._leaving.values()) - waiting:
+            rolled.set()
 
     def _recover(self, now: float) -> None:
         """Writers for the waiting partitions, from the tables alone, once no commit of ours is under way.
 
         What was staged is dropped first; every reading is a fresh one (protocol 5.3).
         """
-        tps, started = sorted(self._to_recover), time.monotonic()
+        tps, started = sorted(self._to_recover - self._leaving.keys()), time.monotonic()
         self._forget(tps)
         if not tps or self._commits or self._stop_at is not None or now < self._retry_at.get("", 0.0):
             return
@@ -229,7 +248,7 @@ class Service:
             log.warning("broker_silent", error=error.message)
             self._retry_at[""] = now + 1.0
             return
-        self._to_recover.clear()
+        self._to_recover.difference_update(tps)
         self._writers |= recovered
         floors = {str(tp): min(w.frontier for k, w in recovered.items() if k.tp == tp) + 1 for tp in sorted(tps)}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
@@ -254,7 +273,7 @@ class Service:
 
     def _integrate(self, result: RoundResult, now: float) -> None:
         for fragment in result.fragments:
-            if self._owned.get(fragment.plan.tp) != fragment.plan.ownership:
+            if self._owned.get(fragment.plan.tp) != fragment.plan.ownership or fragment.plan.tp in self._leaving:
                 continue
             if unanchored := missing_anchors(self._writers, fragment):
                 message = f"{fragment.plan.tp}: {', '.join(unanchored)} have no position"
@@ -274,7 +293,8 @@ class Service:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
-        plans = self._rounds.choose(plan_round(self._writers, self._ends, self._rounds.budget(), now))
+        staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
+        plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans, now):
             return
         point(Fault.AFTER_PLAN)
@@ -443,25 +463,33 @@ class Service:
 
     def _offer_due(self, now: float) -> None:
         """Freeze due writers and the markers of their type, and open claims again whose time has come."""
-        if self._to_recover and self._stop_at is None:
+        if self._to_recover - self._leaving.keys() and self._stop_at is None:
             return
         flushing = self._flushing()
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         crowded = staged >= self._limits.staged_bytes_max
-        due: dict[str, dict[WriterKey, RollReason]] = rolls(self._writers, self._limits.roll, now, flushing or crowded)
-        beats = heartbeat.beats(self._writers, 0.0 if flushing else self._limits.heartbeat_secs, now)
+        leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._leaving}
+        staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
+        fresh: dict[str, list[WriterKey]] = defaultdict(list)
+        for writers, at_once, heartbeat_secs in (
+            (staying, flushing or crowded, 0.0 if flushing else self._limits.heartbeat_secs),
+            (leaving, True, 0.0),
+        ):
+            for name, due in rolls(writers, self._limits.roll, now, at_once).items():
+                fresh[name] += due
+            for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
+                fresh[name] += idle
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in self._writers.items():
             if writer.claim is not None:
                 reopened[key.event_type].append(key)
-        for name in sorted({*due, *beats, *reopened}):
+        for name in sorted({*fresh, *reopened}):
             if name in self._commits or now < self._retry_at.get(name, 0.0):
                 continue
             base = self._committer.checked_through(name)
-            fresh = [*due.get(name, {}), *beats.get(name, ())]
-            for key in fresh:
+            for key in fresh[name]:
                 self._writers[key] = freeze(self._writers[key], base)
-            claims = [claim for key in [*fresh, *reopened.get(name, [])] if (claim := self._writers[key].claim)]
+            claims = [claim for key in [*fresh[name], *reopened[name]] if (claim := self._writers[key].claim)]
             self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
 
     def _flushing(self) -> bool:

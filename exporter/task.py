@@ -14,7 +14,7 @@ from typing import Any
 from exporter import spark
 from exporter.commit import Committer
 from exporter.decode import Decoder
-from exporter.errors import ConfigError
+from exporter.errors import ConfigError, ExporterError, JvmEnded
 from exporter.group import Membership
 from exporter.log import get_logger
 from exporter.read import RoundReader
@@ -42,7 +42,8 @@ class Workbench:
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
         self.topic.close()
-        self.session.stop()
+        if spark.alive(self.session):
+            self.session.stop()
 
 
 def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
@@ -94,6 +95,12 @@ def run(
         with _stopped_by_signals(service.stop):
             service.run()
         return service
+    except ExporterError:
+        raise
+    except Exception as error:
+        if spark.alive(bench.session):
+            raise
+        raise JvmEnded from error
     finally:
         bench.close()
 
@@ -121,7 +128,12 @@ def build_service(
         round_records_max=settings.round_records_max,
     )
     membership = Membership(
-        kafka_python_options(settings), settings.group, bench.topic.topic, settings.session_timeout_ms, wake.set
+        kafka_python_options(settings),
+        settings.group,
+        bench.topic.topic,
+        settings.session_timeout_ms,
+        wake.set,
+        settings.stop_budget_secs,
     )
     return Service(
         bench.lake,
@@ -136,6 +148,7 @@ def build_service(
         wake,
         until_caught_up,
         on_progress,
+        lambda: spark.alive(bench.session),
     )
 
 

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ import pyarrow as pa
 
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import Settings, kafka_python_options, load, routing
+from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
 from exporter.tables import Change, Lake, table_schema
 from exporter.writers import StagedFile
 from offsets.names import AppId
@@ -152,6 +153,21 @@ class Export:
         with self.service(spark) as service:
             service.run()
         return service
+
+    def audit(self, spark: Any) -> Any:
+        """The exporter's own audit; its report."""
+        from exporter.audit import audit
+        from exporter.task import parse_schemas
+        from exporter.topic import TopicReader
+
+        settings = self.settings()
+        reader = TopicReader(kafka_python_options(settings), settings.topic, settings.isolation)
+        try:
+            configuration = routing(settings, parse_schemas(spark, settings.declared))
+            lake = Lake(spark, settings.root, settings.app)
+            return audit(spark, lake, reader, configuration, spark_kafka_options(settings))
+        finally:
+            reader.close()
 
     def table(self, event_type: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(self.root / "lake" / event_type)
@@ -349,6 +365,35 @@ def running(export: Export, *flags: str, faults: str = "", env: Mapping[str, str
         yield process
     finally:
         process.end()
+
+
+@contextmanager
+def writing(kafka: str, topic: str, partitions: int = 2, per_sec: int = 300) -> Iterator[None]:
+    """Somebody else writes to all partitions meanwhile."""
+    enough = threading.Event()
+    failed: list[object] = []
+    producer = ck.Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "log_level": 3})
+
+    def write() -> None:
+        first = 100_000
+        while not enough.wait(0.1):
+            for record in mixed(per_sec // 10, first):
+                producer.produce(
+                    topic, record.value, record.key, first % partitions, timestamp=record.timestamp_ms,
+                    on_delivery=lambda error, _: failed.append(error) if error else None,
+                )  # fmt: skip
+                first += 1
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join(10)
+        assert producer.flush(30) == 0
+        assert not failed
 
 
 def process_ids() -> list[int]:
