@@ -15,7 +15,7 @@ from exporter.routing import DEAD_LETTERS, EventTime, TypeFrom
 from tests.services import Record, produce
 from tests.spark.audit_lake import Exported, routing_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
 DDL = {
     "click": "id BIGINT, name STRING, ok BOOLEAN, x DOUBLE, at STRUCT<x: INT, y: INT>, tags ARRAY<STRING>, "
