@@ -53,18 +53,21 @@ def _found(what: str, find: Any) -> Finding:
 
 def _broker(settings: Settings) -> Iterator[Finding]:
     try:
-        topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     except ExporterError as error:
         yield Finding("brokers", "error", error.message, error.hint)
         return
     yield Finding("brokers", "ok", ",".join(settings.brokers))
     try:
-        identity = topic.identity()
-        yield Finding("topic", "ok", f"{topic.topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        found = reader.require()
+        for topic, identity in found.items():
+            yield Finding("topic", "ok", f"{topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        if not found:
+            yield Finding("topic", "warn", f"no topic matches {reader.topics} yet", "create one, or correct it")
     except ExporterError as error:
         yield Finding("topic", "error", error.message, error.hint)
     finally:
-        topic.close()
+        reader.close()
 
 
 def _storage(settings: Settings) -> Finding:

@@ -54,7 +54,7 @@ def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.R
 def run(root: Path, batches: Iterable[pa.RecordBatch], bounds: dict[str, int], condemned: frozenset[int] = frozenset()):
     """Stage the batches; event type -> offsets per file, and the counts."""
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, bounds)
-    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {"routing": "r"}, {TP: condemned})
+    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {TP: {"routing": "r"}}, {TP: condemned})
     (manifest,) = stage(order, iter(batches))
     files: dict[str, list[list[int]]] = {}
     counts: dict[str, int] = {}
