@@ -162,8 +162,11 @@ class Membership:
 
     def is_spare(self) -> bool:
         """True if the group is at rest, all partitions are with other members and none with this one."""
-        member, wanted = self._consumer.group_metadata().member_id, partitions_of(self._reader.identities())
-        return is_spare(member, self._reader.assignments(self._group), wanted)
+        member = self._consumer.group_metadata().member_id
+        if not member or self._consumer.assignment():
+            return False
+        assignments = self._reader.assignments(self._group)
+        return is_spare(member, assignments, partitions_of(self._reader.identities()))
 
     def close(self) -> None:
         """Leave the group; the others take over at once."""
