@@ -38,7 +38,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield java
     jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
     yield jars
-    yield from _broker(settings)
+    yield from check_broker(settings)
     yield _storage(settings)
     if java.level == jars.level == "ok":
         yield from _tables(settings)
@@ -51,7 +51,8 @@ def _found(what: str, find: Any) -> Finding:
         return Finding(what, "error", error.message, error.hint)
 
 
-def _broker(settings: Settings) -> Iterator[Finding]:
+def check_broker(settings: Settings) -> Iterator[Finding]:
+    """Does a broker answer, and which of the topics are there."""
     try:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     except ExporterError as error:

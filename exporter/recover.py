@@ -355,5 +355,6 @@ def check_log(
         Invariant.MONOTONE,
         f"{tp}: the log ends at {end}, the tables are at {most}: "
         f"offsets {end}..{most} were exported and are no longer in the log, it was truncated",
-        "restore the topic; if it cannot be: `exporter repair --rebase` goes on with what the log holds now",
+        "restore the topic; if it cannot be, create it again: `exporter repair --rebase` then begins with the new one "
+        "and keeps what the tables hold",
     )

@@ -345,7 +345,7 @@ class Service:
         try:
             ends = self._topics.end_offsets(self._owned)
             bounds = self._position_bounds()
-            went_back = any(ends[tp] <= most for tp, (_, most) in bounds.items())
+            went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
             if went_back or now - self._log_checked_at >= LOG_CHECK_SECS:
                 self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
                 check_log(self._topics, bounds)

@@ -70,7 +70,8 @@ def check_identity(
                 f"the {what} id of {topic} was {was} and is {now}: offsets of the two have nothing in common; "
                 f"the tables hold {far or 'nothing'} of the former",
                 f"{'the topic was deleted and created again' if what == 'topic' else origin}: "
-                "`exporter repair --rebase` begins the new one at its first record and keeps what the tables have",
+                "`exporter repair --rebase` shows what it would do, `--apply` does it: the new one is exported from its "
+                "beginning, what the tables hold stays",
             )
 
 

@@ -13,6 +13,7 @@ from kafka import KafkaAdminClient
 
 from exporter import recover
 from exporter.broker import create_topic
+from exporter.check import check_broker
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.offsets_view import offset_rows
 from exporter.routing import DEAD_LETTERS
@@ -89,6 +90,8 @@ def test_two_topics_go_into_one_set_of_tables(
     with both.bench(spark) as bench:
         ends = {(row.event_type, row.tp): (row.end, row.lag) for row in offset_rows(bench)}
         ids = {name: one.topic_id for name, one in bench.topics.identities().items()}
+    checked = {finding.says for finding in check_broker(both.settings()) if finding.what == "topic"}
+    assert checked == {f"{e.topic}, 2 partitions, id {ids[e.topic]}", f"{other}, 1 partitions, id {ids[other]}"}
     assert len(ends) == 4 * 3
     assert ends["order", TopicPartition(other, 0)] == (50, 0)
     assert {(tags["topic"], tags["topic_id"]) for tags in file_tags(both, "order")} == set(ids.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from exporter import static
 from exporter.errors import ConfigError, InvariantBroken
@@ -144,6 +145,15 @@ def test_a_static_task_without_a_partition_is_spare_once_it_has_looked(monkeypat
     assert not task.is_spare()
     assert task.changes() == []
     assert task.is_spare()
+
+
+def test_a_static_task_says_what_does_not_protect_it(monkeypatch):
+    """Once, as a warning: without a lease only the compare-and-set keeps tasks apart."""
+    with capture_logs() as logs:
+        assigned(monkeypatch, "1/4", NOW)
+    (line,) = logs
+    assert (line["event"], line["log_level"], line["partitions"]) == ("static_assignment", "warning", "1/4")
+    assert "compare-and-set" in line["advice"]
 
 
 def test_a_listed_partition_must_be_there_at_the_start(monkeypatch):
