@@ -64,14 +64,15 @@ def check_identity(
             if was is None or was == now:
                 continue
             far = ", ".join(f"{tp} through offset {at}" for tp, at in sorted(positions.items()) if tp.topic == topic)
-            origin = "`brokers` leads to another cluster: correct it, or if the topic has moved there"
+            cause = "the topic was deleted and created again"
+            if what == "cluster":
+                cause = "`brokers` leads to another cluster: correct it, or if the topic has moved there for good"
             raise InvariantBroken(
                 Invariant.MONOTONE,
                 f"the {what} id of {topic} was {was} and is {now}: offsets of the two have nothing in common; "
                 f"the tables hold {far or 'nothing'} of the former",
-                f"{'the topic was deleted and created again' if what == 'topic' else origin}: "
-                "`exporter repair --rebase` shows what it would do, `--apply` does it: the new one is exported from its "
-                "beginning, what the tables hold stays",
+                f"{cause}: `exporter repair --rebase` shows what it would do, `--apply` does it: the new one is "
+                "exported from its beginning, what the tables hold stays",
             )
 
 
