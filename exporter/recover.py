@@ -25,7 +25,7 @@ from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.switch import Switcher
 from exporter.tables import DeltaTable, Lake, evolved_schema
-from exporter.topic import TopicIdentity, TopicReader
+from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
 from exporter.writers import Writer, WriterKey
 from offsets import Invariant
 from offsets.crosscheck import (
@@ -44,10 +44,8 @@ from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import (
     APP_PROPERTY,
-    CLUSTER_PROPERTY,
     CONFIG_PROPERTY,
     TABLE_PROPERTY,
-    TOPIC_PROPERTY,
     LoggedCommit,
     TableView,
     last_named_offsets,
@@ -80,22 +78,23 @@ class Recovery:
     def __init__(
         self,
         lake: Lake,
-        topic: TopicReader,
+        topics: TopicReader,
         routing: Routing,
         committer: Committer,
         read_round: Callable[[StagingOrder], RoundResult],
         first_position: str | int = "earliest",
-        footer: Mapping[str, str] | None = None,
         round_records_max: int = 200_000,
     ) -> None:
         """first_position: earliest, latest, or milliseconds since 1970 UTC."""
         self._lake = lake
-        self._topic = topic
+        self._topics = topics
         self._routing = routing
         self._own = routing.fingerprint()
         self._committer = committer
-        self._anchors = Anchors(lake, topic, routing, first_position)
-        self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
+        self._anchors = Anchors(lake, topics, routing, first_position)
+        self._read_round = read_round
+        self._switcher = Switcher(self._anchors, committer, self._read_same_topics, round_records_max)
+        self._identity: dict[str, str] = {}
         self.table_fingerprints: dict[str, str] = {}
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
@@ -104,12 +103,12 @@ class Recovery:
 
         Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable.
         """
-        identity = self._topic.identity()
+        identities = self._topics.identities_of({tp.topic for tp in ownership})
         for _ in range(ATTEMPTS_MAX):
             reading = self.read(ownership)
             verdicts = self._confirmed(reading, ownership)
             try:
-                if self._advance(reading, verdicts, identity):
+                if self._advance(reading, verdicts, identities):
                     continue
             except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
@@ -117,6 +116,19 @@ class Recovery:
             self._check_log(verdicts)
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
+
+    def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
+
+        positions: greatest offset that the tables hold. Raises InvariantBroken, BrokerSilent.
+        """
+        check_identity(self._identity, self._topics.identities_of({tp.topic for tp in positions}), positions)
+
+    def _read_same_topics(self, order: StagingOrder) -> RoundResult:
+        """Read a round of a drain; what was read is of the topic that the tables know, else InvariantBroken."""
+        result = self._read_round(order)
+        self.check_topics({tp: plan.start - 1 for tp, plan in order.plans.items()})
+        return result
 
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
         """Every table that is ours, one at a time, the dead letters last (protocol 5.3)."""
@@ -229,18 +241,18 @@ class Recovery:
         return verdicts
 
     def _advance(
-        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identity: TopicIdentity
+        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identities: Mapping[str, TopicIdentity]
     ) -> bool:
         """Do the next thing that has to be done before the partitions may run; False if there is nothing."""
-        self._check_identity(reading, identity)
+        self._check_identity(reading, identities)
         self._check_listed(reading)
         new = [tp for tp, found in verdicts.items() if isinstance(found, FirstStart)]
         if new:
-            self._anchors.anchor_dead_letters(reading.letters, new, identity)
+            self._anchors.anchor_dead_letters(reading.letters, new, identities)
             return True
         switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
         if switches:
-            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identity)
+            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identities)
             return True
         missing: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for tp, found in verdicts.items():
@@ -248,7 +260,7 @@ class Recovery:
                 for name in found.unanchored:
                     missing[name][tp] = Position(found.epoch, found.anchor_at)
         for name, positions in sorted(missing.items()):
-            self._anchors.anchor_type(name, reading.views.get(name), positions, identity)
+            self._anchors.anchor_type(name, reading.views.get(name), positions, identities)
         return bool(missing) or self._anchors.register(reading.views)
 
     def _in_force(self, reading: Reading, switches: Mapping[TopicPartition, Switch]) -> dict[str, Routing]:
@@ -256,22 +268,15 @@ class Recovery:
         letters = reading.views[DEAD_LETTERS]
         return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
 
-    def _check_identity(self, reading: Reading, identity: TopicIdentity) -> None:
-        letters = reading.letters
-        if letters is None:
-            return
-        for prop, now, what in (
-            (CLUSTER_PROPERTY, identity.cluster_id, "cluster"),
-            (f"{TOPIC_PROPERTY}{self._topic.topic}", identity.topic_id, "topic"),
-        ):
-            recorded = letters.properties.get(prop)
-            if recorded is not None and recorded != now:
-                raise InvariantBroken(
-                    Invariant.MONOTONE,
-                    f"the {what} id of {self._topic.topic} was {recorded} and is {now}: "
-                    "offsets of the two have nothing in common",
-                    f"the {what} was recreated; export it under a new `app` and `table_root`",
-                )
+    def _check_identity(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
+        """Raises InvariantBroken if a topic is not the one that the dead letters record; remembers what it is."""
+        positions = {
+            tp: max((state.position.offset for state in states.values() if state.position), default=-1)
+            for tp, states in reading.states.items()
+        }
+        check_identity(reading.letters.properties if reading.letters else {}, identities, positions)
+        self._identity |= identity_properties(identities)
+        self._committer.trust_topics({topic: one.topic_id for topic, one in identities.items()})
 
     def _check_listed(self, reading: Reading) -> None:
         """A table that the dead letters list must still be there, with its id (protocol 5.2)."""
@@ -291,7 +296,7 @@ class Recovery:
     def _check_log(self, verdicts: Mapping[TopicPartition, Verdict]) -> None:
         """Retention gap and truncation at start (protocol 5.4)."""
         agreed = {tp: found.positions.values() for tp, found in verdicts.items() if isinstance(found, Agree)}
-        check_log(self._topic, {tp: (min(offsets), max(offsets)) for tp, offsets in agreed.items()})
+        check_log(self._topics, {tp: (min(offsets), max(offsets)) for tp, offsets in agreed.items()})
 
     def _writers(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
@@ -324,12 +329,12 @@ class Recovery:
 
 
 def check_log(
-    topic: TopicReader,
+    topics: TopicReader,
     positions: Mapping[TopicPartition, tuple[int, int]],
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
     """positions: partition -> (least, greatest) position. Raises InvariantBroken on a gap or a truncated log."""
-    firsts = topic.first_offsets(positions.keys())
+    firsts = topics.first_offsets(positions.keys())
     for tp, (least, _) in positions.items():
         if firsts[tp] > least + 1:
             raise InvariantBroken(
@@ -339,7 +344,7 @@ def check_log(
             )
     behind: dict[TopicPartition, tuple[int, int]] = {}
     for reading in range(TRUNCATION_READINGS):
-        ends = topic.high_watermarks(positions.keys())
+        ends = topics.high_watermarks(positions.keys())
         behind = {tp: (ends[tp], most) for tp, (_, most) in positions.items() if ends[tp] <= most}
         if not behind:
             return
@@ -348,6 +353,8 @@ def check_log(
     tp, (end, most) = next(iter(sorted(behind.items())))
     raise InvariantBroken(
         Invariant.MONOTONE,
-        f"{tp}: the log ends at {end}, the tables are at {most}: the log was truncated or replaced",
-        "restore the topic, or export the new one under a new `app` and `table_root`",
+        f"{tp}: the log ends at {end}, the tables are at {most}: "
+        f"offsets {end}..{most} were exported and are no longer in the log, it was truncated",
+        "restore the topic; if it cannot be, create it again: `exporter repair --rebase` then begins with the new one "
+        "and keeps what the tables hold",
     )
