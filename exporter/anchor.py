@@ -15,7 +15,7 @@ from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.tables import Change, Lake, first_line, table_schema
+from exporter.tables import NO_COLUMNS, Change, Lake, first_line, table_schema
 from exporter.topic import TopicIdentity, TopicReader, identity_properties, partitions_of
 from offsets.names import AppId, table_folder
 from offsets.positions import Position
@@ -27,6 +27,10 @@ log = get_logger(__name__)
 
 class Moved(Exception):
     """Another task was faster; read everything again."""
+
+
+class Switched(Moved):
+    """Another task has switched the partition to another configuration."""
 
 
 class Anchors:
@@ -92,8 +96,10 @@ class Anchors:
         def check(now: TableView | None) -> None:
             if (now is None) != (view is None):
                 raise Moved(f"table {name} was created or removed meanwhile")
-            if now is not None and any(now.position(app, tp) is not None for tp in anchors):
-                raise Moved(f"table {name} was anchored meanwhile")
+            for tp, anchor in anchors.items():
+                position = now.position(app, tp) if now is not None else None
+                if position is not None and position.epoch >= anchor.epoch:
+                    raise Moved(f"table {name} was anchored meanwhile")
 
         versions: dict[str, int] = {}
         for tp, anchor in anchors.items():
@@ -114,10 +120,12 @@ class Anchors:
         point(Fault.AFTER_ANCHOR)
 
     def declared_schema(self, name: str) -> str | None:
-        """Spark schema JSON of a table as our configuration wants it; None for a type that it does not declare."""
+        """Spark schema JSON of a table as our configuration wants it; None for a type that gets none from it."""
         if name == DEAD_LETTERS:
             return table_schema(None)
         declared = self.routing.schemas.get(name)
+        if declared is None and self.routing.takes_new(name):
+            declared = NO_COLUMNS
         return None if declared is None else table_schema(declared)
 
     def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
@@ -142,8 +150,11 @@ class Anchors:
             "partitions": {str(tp): {"epoch": p.epoch, "new": p.offset} for tp, p in positions.items()},
         }
 
-    def register(self, views: Mapping[str, TableView]) -> bool:
-        """Let the dead letters list the id of every table; False if they do already."""
+    def register(self, views: Mapping[str, TableView], epochs: Mapping[TopicPartition, int] | None = None) -> bool:
+        """Let the dead letters list the id of every table; False if they do already.
+
+        epochs: partition -> live epoch that the dead letters must be at. Raises Moved.
+        """
         letters = views.get(DEAD_LETTERS)
         if letters is None:
             return False
@@ -155,7 +166,15 @@ class Anchors:
         def check(now: TableView | None) -> None:
             if now is None or now.table_id != letters.table_id:
                 raise Moved(f"table {DEAD_LETTERS} was replaced meanwhile")
+            self.require_epochs(now, epochs or {})
 
         metadata = self.metadata("register", letters, {})
         self.write(DEAD_LETTERS, Change((), {}, metadata, properties=new), check)
         return True
+
+    def require_epochs(self, letters: TableView, epochs: Mapping[TopicPartition, int]) -> None:
+        """Raises Switched if the dead letters are at another epoch."""
+        for tp, epoch in epochs.items():
+            position = letters.position(self.lake.app, tp)
+            if position is None or position.epoch != epoch:
+                raise Switched(f"{tp}: the dead letters are at {position}, not in epoch {epoch}")

@@ -45,7 +45,7 @@ from exporter.audit_sql import EITHER, LETTERS, UNKNOWN
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.tables import Lake, first_line
+from exporter.tables import NO_COLUMNS, Lake, first_line
 from exporter.topic import TopicIdentity, check_identity, partitions_of
 from offsets.names import BadName, DataFile, table_folder
 from offsets.positions import condemned_offsets, intervals, live_position, our_transactions
@@ -487,7 +487,11 @@ def _compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
     """Code -> the columns whose values are compared."""
     return {
         code: audit_sql.compared_columns(
-            [schemas[name] for one in pinned.routings if name in (schemas := one.schemas)],
+            [
+                one.schemas.get(name, NO_COLUMNS)  # nothing is compared of a type that was once filled undeclared
+                for one in pinned.routings
+                if name in one.schemas or one.new_type == "table"
+            ],
             pinned.views[name].schema_json,
         )
         for name, code in pinned.codes.items()

@@ -31,7 +31,7 @@ class Finding:
 def check(settings: Settings) -> Iterator[Finding]:
     """Settings, Java, jars, brokers, topic, schemas and tables, in that order; later ones where earlier ones allow."""
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
-    if not settings.declared:
+    if not settings.declared and settings.new_type != "table":
         yield Finding("settings", "warn", "no event type is declared: every record becomes a dead letter",
                       "declare types in [types.<event type>]")  # fmt: skip
     java = _found("java", lambda: f"{find_java()}")
@@ -102,7 +102,8 @@ def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
     for name in lake.event_types():
         what = f"table {name}"
         if name not in declared:
-            yield Finding(what, "ok", "not declared: it is left as it is")
+            says = "it is filled as it is met" if settings.new_type == "table" else "it is left as it is"
+            yield Finding(what, "ok", f"not declared: {says}")
             continue
         try:
             view = lake.table(name).view()

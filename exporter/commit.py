@@ -27,7 +27,7 @@ from offsets import Invariant
 from offsets.names import AppId, DataFile
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import APP_PROPERTY, TableView
+from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, TableView
 
 log = get_logger(__name__)
 
@@ -268,7 +268,15 @@ def merge_batches(files: Sequence[StagedFile]) -> list[list[StagedFile]]:
 
 
 def check_properties(event_type: str, view: TableView, app: str) -> None:
-    """Raises InvariantBroken if the table is another app's or expires what exactly-once rests on."""
+    """Raises InvariantBroken if the table is another app's or type's, or expires what exactly-once rests on."""
+    holds = view.properties.get(EVENT_TYPE_PROPERTY, event_type)
+    if holds != event_type:
+        raise InvariantBroken(
+            Invariant.NAMES,
+            f"the folder of event type {event_type!r} holds the table of {holds!r}",
+            "the file system takes names that differ by case only for one; "
+            "put `table_root` on one that tells them apart, or declare one of the two types",
+        )
     owner = view.properties.get(APP_PROPERTY)
     if owner != app:
         raise InvariantBroken(

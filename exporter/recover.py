@@ -14,9 +14,10 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from exporter.anchor import Anchors, Moved
+from exporter.anchor import Anchors, Moved, Switched
 from exporter.commit import Committer, check_operation, check_properties
 from exporter.errors import Fenced, InvariantBroken
 from exporter.log import get_logger
@@ -24,7 +25,7 @@ from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.switch import Switcher
-from exporter.tables import DeltaTable, Lake, evolved_schema
+from exporter.tables import DeltaTable, Lake, evolved_schema, holds_just
 from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
 from exporter.writers import Writer, WriterKey
 from offsets import Invariant
@@ -39,13 +40,12 @@ from offsets.crosscheck import (
     Verdict,
     verdict,
 )
-from offsets.names import table_folder
+from offsets.names import AppId, table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import (
     APP_PROPERTY,
     CONFIG_PROPERTY,
-    TABLE_PROPERTY,
     LoggedCommit,
     TableView,
     last_named_offsets,
@@ -54,6 +54,8 @@ from offsets.table_log import (
 
 log = get_logger(__name__)
 
+TABLE_THREADS = 4
+"""Tables that are read or anchored at a time; 300 types would take a minute one by one."""
 ATTEMPTS_MAX = 20
 """Full readings before giving up: each one may meet another task that is anchoring or switching too."""
 TRUNCATION_READINGS = 3
@@ -96,6 +98,7 @@ class Recovery:
         self._switcher = Switcher(self._anchors, committer, self._read_same_topics, round_records_max)
         self._identity: dict[str, str] = {}
         self.table_fingerprints: dict[str, str] = {}
+        self.plain: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
@@ -132,18 +135,30 @@ class Recovery:
 
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
         """Every table that is ours, one at a time, the dead letters last (protocol 5.3)."""
-        names = self._event_types()
-        views: dict[str, TableView] = {}
         named: dict[str, dict[tuple[TopicPartition, int], int]] = {}
-        for name in [*(n for n in names if n != DEAD_LETTERS), DEAD_LETTERS]:
-            table = self._lake.table(name)
-            view = table.view()
-            if view is None or not self._is_ours(name, view):
-                continue
-            views[name] = view
-            named[name] = self._named_since(table, view)
-        states = {tp: {name: self._state(tp, views[name], named[name]) for name in views} for tp in tps}
+        views: dict[str, TableView] = {}
+        missed: set[str] = set()
+        while True:
+            others = [name for name in self._event_types() if name != DEAD_LETTERS and name not in views]
+            with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="tables") as pool:
+                found = [*zip(others, pool.map(self._read_table, others), strict=True)]
+            found.append((DEAD_LETTERS, self._read_table(DEAD_LETTERS)))
+            for name, one in found:
+                if one is not None:
+                    views[name], named[name] = one
+            before, missed = missed, _missed(views)
+            if missed <= before:  # else another task has made a table since the listing, and registered it
+                break
+        states = {tp: {name: self._state(tp, name, views[name], named[name]) for name in views} for tp in tps}
         return Reading(views, states)
+
+    def _read_table(self, name: str) -> tuple[TableView, dict[tuple[TopicPartition, int], int]] | None:
+        """One table and the offsets that its files have named since our last commit; None if there is none of ours."""
+        table = self._lake.table(name)
+        view = table.view()
+        if view is None or not self._is_ours(name, view):
+            return None
+        return view, self._named_since(table, view)
 
     def verdicts(self, reading: Reading) -> dict[TopicPartition, Verdict]:
         """One verdict per partition, from one reading."""
@@ -183,15 +198,18 @@ class Recovery:
         return last_named_offsets((path for logged in since for path in logged.added), self._lake.app)
 
     def _state(
-        self, tp: TopicPartition, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
+        self, tp: TopicPartition, name: str, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
     ) -> PartitionState:
-        position = view.position(self._lake.app, tp)
+        app = self._lake.app
+        position = view.position(app, tp)
+        anchored_at = view.transactions.get(str(AppId(app, tp, position.epoch, "anchor"))) if position else None
+        unused = position is not None and position.offset == anchored_at and self._routing.is_new(name)
         offsets = [
             last
             for (named_tp, epoch), last in named.items()
             if named_tp == tp and (position is None or position.epoch == epoch)
         ]
-        return PartitionState(position, max(offsets, default=-1))
+        return PartitionState(position, max(offsets, default=-1), unused=unused)
 
     def _verdict(self, tp: TopicPartition, reading: Reading) -> Verdict:
         letters = reading.letters
@@ -200,10 +218,9 @@ class Recovery:
         in_force = history.get(position.epoch) if position else None
         in_force_active: tuple[str, ...] = ()
         if letters and in_force and in_force not in (self._own,) and self._own not in history.values():
-            in_force_active = self._recorded(letters, in_force).active_types
-        return verdict(
-            reading.states[tp], DEAD_LETTERS, history, self._own, self._routing.active_types, in_force_active
-        )
+            in_force_active = self._recorded(letters, in_force).active_with(reading.views)
+        active = self._routing.active_with(reading.views)
+        return verdict(reading.states[tp], DEAD_LETTERS, history, self._own, active, in_force_active)
 
     def _recorded(self, letters: TableView, fingerprint: str) -> Routing:
         """The configuration that the dead letters record. Raises InvariantBroken if this version cannot run it."""
@@ -259,9 +276,60 @@ class Recovery:
             if isinstance(found, Agree):
                 for name in found.unanchored:
                     missing[name][tp] = Position(found.epoch, found.anchor_at)
-        for name, positions in sorted(missing.items()):
-            self._anchors.anchor_type(name, reading.views.get(name), positions, identities)
+        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+            done = [pool.submit(self._anchors.anchor_type, name, reading.views.get(name), positions, identities)
+                    for name, positions in sorted(missing.items())]  # fmt: skip
+        for future in done:
+            future.result()
         return bool(missing) or self._anchors.register(reading.views)
+
+    def anchor_met(self, wanted: Mapping[WriterKey, Position]) -> dict[str, TableView]:
+        """Event type -> its table, in which each wanted position is present and which the dead letters list.
+
+        wanted: (undeclared type, partition) -> the dead letters' position there as this task knows it (protocol
+        4.7, 5.2). The listing is what a switch runs into: it seals every table that the dead letters list, and
+        nobody writes rows into a table before it is listed. Raises Switched; Moved to be tried again;
+        InvariantBroken.
+        """
+        identities = self._topics.identities_of({key.tp.topic for key in wanted})
+        by_name: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
+        for key, position in wanted.items():
+            by_name[key.event_type][key.tp] = position
+        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+            done = {name: pool.submit(self._anchor_met, name, at, identities) for name, at in by_name.items()}
+        views = {name: future.result() for name, future in done.items()}
+        letters = self._lake.table(DEAD_LETTERS).view()
+        if letters is None:
+            raise InvariantBroken(Invariant.MONOTONE, f"table {DEAD_LETTERS} is gone", "put it back")
+        epochs = {key.tp: position.epoch for key, position in wanted.items()}
+        self._anchors.require_epochs(letters, epochs)
+        self._anchors.register({DEAD_LETTERS: letters, **views}, epochs)
+        return views
+
+    def _anchor_met(
+        self, name: str, anchors: Mapping[TopicPartition, Position], identities: Mapping[str, TopicIdentity]
+    ) -> TableView:
+        """A position that is there is adopted; one that is not is added, with the table if there is none."""
+        table = self._lake.table(name)
+        for _ in range(ATTEMPTS_MAX):
+            view = table.view()
+            if view is not None:
+                check_properties(name, view, self._lake.app)
+                self._named_since(table, view)
+            absent = {}
+            for tp, anchor in anchors.items():
+                state = self._state(tp, name, view, {}) if view is not None else PartitionState(None)
+                if state.position is None or state.left_behind(anchor.epoch):
+                    absent[tp] = anchor
+                elif state.position.epoch != anchor.epoch:
+                    raise Switched(f"table {name}, {tp}: {state.position} is not in epoch {anchor.epoch}")
+            if view is not None and not absent:
+                return view
+            try:
+                self._anchors.anchor_type(name, view, absent, identities)
+            except Moved as moved:
+                log.info("anchor_adopted", table=name, reason=str(moved))
+        raise Moved(f"table {name} could not be anchored")
 
     def _in_force(self, reading: Reading, switches: Mapping[TopicPartition, Switch]) -> dict[str, Routing]:
         """Routing fingerprint -> recorded configuration, for what has to be drained."""
@@ -281,11 +349,9 @@ class Recovery:
     def _check_listed(self, reading: Reading) -> None:
         """A table that the dead letters list must still be there, with its id (protocol 5.2)."""
         letters = reading.letters
-        for prop, table_id in (letters.properties if letters else {}).items():
-            if not prop.startswith(TABLE_PROPERTY):
-                continue
-            folder = prop.removeprefix(TABLE_PROPERTY)
-            view = next((view for name, view in reading.views.items() if table_folder(name) == folder), None)
+        by_folder = {table_folder(name): view for name, view in reading.views.items()}
+        for folder, table_id in (letters.listed_tables() if letters else {}).items():
+            view = by_folder.get(folder)
             if view is None or view.table_id != table_id:
                 raise InvariantBroken(
                     Invariant.MONOTONE,
@@ -326,6 +392,14 @@ class Recovery:
                 "add them to the table (ALTER TABLE ... ADD COLUMNS), or raise `generation` to let the exporter do it",
             )
         self.table_fingerprints[name] = view.fingerprint
+        plain = declared is not None and holds_just(view, declared)
+        self.plain = self.plain | {name} if plain else self.plain - {name}
+
+
+def _missed(views: Mapping[str, TableView]) -> set[str]:
+    """Folders of the tables that the dead letters list and that were not read."""
+    letters = views.get(DEAD_LETTERS)
+    return set(letters.listed_tables() if letters else ()) - {table_folder(name) for name in views}
 
 
 def check_log(

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exporter import heartbeat
+from exporter.anchor import Moved, Switched
 from exporter.commit import Committer, Report, Settled, Stale
 from exporter.condemn import IN_A_ROW_MAX, condemn
 from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken, JvmEnded
@@ -30,6 +31,7 @@ from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Assignment, Leaving
 from exporter.log import get_logger
+from exporter.new_types import require_few, stamped, unanchored
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
@@ -49,13 +51,13 @@ from exporter.writers import (
     freeze,
     integrate,
     landed,
-    missing_anchors,
     offered,
     park,
 )
 from offsets import Invariant
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
@@ -80,6 +82,7 @@ class Limits:
     stage_age_max_secs: float
     stop_budget_secs: float
     poll_secs: float
+    new_types_max: int
 
 
 @dataclass
@@ -149,6 +152,8 @@ class Service:
         self._rounds = Rounds(
             reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking
         )
+        self._waiting: RoundResult | None = None
+        self._anchoring: Future[dict[str, TableView]] | None = None
         self._condemned_in_a_row = 0
         self._commits: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
@@ -264,11 +269,67 @@ class Service:
         result = self._rounds.take(now)
         if result is not None:
             point(Fault.AFTER_READ)
-            if self._is_of_known_topics(result):
-                self._integrate(result, now)
-                point(Fault.AFTER_INTEGRATE)
+            require_few(self._new_types(), result, self._limits.new_types_max)
+            self._waiting = result if self._is_of_known_topics(result) else None
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
             self._ends_at = self._log_checked_at = float("-inf")
+        if self._waiting is not None and self._anchored(self._waiting, now):
+            result, self._waiting = self._waiting, None
+            self._integrate(result, now)
+            point(Fault.AFTER_INTEGRATE)
+
+    def _anchored(self, result: RoundResult, now: float) -> bool:
+        """ANCHOR: True once every type of the manifest has a position; until then they are being anchored.
+
+        The dead letters are committed first: a new type is anchored at their position (protocol 3.1).
+        """
+        if self._anchoring is not None:
+            self._take_anchors(self._anchoring, result, now)
+        wanted = unanchored(self._writers, self._staying(), result)
+        if not wanted:
+            return True
+        if self._stop_at is not None:
+            self._waiting = None
+            return False
+        letters = [self._writers[WriterKey(DEAD_LETTERS, tp)] for tp in {key.tp for key in wanted}]
+        level = all(writer.covered == writer.frontier and writer.claim is None for writer in letters)
+        if level and self._anchoring is None and now >= self._retry_at.get("anchors", 0.0):
+            self._anchoring = self._waking(self._pool.submit(self._recovery.anchor_met, wanted))
+        return False
+
+    def _take_anchors(self, anchoring: Future[dict[str, TableView]], result: RoundResult, now: float) -> None:
+        """Writers at the positions that the new types have now: anchored by us, or adopted (protocol 4.7)."""
+        if not anchoring.done():
+            return
+        self._anchoring = None
+        wanted = unanchored(self._writers, self._staying(), result)
+        try:
+            views = anchoring.result()
+        except Switched as switched:
+            log.info("manifest_discarded", reason=str(switched))
+            self._to_recover |= {key.tp for key in wanted}
+            return
+        except (Moved, BrokerSilent) as error:  # the manifest waits, however long it takes (protocol 3.6)
+            log.warning("anchors_missing", tables=len(wanted), error=first_line(error))
+            self._retry_at["anchors"] = now + 1.0
+            return
+        for name, view in views.items():
+            if name not in self._recovery.table_fingerprints:
+                self._committer.trust(name, view)
+                self._recovery.accept(name, view)
+        for key, anchor in wanted.items():
+            position = views[key.event_type].position(self._lake.app, key.tp) if key.event_type in views else None
+            if position is not None and position.epoch == anchor.epoch:
+                ownership = self._owned[key.tp]
+                self._writers[key] = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
+
+    def _staying(self) -> dict[TopicPartition, int]:
+        """The partitions that are ours and not about to be taken away, with their ownership epochs."""
+        return {tp: ownership for tp, ownership in self._owned.items() if tp not in self._leaving}
+
+    def _new_types(self) -> set[str]:
+        """The undeclared event types that have a table, as far as this task knows."""
+        return {name for name in self._recovery.table_fingerprints if self._routing.is_new(name)}
 
     def _is_of_known_topics(self, result: RoundResult) -> bool:
         """Whether what was read is of the topics that the tables know (protocol 5.4); in doubt it is read again."""
@@ -284,9 +345,7 @@ class Service:
         for fragment in result.fragments:
             if self._owned.get(fragment.plan.tp) != fragment.plan.ownership or fragment.plan.tp in self._leaving:
                 continue
-            if unanchored := missing_anchors(self._writers, fragment):
-                message = f"{fragment.plan.tp}: {', '.join(unanchored)} have no position"
-                raise InvariantBroken(Invariant.ANCHOR, message, "start again; please report this")
+            fragment = stamped(fragment, self._recovery.table_fingerprints, self._recovery.plain)
             integrated = integrate(self._writers, fragment, now)
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():
@@ -300,7 +359,7 @@ class Service:
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
-        if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
+        if self._waiting is not None or not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
         plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
@@ -318,6 +377,7 @@ class Service:
             fingerprints=dict(self._recovery.table_fingerprints),
             footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
+            new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
         )
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
@@ -398,9 +458,10 @@ class Service:
             for settled in report.settled:
                 if self._settle(settled, report, now):
                     again.add(settled.claim.key.tp)
-            if report.version is not None:
+            landed_claims = [settled.claim for settled in report.settled if isinstance(settled.outcome, Landed)]
+            if landed_claims:
                 self.totals.commits += 1
-                self._log_commit(report)
+                self._log_commit(report, landed_claims)
         self._to_recover |= again & self._owned.keys()
 
     def _settle(self, settled: Settled, report: Report, now: float) -> bool:
@@ -453,8 +514,8 @@ class Service:
         view = self._committer.require_ours(name, self._lake.table(name).view())
         self._recovery.accept(name, view)
 
-    def _log_commit(self, report: Report) -> None:
-        claims = [settled.claim for settled in report.settled]
+    def _log_commit(self, report: Report, claims: list[Claim]) -> None:
+        """A commit whose reply was lost has no version here: it was found in the table's log."""
         log.info(
             "commit_landed",
             table=report.event_type,
@@ -492,6 +553,7 @@ class Service:
                 fresh[name] += due
             for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
                 fresh[name] += idle
+        fresh[DEAD_LETTERS] += [key for key in self._letters_waited_for() if key not in fresh[DEAD_LETTERS]]
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in self._writers.items():
             if writer.claim is not None:
@@ -504,6 +566,12 @@ class Service:
                 self._writers[key] = freeze(self._writers[key], base)
             claims = [claim for key in [*fresh[name], *reopened[name]] if (claim := self._writers[key].claim)]
             self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
+
+    def _letters_waited_for(self) -> list[WriterKey]:
+        """The dead-letter writers, staged or not, that have to be committed before new types are anchored."""
+        wanted = unanchored(self._writers, self._staying(), self._waiting) if self._waiting is not None else {}
+        letters = [self._writers[WriterKey(DEAD_LETTERS, tp)] for tp in sorted({key.tp for key in wanted})]
+        return [w.key for w in letters if w.frontier > w.covered and w.claim is None and w.parked is None]
 
     def _flushing(self) -> bool:
         """True when everything has to be committed now: told to stop, or caught up with frozen ends."""
@@ -541,6 +609,7 @@ class Service:
 
     def _done(self, now: float) -> bool:
         idle = not self._commits and not self._rounds.running
+        idle = idle and (self._anchoring is None or self._anchoring.done())
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
             return (idle and settled and self._group_offset is None) or now >= self._stop_at

@@ -387,8 +387,15 @@ class Settings(BaseSettings):
         description="What becomes of JSON fields without a column: kept in _rescued, left out, or the record is a "
         "dead letter.",
     )
-    new_type: Literal["dead_letter"] = Field(
-        default="dead_letter", description="What becomes of records of an event type without a [types] table."
+    new_type: Literal["dead_letter", "table"] = Field(
+        default="dead_letter",
+        description="What becomes of records of an event type without a [types] table: they are dead letters, or the "
+        "type gets a table with the whole record in _rescued.",
+    )
+    new_types_max: Count = Field(
+        default=200,
+        description="Tables that event types without a [types] table may get; the type that would be one too many "
+        "stops the task.",
     )
     on_gap: Literal["stop"] = Field(
         default="stop", description="What happens when Kafka has deleted records that were not exported yet."
@@ -403,7 +410,7 @@ class Settings(BaseSettings):
 
     type_from: TypeFromTable = Field(description="Where the event type stands.")
     event_time: EventTimeTable = Field(description="Where the event time stands.")
-    types: dict[str, TypeTable] = Field(description="The event types and their columns.")
+    types: dict[str, TypeTable] = Field(default_factory=dict, description="The event types and their columns.")
     kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -551,8 +558,8 @@ class Settings(BaseSettings):
 
     @field_validator("types")
     @classmethod
-    def _storable(cls, types: dict[str, TypeTable]) -> dict[str, TypeTable]:
-        if not types:
+    def _storable(cls, types: dict[str, TypeTable], info: ValidationInfo) -> dict[str, TypeTable]:
+        if not types and info.data.get("new_type") != "table":
             raise ValueError("no event type is declared")
         try:
             for name in types:

@@ -3,8 +3,9 @@
     batch -> route -> decode -> split by event day -> skip what is covered -> files
 
 Runs on executors. A record at or below the bound of its destination is dropped here, so is one
-of an active type that the plan does not list (protocol 3.1). Only what the manifest of a
-successful job lists is staged; everything else is an orphan.
+of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
+was made is staged like the others. Only what the manifest of a successful job lists is staged;
+everything else is an orphan.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ ENCODED_BYTES_MAX = 128 << 20
 """Encoded bytes one task holds before the largest file is finished."""
 GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes of one row group."""
+
+TYPES_OVER_MAX = "types_over_max"
+"""Count of the records that were not staged because of `new_types_max`."""
 
 MANIFEST_DDL = (
     "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
@@ -79,6 +83,7 @@ class StagingOrder:
 
     fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
+    new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
     """
 
     root: str
@@ -88,6 +93,7 @@ class StagingOrder:
     fingerprints: Mapping[str, str]
     footers: Mapping[TopicPartition, Mapping[str, str]]
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    new_types_max: int = 0
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,6 +112,7 @@ class _Task:
         self._order = order
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
+        self._met: set[str] = set()
         self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
@@ -155,8 +162,10 @@ class _Task:
         routed = self._router.route(batch)
         dead: list[_Dead] = []
         for name, indices in routed.groups.items():
-            rows = self._wanted(batch, indices, plan.bounds.get(name), letters_bound)
-            if len(rows):
+            rows = self._wanted(batch, indices, plan.bound(name), letters_bound)
+            if len(rows) and not self._has_room(name):
+                counts[TYPES_OVER_MAX] += len(rows)
+            elif len(rows):
                 dead += self._add_type(batch, tp, plan, name, rows)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
         if dead and letters_bound is not None:
@@ -181,7 +190,7 @@ class _Task:
         decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
         bad: list[_Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
-        bound = plan.bounds.get(name)
+        bound = plan.bound(name)
         if bound is None or not decoded.table.num_rows:
             return bad
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
@@ -248,8 +257,19 @@ class _Task:
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
             routing = self._order.routing
-            self._decoders[name] = Decoder(name, arrow_schema(routing.schemas[name], name), routing)
+            declared = routing.schemas.get(name)
+            schema = pa.schema([]) if declared is None else arrow_schema(declared, name)
+            self._decoders[name] = Decoder(name, schema, routing)
         return self._decoders[name]
+
+    def _has_room(self, name: str) -> bool:
+        """False for a type that nobody knows once there are too many of them."""
+        if name in self._order.fingerprints or name in self._order.routing.schemas or name in self._met:
+            return True
+        if len(self._met) >= self._order.new_types_max:
+            return False
+        self._met.add(name)
+        return True
 
     def _bound_memory(self) -> None:
         while sum(file.pending_bytes for file in self._growing.values()) > PENDING_BYTES_MAX:

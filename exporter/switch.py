@@ -24,7 +24,7 @@ from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Change, evolved_schema
 from exporter.topic import TopicIdentity, identity_properties
-from exporter.writers import Writer, WriterKey, freeze, integrate
+from exporter.writers import Writer, WriterKey, freeze, integrate, missing_anchors
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
@@ -88,7 +88,7 @@ class Switcher:
         writers = {
             WriterKey(name, tp): Writer(WriterKey(name, tp), position.epoch, 0, position.offset, position.offset)
             for tp, switch in switches.items()
-            for name in old.active_types
+            for name in old.active_with(views)
             if (position := switch.positions.get(name)) is not None
         }
         through = {tp: switch.through for tp, switch in switches.items()}
@@ -125,6 +125,12 @@ class Switcher:
             footers = {tp: {**self._committer.footer(tp), "routing": old.fingerprint()} for tp in by_tp}
             order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footers, condemned)
             for fragment in self._read_round(order).fragments:
+                if unanchored := missing_anchors(writers, fragment):
+                    raise InvariantBroken(
+                        Invariant.ANCHOR,
+                        f"{fragment.plan.tp}: {', '.join(unanchored)} have no position in what has to be drained",
+                        "start the version that wrote these tables; please report this",
+                    )
                 writers = integrate(writers, fragment, time.monotonic()).writers
             by_type: dict[str, list[Writer]] = defaultdict(list)
             for key, writer in writers.items():
@@ -171,7 +177,8 @@ class Switcher:
                 continue
             olds[tp], news[tp] = was, new
             versions |= _seal_versions(app, tp, was, new)
-            expected += [str(AppId(app, tp, epoch)) for epoch in {p.epoch for p in (was, new) if p is not None}]
+            epochs = {switch.epoch, new.epoch, *([was.epoch] if was is not None else [])}  # no late anchor either
+            expected += [str(AppId(app, tp, epoch)) for epoch in epochs]
         if not news:
             return
         self._seal_commit(name, view, olds, news, versions, expected, properties, identities)
@@ -193,6 +200,8 @@ class Switcher:
             for tp, old in olds.items():
                 if now is not None and now.position(self._anchors.lake.app, tp) != old:
                     raise Moved(f"table {name}, {tp}: {now.position(self._anchors.lake.app, tp)} instead of {old}")
+            if now is not None and view is not None and now.listed_tables() != view.listed_tables():
+                raise Moved("a table of a type that was met meanwhile has to be sealed too")
 
         create = identity_properties(identities)
         declared = self._anchors.declared_schema(name)

@@ -28,6 +28,9 @@ from offsets.table_log import (
     parse_commit,
 )
 
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+"""Spark schema JSON of an event type that is not declared: all of a record is in `_rescued`."""
+
 TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
 """A checkpoint each 10 commits (the default) would cost 1-2 s inside the commit."""
 
@@ -339,6 +342,12 @@ def fingerprint(metadata: Mapping[str, Any], protocol_json: str) -> str:
     relevant = {k: v for k, v in configuration.items() if k.startswith(("delta.constraints.", "delta.columnMapping."))}
     parts = [metadata["id"], metadata["schemaString"], metadata.get("partitionColumns"), relevant, protocol_json]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def holds_just(view: TableView, schema_json: str) -> bool:
+    """True if files that fit the schema fit the table: no further columns, constraints or column mapping."""
+    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == ("day",)
+    return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)
 
 
 def first_line(error: BaseException) -> str:

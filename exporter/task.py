@@ -168,6 +168,7 @@ def _limits(settings: Settings) -> Limits:
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,
         poll_secs=settings.poll_secs,
+        new_types_max=settings.new_types_max,
     )
 
 

@@ -48,6 +48,11 @@ class TableView:
     def position(self, app: str, tp: TopicPartition) -> Position | None:
         return live_position(self.transactions, app, tp)
 
+    def listed_tables(self) -> dict[str, str]:
+        """Folder -> table id of every table of the app (dead letters only; empty elsewhere)."""
+        listed = self.properties.items()
+        return {prop.removeprefix(TABLE_PROPERTY): one for prop, one in listed if prop.startswith(TABLE_PROPERTY)}
+
     def routing_history(self, tp: TopicPartition) -> dict[int, str]:
         """Epoch -> routing fingerprint of `tp` (dead letters only; empty elsewhere)."""
         text = self.properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")

@@ -33,7 +33,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
 from exporter.tables import Change, Lake, table_schema
 from exporter.writers import StagedFile
-from offsets.names import AppId
+from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
@@ -187,11 +187,14 @@ class Export:
         return service
 
     def table(self, event_type: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(self.root / "lake" / event_type)
+        return deltalake.DeltaTable(self.folder(event_type))
+
+    def folder(self, event_type: str) -> Path:
+        return self.root / "lake" / table_folder(event_type)
 
     def tables(self) -> list[str]:
-        """Folders that hold a Delta log."""
-        return sorted(path.parent.name for path in (self.root / "lake").glob("*/_delta_log"))
+        """The event types that have a table."""
+        return sorted(event_type_of(path.parent.name) for path in (self.root / "lake").glob("*/_delta_log"))
 
     def rows(self, event_type: str) -> list[dict[str, Any]]:
         """All rows as dictionaries, in order of partition and offset, through deltalake."""
@@ -213,7 +216,7 @@ class Export:
 
     def position(self, event_type: str, partition: int = 0, topic: str = "") -> tuple[int, int]:
         """(epoch, offset), from the transactions as deltalake reads them."""
-        log = self.root / "lake" / event_type / "_delta_log"
+        log = self.folder(event_type) / "_delta_log"
         versions: dict[str, int] = {}
         for path in sorted(log.glob("*.json")):
             for line in path.read_text().splitlines():
@@ -228,7 +231,7 @@ class Export:
 
     def files(self, event_type: str) -> set[str]:
         """Every data file in the table's folder, committed or not."""
-        folder = self.root / "lake" / event_type
+        folder = self.folder(event_type)
         return {str(path.relative_to(folder)) for path in folder.glob("day=*/*.parquet")}
 
 
