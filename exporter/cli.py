@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,29 @@ def audit(
 
 
 @cli.command()
+@click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
+@FORMAT
+@click_options
+def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Data files that killed tasks left behind and that no commit can name any more; needs no broker."""
+    from exporter.sweep import sweep as run_sweep
+    from exporter.task import open_lake
+
+    lake = open_lake(_load(config, flags))
+    try:
+        swept = list(run_sweep(lake, apply))
+    finally:
+        lake.session.stop()
+    if output == "json":
+        click.echo(json.dumps([vars(table) for table in swept]))
+        return
+    rows = [(t.event_type, str(len(t.paths)), str(t.bytes), str(t.deleted)) for t in swept]
+    _print_table(("event type", "files", "bytes", "deleted"), rows)
+    if not apply and any(table.paths for table in swept):
+        click.echo("nothing was deleted: --apply does it", err=True)
+
+
+@cli.command()
 @click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
 @click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
@@ -133,7 +156,7 @@ def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     console = Console()
     if not console.is_terminal:
         for row in (columns, *rows):
