@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
@@ -61,6 +62,20 @@ def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None
                 click.echo(f"       hint: {finding.hint}")
     if bad:
         raise FoundProblem(f"{bad} of the checks found an error")
+
+
+@cli.command("config")
+@FORMAT
+@click_options
+def show_config(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Each setting's value and where it came from, secrets masked; needs neither broker nor Java."""
+    from exporter.config_view import setting_rows
+
+    rows = list(setting_rows(_load(config, flags)))
+    if output == "json":
+        click.echo(json.dumps([vars(row) for row in rows]))
+        return
+    _print_table(("setting", "value", "from"), [(row.name, _text(row.value), row.origin) for row in rows])
 
 
 @cli.command()
@@ -164,7 +179,7 @@ def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> N
         return
     table = Table(*columns)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)
 
 
