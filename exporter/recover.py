@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from exporter.anchor import Anchors, Moved
 from exporter.commit import Committer, check_operation, check_properties
 from exporter.errors import Fenced, InvariantBroken
+from exporter.gap_rows import GapRows, refuse
 from exporter.log import get_logger
 from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, Routing
@@ -39,6 +40,7 @@ from offsets.crosscheck import (
     Verdict,
     verdict,
 )
+from offsets.gaps import find_gaps, recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
@@ -87,8 +89,9 @@ class Recovery:
         first_position: str | int = "earliest",
         footer: Mapping[str, str] | None = None,
         round_records_max: int = 200_000,
+        on_gap: str = "stop",
     ) -> None:
-        """first_position: earliest, latest, or milliseconds since 1970 UTC."""
+        """first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record."""
         self._lake = lake
         self._topic = topic
         self._routing = routing
@@ -96,6 +99,8 @@ class Recovery:
         self._committer = committer
         self._anchors = Anchors(lake, topic, routing, first_position)
         self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
+        self._gap_rows = GapRows(self._anchors)
+        self._records_gaps = on_gap == "record"
         self.table_fingerprints: dict[str, str] = {}
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
@@ -114,7 +119,6 @@ class Recovery:
             except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
                 continue
-            self._check_log(verdicts)
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
 
@@ -239,6 +243,9 @@ class Recovery:
             self._anchors.anchor_dead_letters(reading.letters, new, identity)
             return True
         switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
+        in_force = {tp: {n: found.positions[n] for n in found.in_force_active} for tp, found in switches.items()}
+        if self._close_gaps(reading, in_force):
+            return True
         if switches:
             self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identity)
             return True
@@ -249,7 +256,34 @@ class Recovery:
                     missing[name][tp] = Position(found.epoch, found.anchor_at)
         for name, positions in sorted(missing.items()):
             self._anchors.anchor_type(name, reading.views.get(name), positions, identity)
-        return bool(missing) or self._anchors.register(reading.views)
+        if missing or self._anchors.register(reading.views):
+            return True
+        agreed = {
+            tp: {name: Position(found.epoch, offset) for name, offset in found.positions.items()}
+            for tp, found in verdicts.items()
+            if isinstance(found, Agree)
+        }
+        return self._close_gaps(reading, agreed)
+
+    def _close_gaps(
+        self, reading: Reading, positions: Mapping[TopicPartition, Mapping[str, Position | None]]
+    ) -> bool:
+        """Retention gaps and truncation (protocol 5.4, 5.5): before a drain, and after every type has its anchor.
+
+        False if there is no gap. Raises InvariantBroken, or Moved.
+        """
+        present = {tp: {n: at for n, at in types.items() if at is not None} for tp, types in positions.items()}
+        present = {tp: types for tp, types in present.items() if types}
+        if not present or reading.letters is None:
+            return False
+        check_truncation(self._topic, {tp: max(at.offset for at in types.values()) for tp, types in present.items()})
+        recorded = recorded_gaps(reading.letters.transactions, self._lake.app)
+        gaps = find_gaps(present, self._topic.first_offsets(present.keys()), recorded)
+        if not self._records_gaps:
+            refuse([gap for gap in gaps if not gap.recorded])
+        if gaps:
+            self._gap_rows.close(reading.views, gaps)
+        return bool(gaps)
 
     def _in_force(self, reading: Reading, switches: Mapping[TopicPartition, Switch]) -> dict[str, Routing]:
         """Routing fingerprint -> recorded configuration, for what has to be drained."""
@@ -288,11 +322,6 @@ class Recovery:
                     "put the table back, or move the whole lake away to start anew",
                 )
 
-    def _check_log(self, verdicts: Mapping[TopicPartition, Verdict]) -> None:
-        """Retention gap and truncation at start (protocol 5.4)."""
-        agreed = {tp: found.positions.values() for tp, found in verdicts.items() if isinstance(found, Agree)}
-        check_log(self._topic, {tp: (min(offsets), max(offsets)) for tp, offsets in agreed.items()})
-
     def _writers(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
     ) -> dict[WriterKey, Writer]:
@@ -323,24 +352,14 @@ class Recovery:
         self.table_fingerprints[name] = view.fingerprint
 
 
-def check_log(
-    topic: TopicReader,
-    positions: Mapping[TopicPartition, tuple[int, int]],
-    wait: Callable[[float], None] = time.sleep,
+def check_truncation(
+    topic: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """positions: partition -> (least, greatest) position. Raises InvariantBroken on a gap or a truncated log."""
-    firsts = topic.first_offsets(positions.keys())
-    for tp, (least, _) in positions.items():
-        if firsts[tp] > least + 1:
-            raise InvariantBroken(
-                Invariant.COVER,
-                f"{tp}: offsets {least + 1}..{firsts[tp] - 1} were deleted by retention before they were exported",
-                "they are lost; `on_gap = \"stop\"` is the only policy so far: export on under a new `app`",
-            )
+    """positions: partition -> greatest position. Raises InvariantBroken if the log ends before it (protocol 5.4)."""
     behind: dict[TopicPartition, tuple[int, int]] = {}
     for reading in range(TRUNCATION_READINGS):
         ends = topic.high_watermarks(positions.keys())
-        behind = {tp: (ends[tp], most) for tp, (_, most) in positions.items() if ends[tp] <= most}
+        behind = {tp: (ends[tp], most) for tp, most in positions.items() if ends[tp] <= most}
         if not behind:
             return
         if reading + 1 < TRUNCATION_READINGS:

@@ -33,7 +33,7 @@ from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
-from exporter.recover import Recovery, check_log
+from exporter.recover import Recovery, check_truncation
 from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
@@ -54,6 +54,7 @@ from exporter.writers import (
     park,
 )
 from offsets import Invariant
+from offsets.gaps import find_gaps
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 
@@ -146,6 +147,7 @@ class Service:
         self._owned: dict[TopicPartition, int] = {}
         self._leaving: dict[TopicPartition, threading.Event] = {}
         self._to_recover: set[TopicPartition] = set()
+        self._gapped: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._rounds = Rounds(
@@ -190,6 +192,7 @@ class Service:
         self._take_group_changes()
         self._take_round(now)
         self._take_commits(now)
+        self._recover_gapped()
         self._let_go()
         self._recover(now)
         self._drop_aged(now)
@@ -291,7 +294,7 @@ class Service:
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
-        if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
+        if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max or self._gapped:
             return
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
         plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
@@ -355,7 +358,7 @@ class Service:
         try:
             ends = self._topic.end_offsets(self._owned)
             if now - self._log_checked_at >= LOG_CHECK_SECS:
-                check_log(self._topic, self._position_bounds())
+                self._check_log()
                 self._log_checked_at = now
         except BrokerSilent as error:
             log.warning("broker_silent", error=error.message)
@@ -369,6 +372,28 @@ class Service:
         self._ends = ends
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
+
+    def _check_log(self) -> None:
+        """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
+
+        What is staged is not lost and is committed first; then start-up finds the gap in the tables and decides.
+        """
+        check_truncation(self._topic, {tp: most for tp, (_, most) in self._position_bounds().items()})
+        frontiers: dict[TopicPartition, dict[str, Position]] = defaultdict(dict)
+        for key, writer in self._writers.items():
+            frontiers[key.tp][key.event_type] = Position(writer.epoch, writer.frontier)
+        gaps = find_gaps(frontiers, self._topic.first_offsets(frontiers.keys()), {})
+        for gap in gaps:
+            log.warning("retention_gap", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
+        self._gapped = {gap.tp for gap in gaps}
+
+    def _recover_gapped(self) -> None:
+        """Start partitions with a gap anew once all that they had staged is committed."""
+        if not self._gapped or self._rounds.running or self._commits:
+            return
+        if all(writer.covered == writer.frontier for key, writer in self._writers.items() if key.tp in self._gapped):
+            self._to_recover |= self._gapped & self._owned.keys()
+            self._gapped = set()
 
     def _position_bounds(self) -> dict[TopicPartition, tuple[int, int]]:
         offsets: dict[TopicPartition, list[int]] = defaultdict(list)
@@ -493,8 +518,8 @@ class Service:
             self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
 
     def _flushing(self) -> bool:
-        """True when everything has to be committed now: told to stop, or caught up with frozen ends."""
-        if self._stop_at is not None:
+        """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""
+        if self._stop_at is not None or self._gapped:
             return not self._rounds.running
         return self._until_caught_up and not self._rounds.running and self._read_through()
 

@@ -357,8 +357,10 @@ class Settings(BaseSettings):
     new_type: Literal["dead_letter"] = Field(
         default="dead_letter", description="What becomes of records of an event type without a [types] table."
     )
-    on_gap: Literal["stop"] = Field(
-        default="stop", description="What happens when Kafka has deleted records that were not exported yet."
+    on_gap: Literal["stop", "record"] = Field(
+        default="stop",
+        description="What happens when Kafka has deleted records that were not exported yet: stop with exit code 70, "
+        "or record the lost offsets in the dead letters and go on after them.",
     )
 
     spark_master: str = Field(

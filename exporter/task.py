@@ -133,6 +133,7 @@ def build_service(
         first_position=_first_position(settings),
         footer=footer,
         round_records_max=settings.round_records_max,
+        on_gap=settings.on_gap,
     )
     membership = Membership(
         kafka_python_options(settings),

@@ -26,7 +26,11 @@ from typing import Any
 import confluent_kafka as ck
 import deltalake
 import pyarrow as pa
+import pytest
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.commit import Committer, Report
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
@@ -299,6 +303,34 @@ def stage_offsets(
     }
     growing.add(pa.table(columns), offsets[0], offsets[-1])
     return growing.finish()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
+    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
+    real, there = Committer.commit, threading.Event()
+
+    def commit(self: Committer, event_type: str, claims: Any) -> Report:
+        if event_type != landing:
+            there.wait(60)
+            raise Crash(event_type)
+        report = real(self, event_type, claims)
+        there.set()
+        return report
+
+    monkeypatch.setattr(Committer, "commit", commit)
+
+
+def delete_before(export: Export, offset: int, partition: int = 0) -> None:
+    """Let the topic lose its records before `offset`, as retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=export.kafka)
+    try:
+        admin.delete_records({KafkaTopicPartition(export.topic, partition): offset})
+    finally:
+        admin.close()
 
 
 class Process:

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from offsets.names import DataFile
+from offsets.names import DataFile, gap_file
 from offsets.positions import TOMBSTONE
 from offsets.ranges import TopicPartition
 from offsets.sweeping import may_be_dead, spare
@@ -75,6 +75,7 @@ def test_names_that_are_not_ours_are_never_touched():
         path(1) + ".crc",
         path(1).replace("day=", "hour="),
         path(1).replace("day=2026-01-31/", ""),
+        gap_file(date(2026, 1, 31), "app", TP, 0, "a1"),
         "_delta_log/00000000000000000000.json",
     ]
     assert dead(foreign, transactions) == []
