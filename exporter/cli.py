@@ -64,6 +64,37 @@ def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None
         raise FoundProblem(f"{bad} of the checks found an error")
 
 
+@cli.command()
+@FORMAT
+@click_options
+def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """What a start would do with each partition, and why; writes nothing. Exit code 1 if it would not run."""
+    from exporter.start_plan import start_plan
+    from exporter.task import open_workbench
+
+    settings = _load(config, flags)
+    bench = open_workbench(settings)
+    try:
+        found = start_plan(bench, settings)
+    finally:
+        bench.close()
+    if output == "json":
+        click.echo(json.dumps(found.as_dict()))
+    else:
+        columns = ("partition", "verdict", "floor", "held back by", "end", "lag")
+        _print_table(columns, [
+            (str(one.tp), one.verdict, _text(one.floor), ",".join(one.held_back_by) or "-", str(one.end),
+             _text(one.lag)) for one in found.partitions
+        ])  # fmt: skip
+        for one in found.partitions:
+            for step in one.steps:
+                click.echo(f"{one.tp}: would {step}")
+        for refused in found.refusals:
+            click.echo(f"would exit {refused.exit_code}: {refused.reason}\n  hint: {refused.hint}")
+    if found.refusals:
+        raise FoundProblem("a start would not run")
+
+
 @cli.command("config")
 @FORMAT
 @click_options

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from exporter.anchor import Anchors, Moved
 from exporter.commit import Committer, check_operation, check_properties
-from exporter.errors import Fenced, InvariantBroken
+from exporter.errors import ExporterError, Fenced, InvariantBroken
+from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
 from exporter.log import get_logger
 from exporter.read import RoundResult
@@ -27,7 +28,7 @@ from exporter.stage import StagingOrder
 from exporter.switch import Switcher
 from exporter.tables import DeltaTable, Lake, evolved_schema
 from exporter.topic import TopicIdentity, TopicReader
-from exporter.writers import Writer, WriterKey
+from exporter.writers import Writer, WriterKey, park
 from offsets import Invariant
 from offsets.crosscheck import (
     Agree,
@@ -217,27 +218,15 @@ class Recovery:
         if any(isinstance(found, Stop) for found in verdicts.values()):
             verdicts = self.verdicts(self.read(tps))
         for tp, found in verdicts.items():
-            if isinstance(found, Stop):
-                raise InvariantBroken(found.invariant, f"{tp}: {found.reason}", found.hint)
-            if isinstance(found, Superseded):
-                raise InvariantBroken(
-                    Invariant.ROUTE,
-                    f"{tp}: configuration {self._own} has been replaced by {found.in_force}",
-                    "start with the newer configuration, or raise `generation` to return to this one",
-                )
-            if isinstance(found, Unfinished):
-                raise Fenced(
-                    f"{tp}: another task is switching table {found.event_type} to a new configuration",
-                    "start the task with the new configuration and let it finish",
-                )
+            if error := refusal(tp, found, self._own):
+                raise error
         return verdicts
 
     def _advance(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identity: TopicIdentity
     ) -> bool:
         """Do the next thing that has to be done before the partitions may run; False if there is nothing."""
-        self._check_identity(reading, identity)
-        self._check_listed(reading)
+        self.check_lake(reading, identity)
         new = [tp for tp, found in verdicts.items() if isinstance(found, FirstStart)]
         if new:
             self._anchors.anchor_dead_letters(reading.letters, new, identity)
@@ -290,6 +279,11 @@ class Recovery:
         letters = reading.views[DEAD_LETTERS]
         return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
 
+    def check_lake(self, reading: Reading, identity: TopicIdentity) -> None:
+        """Raises InvariantBroken for what stops every partition: another topic, a table that is gone."""
+        self._check_identity(reading, identity)
+        self._check_listed(reading)
+
     def _check_identity(self, reading: Reading, identity: TopicIdentity) -> None:
         letters = reading.letters
         if letters is None:
@@ -329,19 +323,23 @@ class Recovery:
         for tp in ownership:
             letters = reading.views[DEAD_LETTERS].transactions
             self.condemned[tp] = condemned_offsets(letters, self._lake.app, tp)
+        reasons: dict[str, str] = {}
         for name, view in reading.views.items():
             self._committer.trust(name, view)
-            self.accept(name, view)
-        return {
+            reasons[name] = self.accept(name, view)
+        writers = {
             WriterKey(name, tp): Writer(WriterKey(name, tp), found.epoch, ownership[tp], offset, offset, now)
             for tp, found in verdicts.items()
             if isinstance(found, Agree)
             for name, offset in found.positions.items()
         }
+        return {key: park(w, why, now) if (why := reasons[key.event_type]) else w for key, w in writers.items()}
 
+    def accept(self, name: str, view: TableView) -> str:
+        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty.
 
-    def accept(self, name: str, view: TableView) -> None:
-        """Stage against this view from now on. Raises InvariantBroken if the table cannot hold what is declared."""
+        Raises InvariantBroken if the table lacks what is declared.
+        """
         declared = self._anchors.declared_schema(name)
         if declared is not None and evolved_schema(view.schema_json, declared) != view.schema_json:
             raise InvariantBroken(
@@ -350,6 +348,28 @@ class Recovery:
                 "add them to the table (ALTER TABLE ... ADD COLUMNS), or raise `generation` to let the exporter do it",
             )
         self.table_fingerprints[name] = view.fingerprint
+        reason = unfillable(view)
+        if reason:
+            log.error("table_cannot_be_filled", table=name, reason=reason)
+        return reason
+
+
+def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | None:
+    """The error that a verdict ends a task with; None if it may run. own: fingerprint of our configuration."""
+    if isinstance(found, Stop):
+        return InvariantBroken(found.invariant, f"{tp}: {found.reason}", found.hint)
+    if isinstance(found, Superseded):
+        return InvariantBroken(
+            Invariant.ROUTE,
+            f"{tp}: configuration {own} has been replaced by {found.in_force}",
+            "start with the newer configuration, or raise `generation` to return to this one",
+        )
+    if isinstance(found, Unfinished):
+        return Fenced(
+            f"{tp}: another task is switching table {found.event_type} to a new configuration",
+            "start the task with the new configuration and let it finish",
+        )
+    return None
 
 
 def check_truncation(
@@ -365,7 +385,12 @@ def check_truncation(
         if reading + 1 < TRUNCATION_READINGS:
             wait(TRUNCATION_SECS)
     tp, (end, most) = next(iter(sorted(behind.items())))
-    raise InvariantBroken(
+    raise truncated(tp, end, most)
+
+
+def truncated(tp: TopicPartition, end: int, most: int) -> InvariantBroken:
+    """The error for a log that ends at `end` while a table is at `most`."""
+    return InvariantBroken(
         Invariant.MONOTONE,
         f"{tp}: the log ends at {end}, the tables are at {most}: the log was truncated or replaced",
         "restore the topic, or export the new one under a new `app` and `table_root`",

@@ -25,7 +25,7 @@ from typing import Any
 from exporter import heartbeat
 from exporter.commit import Committer, Report, Settled, Stale
 from exporter.condemn import IN_A_ROW_MAX, condemn
-from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken, JvmEnded
+from exporter.errors import DependencyUnreachable, Fenced, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Leaving, Membership
@@ -62,6 +62,8 @@ log = get_logger(__name__)
 
 REFUSALS_MAX = 3
 UNKNOWNS_MAX = 3
+PARKED_MAX = 3
+"""A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 2
 LOG_CHECK_SECS = 30.0
 GROUP_OFFSET_SECS = 1.0
@@ -296,6 +298,7 @@ class Service:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max or self._gapped:
             return
+        self._refresh_parked(now)
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
         plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans, now):
@@ -434,7 +437,7 @@ class Service:
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
             self._writers[claim.key] = drop(writer)
-            self._refresh(claim.key.event_type)
+            self._refresh(claim.key.event_type, now)
             return False
         self._unknown(writer, claim, report, now)
         return False
@@ -461,9 +464,20 @@ class Service:
         self._writers[claim.key] = park(writer, report.error, now)
         log.error("type_parked", table=name, partition=str(claim.key.tp), error=report.error)
 
-    def _refresh(self, name: str) -> None:
+    def _refresh(self, name: str, now: float) -> None:
+        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
         view = self._committer.require_ours(name, self._lake.table(name).view())
-        self._recovery.accept(name, view)
+        if reason := self._recovery.accept(name, view):
+            for key, writer in self._writers.items():
+                waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
+                if key.event_type == name and not waits:
+                    self._writers[key] = park(writer, reason, now)
+
+    def _refresh_parked(self, now: float) -> None:
+        """Look at the tables of parked types whose time has come before anything is read for them."""
+        due = {key.event_type for key, w in self._writers.items() if w.parked is not None and w.parked.retry_at <= now}
+        for name in sorted(due):
+            self._refresh(name, now)
 
     def _log_commit(self, report: Report) -> None:
         claims = [settled.claim for settled in report.settled]
@@ -528,7 +542,7 @@ class Service:
         ends = self._frozen_ends
         if not self._writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
             return False
-        return all(writer.frontier >= ends[key.tp] - 1 for key, writer in self._writers.items())
+        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) for key, w in self._writers.items())
 
     # 6, 7 -- group offset, progress, end ----------------------------------------------------------
 
@@ -558,8 +572,17 @@ class Service:
             return (idle and settled and self._group_offset is None) or now >= self._stop_at
         if not self._until_caught_up or not idle or self._frozen_ends is None or not self._read_through():
             return False
-        covered = all(writer.covered >= self._frozen_ends[key.tp] - 1 for key, writer in self._writers.items())
-        return covered and self._group_offset is None
+        behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
+        if not all(map(_given_up, behind)) or self._group_offset is not None:
+            return False
+        for writer in behind:
+            reason = writer.parked.reason if writer.parked is not None else ""
+            raise FoundProblem(
+                f"table {writer.key.event_type}, {writer.key.tp}: offsets from {writer.covered + 1} on were not "
+                f"exported, the table cannot be written: {reason}",
+                "everything else was; correct the table (`exporter check` names what it asks for) and run again",
+            )
+        return True
 
     def _lag(self) -> int:
         bounds = self._position_bounds()
@@ -580,6 +603,11 @@ class Service:
     def _waking(self, future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: self._wake.set())
         return future
+
+
+def _given_up(writer: Writer) -> bool:
+    """True for a parked type that a run with an end does not wait for any longer."""
+    return writer.parked is not None and writer.failures >= PARKED_MAX
 
 
 def _same(mine: Claim, settled: Claim) -> bool:

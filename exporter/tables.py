@@ -292,6 +292,7 @@ class DeltaTable:
             return None
         metadata = json.loads(snapshot.metadata().json())["metaData"]
         protocol = snapshot.protocol().json()
+        writer = json.loads(protocol)["protocol"]
         return TableView(
             version=version,
             table_id=metadata["id"],
@@ -300,6 +301,8 @@ class DeltaTable:
             properties=metadata.get("configuration", {}),
             partition_columns=tuple(metadata.get("partitionColumns", ())),
             schema_json=metadata["schemaString"],
+            writer_version=writer.get("minWriterVersion", 0),
+            writer_features=tuple(writer.get("writerFeatures") or ()),
         )
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:

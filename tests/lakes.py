@@ -35,6 +35,8 @@ from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
 from exporter.tables import Change, Lake, table_schema
+from exporter.task import Workbench, build_service, parse_schemas
+from exporter.topic import TopicReader
 from exporter.writers import StagedFile
 from offsets.names import AppId
 from offsets.positions import Position, live_position
@@ -132,25 +134,27 @@ class Export:
         return load(self.write(), {}, {})
 
     @contextmanager
-    def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Iterator[Any]:
-        """A task on the shared session; its loop fails after `secs_max`."""
-        from exporter.task import Workbench, build_service, parse_schemas
-        from exporter.topic import TopicReader
-
+    def bench(self, spark: Any) -> Iterator[Workbench]:
+        """What every verb works with, on the shared session."""
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.topic, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
-        bench = Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
+        try:
+            yield Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
+        finally:
+            reader.close()
+
+    @contextmanager
+    def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Iterator[Any]:
+        """A task on the shared session; its loop fails after `secs_max`."""
         deadline = time.monotonic() + secs_max
 
         def on_progress(progress: Any) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not caught up within {secs_max} s: {progress}")
 
-        try:
-            yield build_service(settings, bench, until_caught_up, on_progress)
-        finally:
-            reader.close()
+        with self.bench(spark) as bench:
+            yield build_service(self.settings(), bench, until_caught_up, on_progress)
 
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""
@@ -161,17 +165,9 @@ class Export:
     def audit(self, spark: Any) -> Any:
         """The exporter's own audit; its report."""
         from exporter.audit import audit
-        from exporter.task import parse_schemas
-        from exporter.topic import TopicReader
 
-        settings = self.settings()
-        reader = TopicReader(kafka_python_options(settings), settings.topic, settings.isolation)
-        try:
-            configuration = routing(settings, parse_schemas(spark, settings.declared))
-            lake = Lake(spark, settings.root, settings.app)
-            return audit(spark, lake, reader, configuration, spark_kafka_options(settings))
-        finally:
-            reader.close()
+        with self.bench(spark) as bench:
+            return audit(spark, bench.lake, bench.topic, bench.routing, spark_kafka_options(self.settings()))
 
     def table(self, event_type: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(self.root / "lake" / event_type)
