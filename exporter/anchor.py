@@ -16,18 +16,11 @@ from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import Change, Lake, first_line, table_schema
-from exporter.topic import TopicIdentity, TopicReader
+from exporter.topic import TopicIdentity, TopicReader, identity_properties, partitions_of
 from offsets.names import AppId, table_folder
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import (
-    CLUSTER_PROPERTY,
-    CONFIG_PROPERTY,
-    ROUTING_PROPERTY,
-    TABLE_PROPERTY,
-    TOPIC_PROPERTY,
-    TableView,
-)
+from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
 
 log = get_logger(__name__)
 
@@ -39,52 +32,52 @@ class Moved(Exception):
 class Anchors:
     """Creates and anchors tables for one routing configuration."""
 
-    def __init__(self, lake: Lake, topic: TopicReader, routing: Routing, first_position: str | int) -> None:
+    def __init__(self, lake: Lake, topics: TopicReader, routing: Routing, first_position: str | int) -> None:
         """first_position: earliest, latest, or milliseconds since 1970 UTC."""
         self.lake = lake
-        self.topic = topic
+        self.topics = topics
         self.routing = routing
         self.own = routing.fingerprint()
         self._first_position = first_position
 
-    def identity_properties(self, identity: TopicIdentity) -> dict[str, str]:
-        """Table properties that say which cluster and topic the offsets belong to (protocol 5.4)."""
-        return {
-            CLUSTER_PROPERTY: identity.cluster_id,
-            f"{TOPIC_PROPERTY}{self.topic.topic}": identity.topic_id,
-        }
-
     def anchor_dead_letters(
-        self, letters: TableView | None, new: Sequence[TopicPartition], identity: TopicIdentity
+        self, letters: TableView | None, new: Sequence[TopicPartition], identities: Mapping[str, TopicIdentity]
     ) -> None:
-        """All partitions of the topic at once where the topic is new, else the new partitions at their earliest."""
-        topic_known = letters is not None and f"{TOPIC_PROPERTY}{self.topic.topic}" in letters.properties
-        tps = list(new) if topic_known else [TopicPartition(self.topic.topic, p) for p in identity.partitions]
-        starts = self.topic.first_offsets(tps) if topic_known else self._first_offsets(tps)
-        anchors = {tp: Position(0, starts[tp] - 1) for tp in tps}
+        """All partitions at once of a topic that is new to the tables; of a known one the new, at their earliest."""
+        known = letters.properties if letters is not None else {}
+        topics = {topic: identities[topic] for topic in {tp.topic for tp in new}}
+        first_time = {topic: one for topic, one in topics.items() if f"{TOPIC_PROPERTY}{topic}" not in known}
+        starts = {
+            **self.topics.first_offsets([tp for tp in new if tp.topic not in first_time]),
+            **self._first_offsets(partitions_of(first_time)),
+        }
+        anchors = {tp: Position(0, start - 1) for tp, start in sorted(starts.items())}
         properties = {
-            **self.identity_properties(identity),
+            **identity_properties(topics),
             f"{CONFIG_PROPERTY}{self.own}": self.routing.to_json(),
-            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in tps},
+            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in anchors},
         }
         self._commit_anchors(DEAD_LETTERS, letters, anchors, properties)
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         if self._first_position == "earliest":
-            return self.topic.first_offsets(tps)
+            return self.topics.first_offsets(tps)
         if self._first_position == "latest":
-            return self.topic.end_offsets(tps)
-        return self.topic.offsets_at(tps, int(self._first_position))
+            return self.topics.end_offsets(tps)
+        return self.topics.offsets_at(tps, int(self._first_position))
 
     def anchor_type(
         self,
         name: str,
         view: TableView | None,
         anchors: Mapping[TopicPartition, Position],
-        identity: TopicIdentity,
+        identities: Mapping[str, TopicIdentity],
     ) -> None:
         """Protocol 5.2: at the dead letters' position, by compare-and-set; creating and anchoring is one commit."""
-        self._commit_anchors(name, view, anchors, self.identity_properties(identity) if view is None else {})
+        known = view.properties if view is not None else {}
+        anchored = {topic: identities[topic] for topic in {tp.topic for tp in anchors}}
+        properties = {prop: text for prop, text in identity_properties(anchored).items() if prop not in known}
+        self._commit_anchors(name, view, anchors, properties)
 
     def _commit_anchors(
         self,

@@ -39,7 +39,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield java
     jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
     yield jars
-    yield from _broker(settings)
+    yield from check_broker(settings)
     yield _storage(settings)
     if java.level == jars.level == "ok":
         yield from _tables(settings)
@@ -52,20 +52,24 @@ def _found(what: str, find: Any) -> Finding:
         return Finding(what, "error", error.message, error.hint)
 
 
-def _broker(settings: Settings) -> Iterator[Finding]:
+def check_broker(settings: Settings) -> Iterator[Finding]:
+    """Does a broker answer, and which of the topics are there."""
     try:
-        topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     except ExporterError as error:
         yield Finding("brokers", "error", error.message, error.hint)
         return
     yield Finding("brokers", "ok", ",".join(settings.brokers))
     try:
-        identity = topic.identity()
-        yield Finding("topic", "ok", f"{topic.topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        found = reader.require()
+        for topic, identity in found.items():
+            yield Finding("topic", "ok", f"{topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        if not found:
+            yield Finding("topic", "warn", f"no topic matches {reader.topics} yet", "create one, or correct it")
     except ExporterError as error:
         yield Finding("topic", "error", error.message, error.hint)
     finally:
-        topic.close()
+        reader.close()
 
 
 def _storage(settings: Settings) -> Finding:

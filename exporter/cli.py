@@ -27,7 +27,7 @@ FORMAT = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="exporter")
 def cli() -> None:
-    """One Kafka topic of many event types in, one Delta table per type out, each record exactly once."""
+    """Kafka topics of many event types in, one Delta table per type out, each record exactly once."""
     log.configure()
 
 
@@ -48,7 +48,7 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 @FORMAT
 @click_options
 def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
-    """Would a task start here? Settings, Java, jars, brokers, topic, tables; writes nothing."""
+    """Would a task start here? Settings, Java, jars, brokers, topics, tables; writes nothing."""
     from exporter.check import check as findings
 
     bad = 0
@@ -133,25 +133,25 @@ def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> No
 
 @cli.command()
 @click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Only rows of this event day.")
-@click.option("--from-offsets", help="Only offsets at or after these: PARTITION:OFFSET, comma-separated.")
+@click.option("--from-offsets", help="Only offsets at or after these: [TOPIC:]PARTITION:OFFSET, comma-separated.")
 @FORMAT
 @click_options
 def audit(
     day: Any, from_offsets: str | None, output: str, config: Path | None, flags: Mapping[str, object]
 ) -> None:
-    """Prove from the topic and the tables alone that each offset is where it must be exactly once."""
+    """Prove from the topics and the tables alone that each offset is where it must be exactly once."""
     from exporter.audit import audit as run_audit
     from exporter.audit import parse_offsets
     from exporter.settings import spark_kafka_options
     from exporter.task import open_workbench
 
     settings = _load(config, flags)
-    starts = parse_offsets(from_offsets) if from_offsets else None
+    starts = parse_offsets(from_offsets, settings.selection) if from_offsets else None
     bench = open_workbench(settings)
     try:
         only: date | None = day.date() if day else None
         report = run_audit(
-            bench.session, bench.lake, bench.topic, bench.routing, spark_kafka_options(settings), only, starts
+            bench.session, bench.lake, bench.topics, bench.routing, spark_kafka_options(settings), only, starts
         )
     finally:
         bench.close()

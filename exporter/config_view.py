@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
-from exporter.settings import SCALARS, TABLES, Settings, toml_value
+from exporter.settings import NOTHING, SCALARS, TABLES, Settings, toml_value
 
 MASKED = "********"
 
@@ -43,7 +43,7 @@ def _table_rows(head: str, table: BaseModel, origin: str) -> Iterator[SettingRow
 
 
 def _shown(value: object) -> str | None:
-    if value is None or value == "":
+    if value in NOTHING:
         return None
     if isinstance(value, SecretStr):
         return MASKED

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kafka import KafkaConsumer, OffsetAndMetadata
 from kafka import TopicPartition as KafkaTopicPartition
@@ -25,7 +25,9 @@ from kafka.errors import KafkaError
 
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
+from exporter.topic import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
+from offsets.selection import is_spare
 
 log = get_logger(__name__)
 
@@ -62,6 +64,24 @@ class Leaving:
 
 
 Change = Assigned | Revoked | Leaving
+
+
+class Assignment(Protocol):
+    """How a task comes to its partitions: by the consumer group (Membership) or fixed (StaticAssignment)."""
+
+    failure: BaseException | None
+
+    def changes(self) -> list[Change]:
+        """What has happened since the last call, in order."""
+
+    def is_spare(self) -> bool:
+        """True if nothing is this task's and, as things stand, nothing will be. Raises BrokerSilent."""
+
+    def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
+        """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
+
+    def close(self) -> None:
+        """Give the partitions up."""
 
 
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
@@ -113,12 +133,17 @@ class Membership:
         self,
         client_options: Mapping[str, Any],
         group: str,
-        topic: str,
+        reader: TopicReader,
         session_timeout_ms: int,
+        refresh_secs: float,
         wake: Callable[[], None],
         roll_secs: float = 0.0,
     ) -> None:
-        """roll_secs: how long a revocation may wait for the loop. Raises DependencyUnreachable if no broker answers."""
+        """refresh_secs: how soon new partitions and topics are noticed. roll_secs: how long a revocation may wait for
+        the loop. Raises DependencyUnreachable.
+        """
+        self._group = group
+        self._reader = reader
         self._queue: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._wake = wake
@@ -135,7 +160,7 @@ class Membership:
                 session_timeout_ms=session_timeout_ms,
                 heartbeat_interval_ms=max(200, min(3_000, session_timeout_ms // 6)),
                 max_poll_interval_ms=max(POLL_INTERVAL_MS, session_timeout_ms),
-                metadata_max_age_ms=30_000,
+                metadata_max_age_ms=max(100, int(refresh_secs * 1000)),
                 reconnect_backoff_max_ms=2_000,
                 request_timeout_ms=10_000,
             )
@@ -145,7 +170,11 @@ class Membership:
                 "check `brokers` and [kafka_client]",
             ) from error
         self._listener.consumer = self._consumer
-        self._consumer.subscribe([topic], listener=self._listener)
+        never_create_topics(self._consumer)
+        if reader.topics.pattern:
+            self._consumer.subscribe(pattern=reader.topics.anchored, listener=self._listener)
+        else:
+            self._consumer.subscribe(list(reader.topics.names), listener=self._listener)
         self._thread = threading.Thread(target=self._run, name="group", daemon=True)
         self._thread.start()
 
@@ -160,15 +189,15 @@ class Membership:
 
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
         """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
-        offsets = {
-            KafkaTopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "", -1)
-            for tp, offset in next_offsets.items()
-        }
-        try:
-            self._consumer.commit(offsets, timeout_ms=COMMIT_TIMEOUT_MS)
-        except (KafkaError, RuntimeError) as error:
-            return f"{type(error).__name__}: {error}"
-        return ""
+        return commit_offsets(self._consumer, next_offsets)
+
+    def is_spare(self) -> bool:
+        """True if the group is at rest, all partitions are with other members and none with this one."""
+        member = self._consumer.group_metadata().member_id
+        if not member or self._consumer.assignment():
+            return False
+        assignments = self._reader.assignments(self._group)
+        return is_spare(member, assignments, partitions_of(self._reader.identities()))
 
     def close(self) -> None:
         """Leave the group; the others take over at once."""
@@ -188,6 +217,24 @@ class Membership:
                 self._wake()
                 return
         self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+
+
+def never_create_topics(consumer: Any) -> None:
+    """A topic that was deleted is not made anew by asking for it; the keyword of that name has no effect (3.0.12)."""
+    consumer._cluster.config["allow_auto_create_topics"] = False
+
+
+def commit_offsets(consumer: Any, next_offsets: Mapping[TopicPartition, int]) -> str:
+    """Write group offsets, best effort; what went wrong, or empty."""
+    offsets = {
+        KafkaTopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "", -1)
+        for tp, offset in next_offsets.items()
+    }
+    try:
+        consumer.commit(offsets, timeout_ms=COMMIT_TIMEOUT_MS)
+    except (KafkaError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _ours(partition: Any) -> TopicPartition:

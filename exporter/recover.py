@@ -27,7 +27,7 @@ from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.switch import Switcher
 from exporter.tables import DeltaTable, Lake, evolved_schema
-from exporter.topic import TopicIdentity, TopicReader
+from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
 from exporter.writers import Writer, WriterKey, park
 from offsets import Invariant
 from offsets.crosscheck import (
@@ -47,10 +47,8 @@ from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import (
     APP_PROPERTY,
-    CLUSTER_PROPERTY,
     CONFIG_PROPERTY,
     TABLE_PROPERTY,
-    TOPIC_PROPERTY,
     LoggedCommit,
     TableView,
     last_named_offsets,
@@ -83,23 +81,24 @@ class Recovery:
     def __init__(
         self,
         lake: Lake,
-        topic: TopicReader,
+        topics: TopicReader,
         routing: Routing,
         committer: Committer,
         read_round: Callable[[StagingOrder], RoundResult],
         first_position: str | int = "earliest",
-        footer: Mapping[str, str] | None = None,
         round_records_max: int = 200_000,
         on_gap: str = "stop",
     ) -> None:
         """first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record."""
         self._lake = lake
-        self._topic = topic
+        self._topics = topics
         self._routing = routing
         self._own = routing.fingerprint()
         self._committer = committer
-        self._anchors = Anchors(lake, topic, routing, first_position)
-        self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
+        self._anchors = Anchors(lake, topics, routing, first_position)
+        self._read_round = read_round
+        self._switcher = Switcher(self._anchors, committer, self._read_same_topics, round_records_max)
+        self._identity: dict[str, str] = {}
         self._gap_rows = GapRows(self._anchors)
         self._records_gaps = on_gap == "record"
         self.table_fingerprints: dict[str, str] = {}
@@ -110,18 +109,31 @@ class Recovery:
 
         Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable.
         """
-        identity = self._topic.identity()
+        identities = self._topics.identities_of({tp.topic for tp in ownership})
         for _ in range(ATTEMPTS_MAX):
             reading = self.read(ownership)
             verdicts = self._confirmed(reading, ownership)
             try:
-                if self._advance(reading, verdicts, identity):
+                if self._advance(reading, verdicts, identities):
                     continue
             except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
                 continue
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
+
+    def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
+
+        positions: greatest offset that the tables hold. Raises InvariantBroken, BrokerSilent.
+        """
+        check_identity(self._identity, self._topics.identities_of({tp.topic for tp in positions}), positions)
+
+    def _read_same_topics(self, order: StagingOrder) -> RoundResult:
+        """Read a round of a drain; what was read is of the topic that the tables know, else InvariantBroken."""
+        result = self._read_round(order)
+        self.check_topics({tp: plan.start - 1 for tp, plan in order.plans.items()})
+        return result
 
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
         """Every table that is ours, one at a time, the dead letters last (protocol 5.3)."""
@@ -223,20 +235,20 @@ class Recovery:
         return verdicts
 
     def _advance(
-        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identity: TopicIdentity
+        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identities: Mapping[str, TopicIdentity]
     ) -> bool:
         """Do the next thing that has to be done before the partitions may run; False if there is nothing."""
-        self.check_lake(reading, identity)
+        self.check_lake(reading, identities)
         new = [tp for tp, found in verdicts.items() if isinstance(found, FirstStart)]
         if new:
-            self._anchors.anchor_dead_letters(reading.letters, new, identity)
+            self._anchors.anchor_dead_letters(reading.letters, new, identities)
             return True
         switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
         in_force = {tp: {n: found.positions[n] for n in found.in_force_active} for tp, found in switches.items()}
         if self._close_gaps(reading, in_force):
             return True
         if switches:
-            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identity)
+            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identities)
             return True
         missing: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for tp, found in verdicts.items():
@@ -244,7 +256,7 @@ class Recovery:
                 for name in found.unanchored:
                     missing[name][tp] = Position(found.epoch, found.anchor_at)
         for name, positions in sorted(missing.items()):
-            self._anchors.anchor_type(name, reading.views.get(name), positions, identity)
+            self._anchors.anchor_type(name, reading.views.get(name), positions, identities)
         if missing or self._anchors.register(reading.views):
             return True
         agreed = {
@@ -265,9 +277,9 @@ class Recovery:
         present = {tp: types for tp, types in present.items() if types}
         if not present or reading.letters is None:
             return False
-        check_truncation(self._topic, {tp: max(at.offset for at in types.values()) for tp, types in present.items()})
+        check_truncation(self._topics, {tp: max(at.offset for at in types.values()) for tp, types in present.items()})
         recorded = recorded_gaps(reading.letters.transactions, self._lake.app)
-        gaps = find_gaps(present, self._topic.first_offsets(present.keys()), recorded)
+        gaps = find_gaps(present, self._topics.first_offsets(present.keys()), recorded)
         if not self._records_gaps:
             refuse([gap for gap in gaps if not gap.recorded])
         if gaps:
@@ -279,27 +291,20 @@ class Recovery:
         letters = reading.views[DEAD_LETTERS]
         return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
 
-    def check_lake(self, reading: Reading, identity: TopicIdentity) -> None:
+    def check_lake(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
         """Raises InvariantBroken for what stops every partition: another topic, a table that is gone."""
-        self._check_identity(reading, identity)
+        self._check_identity(reading, identities)
         self._check_listed(reading)
 
-    def _check_identity(self, reading: Reading, identity: TopicIdentity) -> None:
-        letters = reading.letters
-        if letters is None:
-            return
-        for prop, now, what in (
-            (CLUSTER_PROPERTY, identity.cluster_id, "cluster"),
-            (f"{TOPIC_PROPERTY}{self._topic.topic}", identity.topic_id, "topic"),
-        ):
-            recorded = letters.properties.get(prop)
-            if recorded is not None and recorded != now:
-                raise InvariantBroken(
-                    Invariant.MONOTONE,
-                    f"the {what} id of {self._topic.topic} was {recorded} and is {now}: "
-                    "offsets of the two have nothing in common",
-                    f"the {what} was recreated; export it under a new `app` and `table_root`",
-                )
+    def _check_identity(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
+        """Raises InvariantBroken if a topic is not the one that the dead letters record; remembers what it is."""
+        positions = {
+            tp: max((state.position.offset for state in states.values() if state.position), default=-1)
+            for tp, states in reading.states.items()
+        }
+        check_identity(reading.letters.properties if reading.letters else {}, identities, positions)
+        self._identity |= identity_properties(identities)
+        self._committer.trust_topics({topic: one.topic_id for topic, one in identities.items()})
 
     def _check_listed(self, reading: Reading) -> None:
         """A table that the dead letters list must still be there, with its id (protocol 5.2)."""
@@ -373,12 +378,12 @@ def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | Non
 
 
 def check_truncation(
-    topic: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = time.sleep
+    topics: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = time.sleep
 ) -> None:
     """positions: partition -> greatest position. Raises InvariantBroken if the log ends before it (protocol 5.4)."""
     behind: dict[TopicPartition, tuple[int, int]] = {}
     for reading in range(TRUNCATION_READINGS):
-        ends = topic.high_watermarks(positions.keys())
+        ends = topics.high_watermarks(positions.keys())
         behind = {tp: (ends[tp], most) for tp, most in positions.items() if ends[tp] <= most}
         if not behind:
             return
@@ -392,6 +397,8 @@ def truncated(tp: TopicPartition, end: int, most: int) -> InvariantBroken:
     """The error for a log that ends at `end` while a table is at `most`."""
     return InvariantBroken(
         Invariant.MONOTONE,
-        f"{tp}: the log ends at {end}, the tables are at {most}: the log was truncated or replaced",
-        "restore the topic, or export the new one under a new `app` and `table_root`",
+        f"{tp}: the log ends at {end}, the tables are at {most}: "
+        f"offsets {end}..{most} were exported and are no longer in the log, it was truncated",
+        "restore the topic; if it cannot be, create it again: `exporter repair --rebase` then begins with the new one "
+        "and keeps what the tables hold",
     )

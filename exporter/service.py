@@ -28,7 +28,7 @@ from exporter.condemn import IN_A_ROW_MAX, condemn
 from exporter.errors import DependencyUnreachable, Fenced, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
-from exporter.group import Assigned, Leaving, Membership
+from exporter.group import Assigned, Assignment, Leaving
 from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
@@ -118,13 +118,12 @@ class Service:
     def __init__(
         self,
         lake: Lake,
-        topic: TopicReader,
-        membership: Membership,
+        topics: TopicReader,
+        membership: Assignment,
         reader: RoundReader,
         recovery: Recovery,
         committer: Committer,
         routing: Routing,
-        footer: Mapping[str, str],
         limits: Limits,
         wake: threading.Event,
         until_caught_up: bool = False,
@@ -133,12 +132,11 @@ class Service:
     ) -> None:
         """alive: whether the JVM that runs Spark is there."""
         self._lake = lake
-        self._topic = topic
+        self._topics = topics
         self._membership = membership
         self._recovery = recovery
         self._committer = committer
         self._routing = routing
-        self._footer = footer
         self._limits = limits
         self._wake = wake
         self._until_caught_up = until_caught_up
@@ -271,10 +269,21 @@ class Service:
         result = self._rounds.take(now)
         if result is not None:
             point(Fault.AFTER_READ)
-            self._integrate(result, now)
-            point(Fault.AFTER_INTEGRATE)
+            if self._is_of_known_topics(result):
+                self._integrate(result, now)
+                point(Fault.AFTER_INTEGRATE)
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
             self._ends_at = self._log_checked_at = float("-inf")
+
+    def _is_of_known_topics(self, result: RoundResult) -> bool:
+        """Whether what was read is of the topics that the tables know (protocol 5.4); in doubt it is read again."""
+        read = {fragment.plan.tp for fragment in result.fragments}
+        try:
+            self._recovery.check_topics({tp: most for tp, (_, most) in self._position_bounds().items() if tp in read})
+        except BrokerSilent as error:
+            log.warning("round_dropped", error=error.message)
+            return False
+        return True
 
     def _integrate(self, result: RoundResult, now: float) -> None:
         for fragment in result.fragments:
@@ -313,7 +322,7 @@ class Service:
             routing=self._routing,
             plans={plan.tp: plan for plan in plans},
             fingerprints=dict(self._recovery.table_fingerprints),
-            footer=self._footer,
+            footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
         )
 
@@ -352,16 +361,20 @@ class Service:
     def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
         fingerprint = self._recovery.table_fingerprints[DEAD_LETTERS]
         folder = str(self._lake.table(DEAD_LETTERS).folder)
-        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, self._footer)
+        footer = self._committer.footer(plan.tp)
+        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)
 
     def _read_ends(self, now: float) -> None:
-        """Ends of the owned partitions; gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
+        """Ends of the owned partitions; identity, gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
         if now - self._ends_at < self._limits.poll_secs or not self._owned:
             return
         try:
-            ends = self._topic.end_offsets(self._owned)
-            if now - self._log_checked_at >= LOG_CHECK_SECS:
-                self._check_log()
+            ends = self._topics.end_offsets(self._owned)
+            bounds = self._position_bounds()
+            went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
+            if went_back or now - self._log_checked_at >= LOG_CHECK_SECS:
+                self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
+                self._check_log(bounds)
                 self._log_checked_at = now
         except BrokerSilent as error:
             log.warning("broker_silent", error=error.message)
@@ -376,16 +389,16 @@ class Service:
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
 
-    def _check_log(self) -> None:
+    def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
 
         What is staged is not lost and is committed first; then start-up finds the gap in the tables and decides.
         """
-        check_truncation(self._topic, {tp: most for tp, (_, most) in self._position_bounds().items()})
+        check_truncation(self._topics, {tp: most for tp, (_, most) in bounds.items()})
         frontiers: dict[TopicPartition, dict[str, Position]] = defaultdict(dict)
         for key, writer in self._writers.items():
             frontiers[key.tp][key.event_type] = Position(writer.epoch, writer.frontier)
-        gaps = find_gaps(frontiers, self._topic.first_offsets(frontiers.keys()), {})
+        gaps = find_gaps(frontiers, self._topics.first_offsets(frontiers.keys()), {})
         for gap in gaps:
             log.warning("retention_gap", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
         self._gapped = {gap.tp for gap in gaps}
@@ -570,7 +583,11 @@ class Service:
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
             return (idle and settled and self._group_offset is None) or now >= self._stop_at
-        if not self._until_caught_up or not idle or self._frozen_ends is None or not self._read_through():
+        if not self._until_caught_up or not idle:
+            return False
+        if not self._owned:
+            return self._is_spare(now)
+        if self._frozen_ends is None or not self._read_through():
             return False
         behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
         if not all(map(_given_up, behind)) or self._group_offset is not None:
@@ -583,6 +600,17 @@ class Service:
                 "everything else was; correct the table (`exporter check` names what it asks for) and run again",
             )
         return True
+
+    def _is_spare(self, now: float) -> bool:
+        """True if nothing is this task's and nothing will be: there are more tasks than partitions."""
+        if now - self._ends_at < self._limits.poll_secs:
+            return False
+        self._ends_at = now
+        try:
+            return self._membership.is_spare()
+        except BrokerSilent as error:
+            log.warning("broker_silent", error=error.message)
+            return False
 
     def _lag(self) -> int:
         bounds = self._position_bounds()

@@ -41,6 +41,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from exporter.errors import ConfigError
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from offsets.names import APP, TOPIC, BadName, case_clash, table_folder
+from offsets.selection import Share, Topics
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -61,6 +62,8 @@ OTHER_VARIABLES = frozenset(
 
 EXAMPLE_FILE = "deploy/exporter.example.toml"
 REQUIRED = "required"
+NOTHING: tuple[object, ...] = (None, "", ())
+"""Defaults that mean: not given."""
 _EXAMPLE_TYPE = "order_placed"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -87,6 +90,11 @@ def _no_bool(value: object) -> object:
 def _names(value: object) -> object:
     """Comma text or a list -> a list; flags and environment variables hold text only."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _partitions(value: object) -> object:
+    """A TOML list of numbers -> the text that flags and environment variables hold."""
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _instant(value: object) -> datetime:
@@ -120,6 +128,8 @@ CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
 SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
+NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 FirstPosition = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
 
@@ -274,9 +284,32 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
     brokers: Names = Field(description="Kafka brokers to start from, as host:port.", examples=[("localhost:9092",)])
-    topics: Names = Field(description="The topic to export; exactly one for now.", examples=[("events",)])
+    topics: NamesOrNone = Field(
+        default=(), description="The topics to export, all into one set of tables; these or topics_pattern.",
+        examples=[("events",)],
+    )  # fmt: skip
+    topics_pattern: str = Field(
+        default="",
+        description="Regular expression: every topic whose whole name matches is exported, also one that comes later.",
+        examples=[r"events\..*"],
+    )
+    topics_refresh_secs: Seconds = Field(
+        default=30, description="Seconds between two looks for new partitions and for new topics of the pattern."
+    )
     group: str = Field(
-        description="Consumer group in which the tasks share the topic's partitions.", examples=["exporter"]
+        description="Consumer group in which the tasks share the topics' partitions, and whose offsets lag tools read.",
+        examples=["exporter"],
+    )
+    assignment: Literal["group", "static"] = Field(
+        default="group",
+        description="How a task comes to its partitions: by the consumer group, or by the setting partitions. Static "
+        "tasks must not overlap: only the compare-and-set of the commits keeps two of them apart.",
+    )
+    partitions: Partitions = Field(
+        default="",
+        description="With assignment = static: this task's partitions of every topic, as a list such as 0,2,5 or as "
+        "index/count such as 1/4, all p with p % 4 = 1 (a scheduler's allocation index and count).",
+        examples=["0/4"],
     )
     app: str = Field(
         default="",
@@ -293,8 +326,8 @@ class Settings(BaseSettings):
     )
     first_position: FirstPosition = Field(
         default="earliest",
-        description="Where the very first start begins: earliest, latest, or the first record at or after an ISO-8601 "
-        "time with a zone; later starts go on from the tables.",
+        description="Where a topic that is new to the tables begins: earliest, latest, or the first record at or after "
+        "an ISO-8601 time with a zone; later starts go on from the tables.",
     )
     generation: CountFrom0 = Field(
         default=0,
@@ -395,8 +428,14 @@ class Settings(BaseSettings):
         return self._origins.get(name, "default")
 
     @property
-    def topic(self) -> str:
-        return self.topics[0]
+    def selection(self) -> Topics:
+        """The topics to export."""
+        return Topics(self.topics, self.topics_pattern)
+
+    @property
+    def share(self) -> Share | None:
+        """This task's partitions; None if the consumer group decides."""
+        return Share.parse(self.partitions) if self.assignment == "static" else None
 
     @property
     def root(self) -> Path:
@@ -426,12 +465,36 @@ class Settings(BaseSettings):
 
     @field_validator("topics")
     @classmethod
-    def _one_topic(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
-        if len(topics) > 1:
-            raise ValueError("several topics are not supported yet; run one exporter with its own app for each")
-        if not TOPIC.match(topics[0]) or topics[0] in (".", ".."):
-            raise ValueError("should be a topic's name: at most 249 of [A-Za-z0-9._-]")
+    def _topic_names(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        for topic in topics:
+            if not TOPIC.match(topic) or topic in (".", ".."):
+                raise ValueError(f"{topic!r} should be a topic's name: at most 249 of [A-Za-z0-9._-]")
+        if len(set(topics)) < len(topics):
+            raise ValueError("a topic is named twice")
         return topics
+
+    @field_validator("topics_pattern")
+    @classmethod
+    def _names_or_pattern(cls, pattern: str, info: ValidationInfo) -> str:
+        if "topics" not in info.data:
+            return pattern
+        if not info.data["topics"] and not pattern:
+            raise ValueError("either topics or topics_pattern is needed")
+        if info.data["topics"] and pattern:
+            raise ValueError("cannot be given together with topics")
+        return Topics(info.data["topics"], pattern).pattern
+
+    @field_validator("partitions")
+    @classmethod
+    def _only_if_static(cls, partitions: str, info: ValidationInfo) -> str:
+        static = info.data.get("assignment") == "static"
+        if static and not partitions:
+            raise ValueError("is needed with assignment = static")
+        if partitions and not static:
+            raise ValueError("has no effect without assignment = static")
+        if partitions:
+            Share.parse(partitions)
+        return partitions
 
     @field_validator("group")
     @classmethod
@@ -898,7 +961,7 @@ def _description(field: FieldInfo) -> str:
 def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return REQUIRED
-    return "" if field.default in (None, "") else toml_value(field.default)
+    return "" if field.default in NOTHING else toml_value(field.default)
 
 
 def example_toml() -> str:
@@ -910,22 +973,22 @@ def example_toml() -> str:
         f"{variable('roll_age_max_secs')}."
     )
     lines = [*_comment(head), ""]
-    lines += _example_lines((name, Settings.model_fields[name]) for name in SCALARS)
+    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=_EXAMPLE_NEEDED)
     for table, model in TABLES.items():
         lines += [f"[types.{_EXAMPLE_TYPE}]" if table == "types" else f"[{table}]"]
         lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED)
     return "\n".join(lines).rstrip() + "\n"
 
 
-_EXAMPLE_NEEDED = frozenset({"name", "path", "columns"})
-"""Optional settings of tables without which the example would not load."""
+_EXAMPLE_NEEDED = frozenset({"topics", "name", "path", "columns"})
+"""Optional settings without which the example would not load."""
 
 
 def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:
     for name, field in fields:
         yield from _comment(_description(field))
         given = field.is_required() or name in needed
-        absent = field.is_required() or field.default in (None, "")
+        absent = field.is_required() or field.default in NOTHING
         value = (field.examples or [""])[0] if absent else field.default
         yield f"{'' if given else '# '}{name} = {toml_value(value)}"
         yield ""

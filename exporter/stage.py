@@ -77,7 +77,7 @@ _Dead = tuple[int, str | None, str, str]
 class StagingOrder:
     """What the tasks of one round are told.
 
-    fingerprints: event type -> fingerprint of its table's metadata. footer: key-values for every file.
+    fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     """
 
@@ -86,7 +86,7 @@ class StagingOrder:
     routing: Routing
     plans: Mapping[TopicPartition, PartitionPlan]
     fingerprints: Mapping[str, str]
-    footer: Mapping[str, str]
+    footers: Mapping[TopicPartition, Mapping[str, str]]
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
 
 
@@ -111,11 +111,10 @@ class _Task:
         self._counts: dict[TopicPartition, Counter[str]] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Route, decode and stage one batch; a batch of several partitions is split first."""
-        partitions = pc.unique(batch.column("partition")).to_pylist()
-        for partition in partitions:
-            part = batch if len(partitions) == 1 else batch.filter(pc.equal(batch.column("partition"), partition))
-            self._add_partition(part, TopicPartition(part.column("topic")[0].as_py(), partition))
+        """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
+        for topic, of_topic in _by_value(batch, "topic"):
+            for partition, part in _by_value(of_topic, "partition"):
+                self._add_partition(part, TopicPartition(topic, partition))
         self._bound_memory()
 
     def manifest(self) -> pa.RecordBatch:
@@ -243,7 +242,7 @@ class _Task:
             epoch=plan.epoch,
             event_type=name,
             fingerprint=self._order.fingerprints.get(name, ""),
-            footer=self._order.footer,
+            footer=self._order.footers.get(plan.tp, {}),
         )
 
     def _decoder(self, name: str) -> Decoder:
@@ -298,3 +297,10 @@ def _coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) 
         ],
         fields=list(KAFKA_TYPE),
     )
+
+
+def _by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Each value of a column with its rows, in order; the batch itself where there is one value only."""
+    values = pc.unique(batch.column(column)).to_pylist()
+    for value in values:
+        yield value, batch if len(values) == 1 else batch.filter(pc.equal(batch.column(column), value))

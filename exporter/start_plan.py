@@ -18,6 +18,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, spark_kafka_options
 from exporter.tables import evolved_schema, table_schema
 from exporter.task import Workbench
+from exporter.topic import partitions_of
 from offsets.crosscheck import Agree, FirstStart, Stop, Switch, Verdict
 from offsets.gaps import Gap, find_gaps, recorded_gaps
 from offsets.positions import Position
@@ -79,7 +80,7 @@ class PartitionStart:
 
 @dataclass(frozen=True)
 class StartPlan:
-    """All partitions of the topic. refusal: what stops every one of them, whatever its own verdict."""
+    """All partitions of the topics. refusal: what stops every one of them, whatever its own verdict."""
 
     partitions: tuple[PartitionStart, ...] = ()
     refusal: Refusal | None = None
@@ -101,14 +102,14 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
     """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
     committer = Committer(bench.lake, "plan", {})
     reader = RoundReader(bench.session, spark_kafka_options(settings))
-    recovery = Recovery(bench.lake, bench.topic, bench.routing, committer, reader.read)
-    identity = bench.topic.identity()
-    tps = [TopicPartition(bench.topic.topic, partition) for partition in identity.partitions]
+    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, reader.read)
+    identities = bench.topics.require()
+    tps = partitions_of(identities)
     try:
         reading = recovery.read(tps)
         if any(isinstance(found, Stop) for found in recovery.verdicts(reading).values()):
             reading = recovery.read(tps)
-        recovery.check_lake(reading, identity)
+        recovery.check_lake(reading, identities)
         verdicts = recovery.verdicts(reading)
         parked = _check_schemas(bench, recovery, reading, verdicts)
     except InvariantBroken as error:
@@ -145,9 +146,9 @@ class _Planner:
         self._parked = parked
         self._settings = settings
         self._reading = reading
-        self._ends = bench.topic.end_offsets(tps)
-        self._starts = bench.topic.first_offsets(tps)
-        self._marks = bench.topic.high_watermarks(tps)
+        self._ends = bench.topics.end_offsets(tps)
+        self._starts = bench.topics.first_offsets(tps)
+        self._marks = bench.topics.high_watermarks(tps)
 
     def plan(self, verdicts: Mapping[TopicPartition, Verdict]) -> StartPlan:
         firsts = self._first_offsets([tp for tp, found in verdicts.items() if isinstance(found, FirstStart)])
@@ -205,12 +206,14 @@ class _Planner:
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where partitions without any position begin: a topic that the tables know, at its earliest offset."""
-        letters, topic = self._reading.letters, self._bench.topic
-        known = letters is not None and f"{TOPIC_PROPERTY}{topic.topic}" in letters.properties
-        at = self._settings.first_position_ms
-        if known or self._settings.first_position == "earliest":
-            return {tp: self._starts[tp] for tp in tps}
-        return {tp: self._ends[tp] for tp in tps} if at is None else topic.offsets_at(tps, at)
+        letters, at = self._reading.letters, self._settings.first_position_ms
+        known = letters.properties if letters is not None else {}
+        new = [tp for tp in tps if f"{TOPIC_PROPERTY}{tp.topic}" not in known]
+        first = {tp: self._starts[tp] for tp in tps}
+        if self._settings.first_position == "earliest":
+            return first
+        latest = {tp: self._ends[tp] for tp in new}
+        return {**first, **(latest if at is None else self._bench.topics.offsets_at(new, at))}
 
 
 def _gap_step(gap: Gap) -> str:

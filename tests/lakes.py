@@ -30,6 +30,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.audit_report import AuditReport
 from exporter.commit import Committer, Report
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
@@ -93,7 +94,10 @@ def mixed(count: int, first: int = 0, bad_every: int = 17) -> list[Record]:
 
 @dataclass(frozen=True)
 class Export:
-    """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it."""
+    """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
+
+    topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
+    """
 
     kafka: str
     topic: str
@@ -102,6 +106,7 @@ class Export:
     types: Mapping[str, str] = field(default_factory=lambda: dict(DDL))
     scalars: Mapping[str, Any] = field(default_factory=dict)
     event_time: str = 'kind = "json"\npath = "at"'
+    type_from: str = 'kind = "json"\nname = "type"'
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
         """The same with other types or settings."""
@@ -123,7 +128,7 @@ class Export:
             **self.scalars,
         }
         lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
-        lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", self.event_time]
+        lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
         for name, ddl in self.types.items():
             lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
         path = self.root / f"{fresh_name('exporter')}.toml"
@@ -137,7 +142,7 @@ class Export:
     def bench(self, spark: Any) -> Iterator[Workbench]:
         """What every verb works with, on the shared session."""
         settings = self.settings()
-        reader = TopicReader(kafka_python_options(settings), settings.topic, settings.isolation)
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
         try:
             yield Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
@@ -156,18 +161,31 @@ class Export:
         with self.bench(spark) as bench:
             yield build_service(self.settings(), bench, until_caught_up, on_progress)
 
+    @contextmanager
+    def going(self, spark: Any, secs_max: float = RUN_SECS_MAX) -> Iterator[Going]:
+        """A task that runs in a thread of this process, stopped at the end; what ended it early is raised there."""
+        with self.service(spark, until_caught_up=False, secs_max=secs_max) as service:
+            task = Going(service)
+            try:
+                yield task
+            finally:
+                task.stop()
+            if task.error is not None:
+                raise task.error
+
+    def audit(self, spark: Any) -> AuditReport:
+        """What `exporter audit` finds."""
+        from exporter.audit import audit
+
+        with self.bench(spark) as bench:
+            options = spark_kafka_options(self.settings())
+            return audit(spark, bench.lake, bench.topics, bench.routing, options)
+
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""
         with self.service(spark) as service:
             service.run()
         return service
-
-    def audit(self, spark: Any) -> Any:
-        """The exporter's own audit; its report."""
-        from exporter.audit import audit
-
-        with self.bench(spark) as bench:
-            return audit(spark, bench.lake, bench.topic, bench.routing, spark_kafka_options(self.settings()))
 
     def table(self, event_type: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(self.root / "lake" / event_type)
@@ -184,16 +202,17 @@ class Export:
     def offsets(self, event_type: str) -> list[int]:
         return [row["_kafka"]["offset"] for row in self.rows(event_type)]
 
-    def placed(self) -> dict[tuple[int, int], list[str]]:
+    def placed(self, topic: str = "") -> dict[tuple[int, int], list[str]]:
         """(partition, offset) -> every table that holds it, once per row."""
         found: dict[tuple[int, int], list[str]] = defaultdict(list)
         for name in self.tables():
             column = self.table(name).to_pyarrow_dataset().to_table(columns=["_kafka"]).column("_kafka")
             for row in column.to_pylist():
-                found[row["partition"], row["offset"]].append(name)
+                if row["topic"] == (topic or self.topic):
+                    found[row["partition"], row["offset"]].append(name)
         return dict(found)
 
-    def position(self, event_type: str, partition: int = 0) -> tuple[int, int]:
+    def position(self, event_type: str, partition: int = 0, topic: str = "") -> tuple[int, int]:
         """(epoch, offset), from the transactions as deltalake reads them."""
         log = self.root / "lake" / event_type / "_delta_log"
         versions: dict[str, int] = {}
@@ -201,17 +220,46 @@ class Export:
             for line in path.read_text().splitlines():
                 if (txn := json.loads(line).get("txn")) is not None:
                     versions[txn["appId"]] = txn["version"]
-        found = live_position(versions, self.app, TopicPartition(self.topic, partition))
+        found = live_position(versions, self.app, TopicPartition(topic or self.topic, partition))
         assert found is not None, f"{event_type} has no position"
         return found.epoch, found.offset
 
-    def positions(self, partition: int = 0) -> dict[str, tuple[int, int]]:
-        return {name: self.position(name, partition) for name in self.tables()}
+    def positions(self, partition: int = 0, topic: str = "") -> dict[str, tuple[int, int]]:
+        return {name: self.position(name, partition, topic) for name in self.tables()}
 
     def files(self, event_type: str) -> set[str]:
         """Every data file in the table's folder, committed or not."""
         folder = self.root / "lake" / event_type
         return {str(path.relative_to(folder)) for path in folder.glob("day=*/*.parquet")}
+
+
+class Going:
+    """A service's loop in a thread."""
+
+    def __init__(self, service: Any) -> None:
+        self.service = service
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.service.run()
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+            self.error = error
+
+    def stop(self, secs: float = 60.0) -> None:
+        """Stop it and wait for its end."""
+        self.service.stop()
+        self._thread.join(secs)
+        assert not self._thread.is_alive(), f"still running {secs} s after its stop"
+
+    def ended(self, secs: float = 60.0) -> BaseException | None:
+        """Wait until it ends by itself; with what it ended is given back and not raised again."""
+        self._thread.join(secs)
+        assert not self._thread.is_alive(), f"still running after {secs} s"
+        error, self.error = self.error, None
+        return error
 
 
 def expected_places(kafka: str, topic: str, isolation: str = "read_committed") -> dict[tuple[int, int], list[str]]:
@@ -240,9 +288,11 @@ def messages(kafka: str, topic: str, isolation: str = "read_committed") -> Itera
         consumer.close()
 
 
-def wrong_places(export: Export, isolation: str = "read_committed") -> dict[tuple[int, int], tuple[Any, Any]]:
+def wrong_places(
+    export: Export, isolation: str = "read_committed", topic: str = ""
+) -> dict[tuple[int, int], tuple[Any, Any]]:
     """ONCE, checked naively: (partition, offset) -> (where it must be, where it is), for all that differ."""
-    wanted, found = expected_places(export.kafka, export.topic, isolation), export.placed()
+    wanted, found = expected_places(export.kafka, topic or export.topic, isolation), export.placed(topic)
     return {
         at: (wanted.get(at, []), found.get(at, []))
         for at in sorted(wanted.keys() | found.keys())

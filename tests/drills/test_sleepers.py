@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,8 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
         assert positions(e) == {HELD + 99}
         return
     small = e.with_(round_records_max=40, roll_records_max=5)
-    with small.service(spark, until_caught_up=False) as service:
-        thread = threading.Thread(target=service.run)
-        thread.start()
-        try:
-            wait_until(lambda: -1 not in positions(e), 60, "every position has moved")
-        finally:
-            service.stop()
-            thread.join(60)
+    with small.going(spark):
+        wait_until(lambda: -1 not in positions(e), 60, "every position has moved")
     assert -1 < min(positions(e)) <= max(positions(e)) < HELD - 1
 
 

@@ -32,7 +32,9 @@ def record(name: str, n: object, ts: str = "2025-12-31T12:00:00Z") -> bytes:
     return json.dumps({"type": name, "n": n, "ts": ts}).encode()
 
 
-def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.RecordBatch:
+def batch(
+    values: Iterable[bytes | None], first: int = 0, step: int = 1, topic: str = TP.topic
+) -> pa.RecordBatch:
     """Raw records as Spark's Kafka source gives them, at offsets first, first + step, ..."""
     values = list(values)
     count = len(values)
@@ -40,7 +42,7 @@ def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.R
         [
             pa.array([b"k"] * count, pa.binary()),
             pa.array(values, pa.binary()),
-            pa.array([TP.topic] * count),
+            pa.array([topic] * count),
             pa.array([TP.partition] * count, pa.int32()),
             pa.array([first + step * i for i in range(count)], pa.int64()),
             pa.array([KAFKA_TIME_US] * count, pa.timestamp("us", "UTC")),
@@ -54,7 +56,7 @@ def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.R
 def run(root: Path, batches: Iterable[pa.RecordBatch], bounds: dict[str, int], condemned: frozenset[int] = frozenset()):
     """Stage the batches; event type -> offsets per file, and the counts."""
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, bounds)
-    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {"routing": "r"}, {TP: condemned})
+    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {TP: {"routing": "r"}}, {TP: condemned})
     (manifest,) = stage(order, iter(batches))
     files: dict[str, list[list[int]]] = {}
     counts: dict[str, int] = {}
@@ -130,6 +132,25 @@ def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
         (date(2025, 12, 30), 4),
         (date(2025, 12, 31), 5),
     ]
+
+
+def test_one_partition_number_of_two_topics_in_one_batch_is_two_partitions(tmp_path):
+    """Each record keeps its own coordinates; files, names and footers are per topic."""
+    other = TopicPartition("other", TP.partition)
+    plans = {tp: PartitionPlan(tp, 1, 0, 0, 9, ALL) for tp in (TP, other)}
+    footers = {TP: {"topic_id": "t"}, other: {"topic_id": "o"}}
+    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, footers)
+    ours, theirs = batch([record("a", 1), record("a", 2)]), batch([record("a", 3)], topic="other")
+    (both,) = pa.Table.from_batches([ours, theirs]).combine_chunks().to_batches()
+    (manifest,) = stage(order, iter([both]))
+    found = {}
+    for row in manifest.to_pylist():
+        if row["path"]:
+            path = tmp_path / "a" / row["path"]
+            kafka = pq.read_table(path, partitioning=None).column("_kafka").to_pylist()
+            topics = {DataFile.parse(row["path"]).tp.topic, *(place["topic"] for place in kafka)}
+            found[row["topic"]] = (topics, row["rows"], pq.read_metadata(path).metadata[b"topic_id"])
+    assert found == {TP.topic: ({TP.topic}, 2, b"t"), "other": ({"other"}, 1, b"o")}
 
 
 def test_offsets_with_holes_are_compared_not_counted(tmp_path):
