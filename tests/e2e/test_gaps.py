@@ -120,22 +120,16 @@ def test_a_gap_while_running_loses_nothing_that_is_staged(
 
     monkeypatch.setattr(RoundReader, "read", read)
     produce(e.kafka, e.topic, {0: mixed(40)})
-    with e.service(spark, until_caught_up=False) as service:
-        thread = threading.Thread(target=service.run)
-        thread.start()
-        try:
-            wait_until(lambda: service.totals.records == 40, 60, "40 records are staged")
-            assert set(e.positions().values()) == {(0, -1)}
-            silent.set()
-            produce(e.kafka, e.topic, {0: mixed(60, first=40)})
-            delete_before(e, 60)
-            wait_until(lambda: set(e.positions().values()) == {(0, 59)}, 60, "all positions pass the gap")
-            silent.clear()
-            wait_until(lambda: service.totals.records >= 80, 60, "the rest is read")
-        finally:
-            service.stop()
-            thread.join(60)
-        assert not thread.is_alive()
+    with e.going(spark) as task:
+        totals = task.service.totals
+        wait_until(lambda: totals.records == 40, 60, "40 records are staged")
+        assert set(e.positions().values()) == {(0, -1)}
+        silent.set()
+        produce(e.kafka, e.topic, {0: mixed(60, first=40)})
+        delete_before(e, 60)
+        wait_until(lambda: set(e.positions().values()) == {(0, 59)}, 60, "all positions pass the gap")
+        silent.clear()
+        wait_until(lambda: totals.records >= 80, 60, "the rest is read")
     assert gap_rows(e) == {name: [(40, 59)] for name in ALL}
     assert [offset for offset in range(40) if (0, offset) not in e.placed()] == []
     assert set(e.positions().values()) == {(0, 99)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,30 +53,6 @@ def clean(e: Export, spark: Any) -> None:
     assert wrong_places(e) == {}
     report = e.audit(spark)
     assert report.clean, report.as_text()
-
-
-@contextmanager
-def at_work(e: Export, spark: Any) -> Iterator[Any]:
-    """A running task; stopped at the end, whatever it raised is raised."""
-    raised: list[BaseException] = []
-    with e.service(spark, until_caught_up=False) as service:
-
-        def run() -> None:
-            try:
-                service.run()
-            except Exception as error:  # noqa: BLE001 - raised below, in the test's own thread
-                raised.append(error)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield service
-        finally:
-            service.stop()
-            thread.join(60)
-        assert not thread.is_alive()
-        if raised:
-            raise raised[0]
 
 
 class Gate:
@@ -139,7 +114,7 @@ def test_staged_files_that_vacuum_took_are_staged_again(
     """Protocol 4.2: a commit never names a file that is gone; while running, without a stop."""
     e, gate = export, Gate(monkeypatch, "click", "order")
     produce(e.kafka, e.topic, {0: mixed(40)})
-    with at_work(e, spark) as service:
+    with e.going(spark) as task:
         wait_until(lambda: gate.waiting, 60, "a commit is about to be written")
         staged = {name: e.files(name) for name in ("click", "order")}
         assert all(staged.values())
@@ -147,7 +122,7 @@ def test_staged_files_that_vacuum_took_are_staged_again(
         assert not any(e.files(name) & staged[name] for name in staged)
         gate.open()
         wait_until(lambda: {offset for _, offset in e.positions().values()} == {39}, 60, "all positions at 39")
-        assert service.totals.records > 40
+        assert task.service.totals.records > 40
     clean(e, spark)
 
 
@@ -157,7 +132,7 @@ def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
     """Both come between staging and commit; the others go on, and without the constraint the type catches up."""
     e, gate = export, Gate(monkeypatch, "click", "order")
     produce(e.kafka, e.topic, {0: mixed(40)})
-    with at_work(e, spark):
+    with e.going(spark):
         wait_until(lambda: len(gate.waiting) == 2, 60, "two commits are about to be written")
         sql(e, spark, "ALTER TABLE {t} ADD COLUMNS (extra STRING)", "order")
         sql(e, spark, "ALTER TABLE {t} ADD CONSTRAINT small CHECK (id < 15)", "click")
@@ -171,7 +146,7 @@ def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
     with pytest.raises(FoundProblem, match=r"table click, .*: offsets from 0 on .*constraint small CHECK \(id < 15\)"):
         e.run(spark)
     assert {e.position(name)[1] for name in others} == {79}
-    with at_work(e, spark):
+    with e.going(spark):
         sql(e, spark, "ALTER TABLE {t} DROP CONSTRAINT small", "click")
         wait_until(lambda: e.position("click") == (0, 79), 90, "the parked type at 79")
     assert {row["extra"] for row in e.rows("order")} == {None}
