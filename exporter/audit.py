@@ -47,9 +47,10 @@ from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import NO_COLUMNS, Lake, first_line
 from exporter.topic import TopicIdentity, check_identity, partitions_of
+from offsets.gaps import recorded_gaps
 from offsets.names import BadName, DataFile, table_folder
 from offsets.positions import condemned_offsets, intervals, live_position, our_transactions
-from offsets.ranges import TopicPartition
+from offsets.ranges import OffsetRange, TopicPartition, first_overlap
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
 __all__ = ["AuditReport", "audit", "parse_offsets"]
@@ -73,11 +74,13 @@ ATTEMPTS_MAX = 3
 FOREVER = 2**63 - 1
 
 COVER_DDL = (
-    "code int, topic string, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint"
+    "code int, topic string, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint, "
+    "gaps array<struct<after: bigint, through: bigint>>"
 )
 INFO_DDL = (
     "topic string, partition int, wanted bigint, first bigint, next bigint, "
     "letters array<struct<after: bigint, through: bigint>>, "
+    "letters_gaps array<struct<after: bigint, through: bigint>>, "
     "regions array<struct<after: bigint, through: bigint, routing: int, complete: boolean, visible: boolean>>"
 )
 ROWS_DDL = (
@@ -117,7 +120,8 @@ class Pinned:
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
     covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
-    record was given up (its dead letter is committed before any position passes it), -1 for none.
+    record was given up (its dead letter is committed before any position passes it), -1 for none. gaps: offsets
+    (after, through] that retention took from a type, as its gap rows say; nothing is expected there.
     """
 
     views: dict[str, TableView]
@@ -126,6 +130,7 @@ class Pinned:
     spans: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     condemned: dict[TopicPartition, int] = field(default_factory=dict)
+    gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -194,6 +199,7 @@ def audit(
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: _live_files(job, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))
+    _pin_gaps(pinned, lake.app, job.topics, files)
     report = AuditReport(job.topics)
     for attempt in range(1, ATTEMPTS_MAX + 1):
         logs = _logs(topics, partitions_of(identities), pinned, job.from_offsets)
@@ -419,6 +425,25 @@ def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentF
     return AbsentFile(name, add["path"], day, topic, partition, first, last, why)
 
 
+def _pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str, _Files]) -> None:
+    """The gap rows of the dead letters (protocol 5.5). Of one epoch they never overlap: one lost twice is a problem."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    if letters is None or not recorded_gaps(letters.transactions, app):
+        return
+    frame, kafka = files[DEAD_LETTERS].frame, sf.col("_kafka")
+    frame = frame.filter((sf.col("stage") == "gap") & kafka["topic"].isin(*topics) & kafka["offset"].isNull())
+    columns = ["event_type", "_kafka.topic", "_kafka.partition", "_kafka.epoch", "first_offset", "last_offset"]
+    by_epoch: dict[tuple[str, TopicPartition, int], list[OffsetRange]] = {}
+    for row in frame.select(columns).sort("event_type", "topic", "partition", "first_offset").collect():
+        lost, tp = OffsetRange(row.first_offset, row.last_offset), TopicPartition(row.topic, row.partition)
+        by_epoch.setdefault((row.event_type, tp, row.epoch), []).append(lost)
+        pinned.gaps.setdefault((row.event_type, tp), []).append((lost.first_offset - 1, lost.last_offset))
+        pinned.notes.append(f"table {row.event_type}, {tp}: offsets {lost} are a recorded gap")
+    for (name, tp, _), ranges in by_epoch.items():
+        if twice := first_overlap(ranges):
+            pinned.problems.append(f"the gap {twice[0]} of table {name}, {tp} is recorded twice")
+
+
 # --- the comparison -------------------------------------------------------------------------------
 
 
@@ -467,8 +492,8 @@ def _info_rows(job: _Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) ->
             visible = isolation == job.routing.isolation and tp.topic not in job.compacted
             regions.append((region.after, region.through, region.routing, complete, visible))
         wanted = job.from_offsets.get(tp, 0)
-        letters = pinned.spans.get((DEAD_LETTERS, tp), [])
-        rows.append((tp.topic, tp.partition, wanted, one.first, one.next, letters, regions))
+        letters, lost = pinned.spans.get((DEAD_LETTERS, tp), []), pinned.gaps.get((DEAD_LETTERS, tp), [])
+        rows.append((tp.topic, tp.partition, wanted, one.first, one.next, letters, lost, regions))
     return rows
 
 
@@ -479,7 +504,8 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
         position = pinned.positions[name, tp]
         condemned = pinned.condemned.get(tp, -1) if name == DEAD_LETTERS else -1
         early = [(position, condemned)] if condemned > position else []
-        rows.append((pinned.codes[name], tp.topic, tp.partition, [*spans, *early], position))
+        lost = pinned.gaps.get((name, tp), [])
+        rows.append((pinned.codes[name], tp.topic, tp.partition, [*spans, *early], position, lost))
     return rows
 
 
@@ -536,7 +562,7 @@ def _records(
     beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
     # A bad record is covered by the dead letters, a good one by its type: only where both are is it certain.
     must = sf.when(sf.col("expected").isin(EITHER, UNKNOWN), sf.lit(False)).otherwise(
-        in_letters & sf.col("region.complete") & (in_type | ~beyond)
+        in_letters & sf.col("region.complete") & (in_type | ~beyond) & ~_in_spans("gaps") & ~_in_spans("letters_gaps")
     )
     return frame.select(
         *PARTITION,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from exporter import spark
 from exporter.commit import check_properties
 from exporter.errors import ExporterError
+from exporter.fillable import unfillable
 from exporter.jars import find_java, jar_paths
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options
@@ -113,7 +114,10 @@ def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
         except ExporterError as error:
             yield Finding(what, "error", error.message, error.hint)
             continue
-        if view.schema_json == table_schema(declared[name]):
+        if reason := unfillable(view):
+            hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
+            yield Finding(what, "error", f"it cannot be filled: {reason}", hint)
+        elif view.schema_json == table_schema(declared[name]):
             yield Finding(what, "ok", f"version {view.version}")
         else:
             yield Finding(what, "warn", "its columns are not those that the settings declare",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
@@ -66,6 +67,51 @@ def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None
 @cli.command()
 @FORMAT
 @click_options
+def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """What a start would do with each partition, and why; writes nothing. Exit code 1 if it would not run."""
+    from exporter.start_plan import start_plan
+    from exporter.task import open_workbench
+
+    settings = _load(config, flags)
+    bench = open_workbench(settings)
+    try:
+        found = start_plan(bench, settings)
+    finally:
+        bench.close()
+    if output == "json":
+        click.echo(json.dumps(found.as_dict()))
+    else:
+        columns = ("partition", "verdict", "floor", "held back by", "end", "lag")
+        _print_table(columns, [
+            (str(one.tp), one.verdict, _text(one.floor), ",".join(one.held_back_by) or "-", str(one.end),
+             _text(one.lag)) for one in found.partitions
+        ])  # fmt: skip
+        for one in found.partitions:
+            for step in one.steps:
+                click.echo(f"{one.tp}: would {step}")
+        for refused in found.refusals:
+            click.echo(f"would exit {refused.exit_code}: {refused.reason}\n  hint: {refused.hint}")
+    if found.refusals:
+        raise FoundProblem("a start would not run")
+
+
+@cli.command("config")
+@FORMAT
+@click_options
+def show_config(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Each setting's value and where it came from, secrets masked; needs neither broker nor Java."""
+    from exporter.config_view import setting_rows
+
+    rows = list(setting_rows(_load(config, flags)))
+    if output == "json":
+        click.echo(json.dumps([vars(row) for row in rows]))
+        return
+    _print_table(("setting", "value", "from"), [(row.name, _text(row.value), row.origin) for row in rows])
+
+
+@cli.command()
+@FORMAT
+@click_options
 def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Position, end and lag per event type and partition, from the tables."""
     from exporter.offsets_view import offset_rows
@@ -115,6 +161,29 @@ def audit(
 
 
 @cli.command()
+@click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
+@FORMAT
+@click_options
+def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Data files that killed tasks left behind and that no commit can name any more; needs no broker."""
+    from exporter.sweep import sweep as run_sweep
+    from exporter.task import open_lake
+
+    lake = open_lake(_load(config, flags))
+    try:
+        swept = list(run_sweep(lake, apply))
+    finally:
+        lake.session.stop()
+    if output == "json":
+        click.echo(json.dumps([vars(table) for table in swept]))
+        return
+    rows = [(t.event_type, str(len(t.paths)), str(t.bytes), str(t.deleted)) for t in swept]
+    _print_table(("event type", "files", "bytes", "deleted"), rows)
+    if not apply and any(table.paths for table in swept):
+        click.echo("nothing was deleted: --apply does it", err=True)
+
+
+@cli.command()
 @click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
 @click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
@@ -133,7 +202,7 @@ def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     console = Console()
     if not console.is_terminal:
         for row in (columns, *rows):
@@ -141,7 +210,7 @@ def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
         return
     table = Table(*columns)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)
 
 

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 
 from exporter.anchor import Anchors, Moved, Switched
 from exporter.commit import Committer, check_operation, check_properties
-from exporter.errors import Fenced, InvariantBroken
+from exporter.errors import ExporterError, Fenced, InvariantBroken
+from exporter.fillable import unfillable
+from exporter.gap_rows import GapRows, refuse
 from exporter.log import get_logger
 from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, Routing
@@ -27,7 +29,7 @@ from exporter.stage import StagingOrder
 from exporter.switch import Switcher
 from exporter.tables import DeltaTable, Lake, evolved_schema, holds_just
 from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
-from exporter.writers import Writer, WriterKey
+from exporter.writers import Writer, WriterKey, park
 from offsets import Invariant
 from offsets.crosscheck import (
     Agree,
@@ -40,6 +42,7 @@ from offsets.crosscheck import (
     Verdict,
     verdict,
 )
+from offsets.gaps import find_gaps, recorded_gaps
 from offsets.names import AppId, table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
@@ -86,8 +89,9 @@ class Recovery:
         read_round: Callable[[StagingOrder], RoundResult],
         first_position: str | int = "earliest",
         round_records_max: int = 200_000,
+        on_gap: str = "stop",
     ) -> None:
-        """first_position: earliest, latest, or milliseconds since 1970 UTC."""
+        """first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record."""
         self._lake = lake
         self._topics = topics
         self._routing = routing
@@ -97,6 +101,8 @@ class Recovery:
         self._read_round = read_round
         self._switcher = Switcher(self._anchors, committer, self._read_same_topics, round_records_max)
         self._identity: dict[str, str] = {}
+        self._gap_rows = GapRows(self._anchors)
+        self._records_gaps = on_gap == "record"
         self.table_fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
@@ -116,7 +122,6 @@ class Recovery:
             except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
                 continue
-            self._check_log(verdicts)
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
 
@@ -242,32 +247,23 @@ class Recovery:
         if any(isinstance(found, Stop) for found in verdicts.values()):
             verdicts = self.verdicts(self.read(tps))
         for tp, found in verdicts.items():
-            if isinstance(found, Stop):
-                raise InvariantBroken(found.invariant, f"{tp}: {found.reason}", found.hint)
-            if isinstance(found, Superseded):
-                raise InvariantBroken(
-                    Invariant.ROUTE,
-                    f"{tp}: configuration {self._own} has been replaced by {found.in_force}",
-                    "start with the newer configuration, or raise `generation` to return to this one",
-                )
-            if isinstance(found, Unfinished):
-                raise Fenced(
-                    f"{tp}: another task is switching table {found.event_type} to a new configuration",
-                    "start the task with the new configuration and let it finish",
-                )
+            if error := refusal(tp, found, self._own):
+                raise error
         return verdicts
 
     def _advance(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identities: Mapping[str, TopicIdentity]
     ) -> bool:
         """Do the next thing that has to be done before the partitions may run; False if there is nothing."""
-        self._check_identity(reading, identities)
-        self._check_listed(reading)
+        self.check_lake(reading, identities)
         new = [tp for tp, found in verdicts.items() if isinstance(found, FirstStart)]
         if new:
             self._anchors.anchor_dead_letters(reading.letters, new, identities)
             return True
         switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
+        in_force = {tp: {n: found.positions[n] for n in found.in_force_active} for tp, found in switches.items()}
+        if self._close_gaps(reading, in_force):
+            return True
         if switches:
             self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identities)
             return True
@@ -281,7 +277,34 @@ class Recovery:
                     for name, positions in sorted(missing.items())]  # fmt: skip
         for future in done:
             future.result()
-        return bool(missing) or self._anchors.register(reading.views)
+        if missing or self._anchors.register(reading.views):
+            return True
+        agreed = {
+            tp: {name: Position(found.epoch, offset) for name, offset in found.positions.items()}
+            for tp, found in verdicts.items()
+            if isinstance(found, Agree)
+        }
+        return self._close_gaps(reading, agreed)
+
+    def _close_gaps(
+        self, reading: Reading, positions: Mapping[TopicPartition, Mapping[str, Position | None]]
+    ) -> bool:
+        """Retention gaps and truncation (protocol 5.4, 5.5): before a drain, and after every type has its anchor.
+
+        False if there is no gap. Raises InvariantBroken, or Moved.
+        """
+        present = {tp: {n: at for n, at in types.items() if at is not None} for tp, types in positions.items()}
+        present = {tp: types for tp, types in present.items() if types}
+        if not present or reading.letters is None:
+            return False
+        check_truncation(self._topics, {tp: max(at.offset for at in types.values()) for tp, types in present.items()})
+        recorded = recorded_gaps(reading.letters.transactions, self._lake.app)
+        gaps = find_gaps(present, self._topics.first_offsets(present.keys()), recorded)
+        if not self._records_gaps:
+            refuse([gap for gap in gaps if not gap.recorded])
+        if gaps:
+            self._gap_rows.close(reading.views, gaps)
+        return bool(gaps)
 
     def anchor_met(self, wanted: Mapping[WriterKey, Position]) -> dict[str, TableView]:
         """Event type -> its table, in which each wanted position is present and which the dead letters list.
@@ -336,6 +359,11 @@ class Recovery:
         letters = reading.views[DEAD_LETTERS]
         return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
 
+    def check_lake(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
+        """Raises InvariantBroken for what stops every partition: another topic, a table that is gone."""
+        self._check_identity(reading, identities)
+        self._check_listed(reading)
+
     def _check_identity(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
         """Raises InvariantBroken if a topic is not the one that the dead letters record; remembers what it is."""
         positions = {
@@ -359,11 +387,6 @@ class Recovery:
                     "put the table back, or move the whole lake away to start anew",
                 )
 
-    def _check_log(self, verdicts: Mapping[TopicPartition, Verdict]) -> None:
-        """Retention gap and truncation at start (protocol 5.4)."""
-        agreed = {tp: found.positions.values() for tp, found in verdicts.items() if isinstance(found, Agree)}
-        check_log(self._topics, {tp: (min(offsets), max(offsets)) for tp, offsets in agreed.items()})
-
     def _writers(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
     ) -> dict[WriterKey, Writer]:
@@ -371,19 +394,23 @@ class Recovery:
         for tp in ownership:
             letters = reading.views[DEAD_LETTERS].transactions
             self.condemned[tp] = condemned_offsets(letters, self._lake.app, tp)
+        reasons: dict[str, str] = {}
         for name, view in reading.views.items():
             self._committer.trust(name, view)
-            self.accept(name, view)
-        return {
+            reasons[name] = self.accept(name, view)
+        writers = {
             WriterKey(name, tp): Writer(WriterKey(name, tp), found.epoch, ownership[tp], offset, offset, now)
             for tp, found in verdicts.items()
             if isinstance(found, Agree)
             for name, offset in found.positions.items()
         }
+        return {key: park(w, why, now) if (why := reasons[key.event_type]) else w for key, w in writers.items()}
 
+    def accept(self, name: str, view: TableView) -> str:
+        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty.
 
-    def accept(self, name: str, view: TableView) -> None:
-        """Stage against this view from now on. Raises InvariantBroken if the table cannot hold what is declared."""
+        Raises InvariantBroken if the table lacks what is declared.
+        """
         declared = self._anchors.declared_schema(name)
         if declared is not None and evolved_schema(view.schema_json, declared) != view.schema_json:
             raise InvariantBroken(
@@ -394,6 +421,10 @@ class Recovery:
         self.table_fingerprints[name] = view.fingerprint
         plain = declared is not None and holds_just(view, declared)
         self.plain = self.plain | {name} if plain else self.plain - {name}
+        reason = unfillable(view)
+        if reason:
+            log.error("table_cannot_be_filled", table=name, reason=reason)
+        return reason
 
 
 def _missed(views: Mapping[str, TableView]) -> set[str]:
@@ -402,30 +433,43 @@ def _missed(views: Mapping[str, TableView]) -> set[str]:
     return set(letters.listed_tables() if letters else ()) - {table_folder(name) for name in views}
 
 
-def check_log(
-    topics: TopicReader,
-    positions: Mapping[TopicPartition, tuple[int, int]],
-    wait: Callable[[float], None] = time.sleep,
+def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | None:
+    """The error that a verdict ends a task with; None if it may run. own: fingerprint of our configuration."""
+    if isinstance(found, Stop):
+        return InvariantBroken(found.invariant, f"{tp}: {found.reason}", found.hint)
+    if isinstance(found, Superseded):
+        return InvariantBroken(
+            Invariant.ROUTE,
+            f"{tp}: configuration {own} has been replaced by {found.in_force}",
+            "start with the newer configuration, or raise `generation` to return to this one",
+        )
+    if isinstance(found, Unfinished):
+        return Fenced(
+            f"{tp}: another task is switching table {found.event_type} to a new configuration",
+            "start the task with the new configuration and let it finish",
+        )
+    return None
+
+
+def check_truncation(
+    topics: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """positions: partition -> (least, greatest) position. Raises InvariantBroken on a gap or a truncated log."""
-    firsts = topics.first_offsets(positions.keys())
-    for tp, (least, _) in positions.items():
-        if firsts[tp] > least + 1:
-            raise InvariantBroken(
-                Invariant.COVER,
-                f"{tp}: offsets {least + 1}..{firsts[tp] - 1} were deleted by retention before they were exported",
-                "they are lost; `on_gap = \"stop\"` is the only policy so far: export on under a new `app`",
-            )
+    """positions: partition -> greatest position. Raises InvariantBroken if the log ends before it (protocol 5.4)."""
     behind: dict[TopicPartition, tuple[int, int]] = {}
     for reading in range(TRUNCATION_READINGS):
         ends = topics.high_watermarks(positions.keys())
-        behind = {tp: (ends[tp], most) for tp, (_, most) in positions.items() if ends[tp] <= most}
+        behind = {tp: (ends[tp], most) for tp, most in positions.items() if ends[tp] <= most}
         if not behind:
             return
         if reading + 1 < TRUNCATION_READINGS:
             wait(TRUNCATION_SECS)
     tp, (end, most) = next(iter(sorted(behind.items())))
-    raise InvariantBroken(
+    raise truncated(tp, end, most)
+
+
+def truncated(tp: TopicPartition, end: int, most: int) -> InvariantBroken:
+    """The error for a log that ends at `end` while a table is at `most`."""
+    return InvariantBroken(
         Invariant.MONOTONE,
         f"{tp}: the log ends at {end}, the tables are at {most}: "
         f"offsets {end}..{most} were exported and are no longer in the log, it was truncated",

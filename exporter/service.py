@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +26,7 @@ from exporter import heartbeat
 from exporter.anchor import Moved, Switched
 from exporter.commit import Committer, Report, Settled, Stale
 from exporter.condemn import IN_A_ROW_MAX, condemn
-from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken, JvmEnded
+from exporter.errors import DependencyUnreachable, Fenced, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Assignment, Leaving
@@ -35,7 +35,7 @@ from exporter.new_types import require_few, stamped, unanchored
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
-from exporter.recover import Recovery, check_log
+from exporter.recover import Recovery, check_truncation
 from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
@@ -55,6 +55,7 @@ from exporter.writers import (
     park,
 )
 from offsets import Invariant
+from offsets.gaps import find_gaps
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
@@ -63,6 +64,8 @@ log = get_logger(__name__)
 
 REFUSALS_MAX = 3
 UNKNOWNS_MAX = 3
+PARKED_MAX = 3
+"""A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 2
 LOG_CHECK_SECS = 30.0
 GROUP_OFFSET_SECS = 1.0
@@ -147,6 +150,7 @@ class Service:
         self._owned: dict[TopicPartition, int] = {}
         self._leaving: dict[TopicPartition, threading.Event] = {}
         self._to_recover: set[TopicPartition] = set()
+        self._gapped: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._rounds = Rounds(
@@ -193,6 +197,7 @@ class Service:
         self._take_group_changes()
         self._take_round(now)
         self._take_commits(now)
+        self._recover_gapped()
         self._let_go()
         self._recover(now)
         self._drop_aged(now)
@@ -359,8 +364,10 @@ class Service:
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
-        if self._waiting is not None or not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
+        held = self._gapped or self._waiting is not None
+        if held or not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
+        self._refresh_parked(now)
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
         plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans, now):
@@ -428,7 +435,7 @@ class Service:
             went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
             if went_back or now - self._log_checked_at >= LOG_CHECK_SECS:
                 self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
-                check_log(self._topics, bounds)
+                self._check_log(bounds)
                 self._log_checked_at = now
         except BrokerSilent as error:
             log.warning("broker_silent", error=error.message)
@@ -442,6 +449,28 @@ class Service:
         self._ends = ends
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
+
+    def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
+
+        What is staged is not lost and is committed first; then start-up finds the gap in the tables and decides.
+        """
+        check_truncation(self._topics, {tp: most for tp, (_, most) in bounds.items()})
+        frontiers: dict[TopicPartition, dict[str, Position]] = defaultdict(dict)
+        for key, writer in self._writers.items():
+            frontiers[key.tp][key.event_type] = Position(writer.epoch, writer.frontier)
+        gaps = find_gaps(frontiers, self._topics.first_offsets(frontiers.keys()), {})
+        for gap in gaps:
+            log.warning("retention_gap", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
+        self._gapped = {gap.tp for gap in gaps}
+
+    def _recover_gapped(self) -> None:
+        """Start partitions with a gap anew once all that they had staged is committed."""
+        if not self._gapped or self._rounds.running or self._commits:
+            return
+        if all(writer.covered == writer.frontier for key, writer in self._writers.items() if key.tp in self._gapped):
+            self._to_recover |= self._gapped & self._owned.keys()
+            self._gapped = set()
 
     def _position_bounds(self) -> dict[TopicPartition, tuple[int, int]]:
         offsets: dict[TopicPartition, list[int]] = defaultdict(list)
@@ -483,7 +512,7 @@ class Service:
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
             self._writers[claim.key] = drop(writer)
-            self._refresh(claim.key.event_type)
+            self._refresh(claim.key.event_type, now)
             return False
         self._unknown(writer, claim, report, now)
         return False
@@ -510,9 +539,20 @@ class Service:
         self._writers[claim.key] = park(writer, report.error, now)
         log.error("type_parked", table=name, partition=str(claim.key.tp), error=report.error)
 
-    def _refresh(self, name: str) -> None:
+    def _refresh(self, name: str, now: float) -> None:
+        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
         view = self._committer.require_ours(name, self._lake.table(name).view())
-        self._recovery.accept(name, view)
+        if reason := self._recovery.accept(name, view):
+            for key, writer in self._writers.items():
+                waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
+                if key.event_type == name and not waits:
+                    self._writers[key] = park(writer, reason, now)
+
+    def _refresh_parked(self, now: float) -> None:
+        """Look at the tables of parked types whose time has come before anything is read for them."""
+        due = {key.event_type for key, w in self._writers.items() if w.parked is not None and w.parked.retry_at <= now}
+        for name in sorted(due):
+            self._refresh(name, now)
 
     def _log_commit(self, report: Report, claims: list[Claim]) -> None:
         """A commit whose reply was lost has no version here: it was found in the table's log."""
@@ -574,8 +614,8 @@ class Service:
         return [w.key for w in letters if w.frontier > w.covered and w.claim is None and w.parked is None]
 
     def _flushing(self) -> bool:
-        """True when everything has to be committed now: told to stop, or caught up with frozen ends."""
-        if self._stop_at is not None:
+        """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""
+        if self._stop_at is not None or self._gapped:
             return not self._rounds.running
         return self._until_caught_up and not self._rounds.running and self._read_through()
 
@@ -584,7 +624,7 @@ class Service:
         ends = self._frozen_ends
         if not self._writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
             return False
-        return all(writer.frontier >= ends[key.tp] - 1 for key, writer in self._writers.items())
+        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) for key, w in self._writers.items())
 
     # 6, 7 -- group offset, progress, end ----------------------------------------------------------
 
@@ -619,8 +659,17 @@ class Service:
             return self._is_spare(now)
         if self._frozen_ends is None or not self._read_through():
             return False
-        covered = all(writer.covered >= self._frozen_ends[key.tp] - 1 for key, writer in self._writers.items())
-        return covered and self._group_offset is None
+        behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
+        if not all(map(_given_up, behind)) or self._group_offset is not None:
+            return False
+        for writer in behind:
+            reason = writer.parked.reason if writer.parked is not None else ""
+            raise FoundProblem(
+                f"table {writer.key.event_type}, {writer.key.tp}: offsets from {writer.covered + 1} on were not "
+                f"exported, the table cannot be written: {reason}",
+                "everything else was; correct the table (`exporter check` names what it asks for) and run again",
+            )
+        return True
 
     def _is_spare(self, now: float) -> bool:
         """True if nothing is this task's and nothing will be: there are more tasks than partitions."""
@@ -652,6 +701,11 @@ class Service:
     def _waking(self, future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: self._wake.set())
         return future
+
+
+def _given_up(writer: Writer) -> bool:
+    """True for a parked type that a run with an end does not wait for any longer."""
+    return writer.parked is not None and writer.failures >= PARKED_MAX
 
 
 def _same(mine: Claim, settled: Claim) -> bool:

@@ -397,8 +397,10 @@ class Settings(BaseSettings):
         description="Tables that event types without a [types] table may get; the type that would be one too many "
         "stops the task.",
     )
-    on_gap: Literal["stop"] = Field(
-        default="stop", description="What happens when Kafka has deleted records that were not exported yet."
+    on_gap: Literal["stop", "record"] = Field(
+        default="stop",
+        description="What happens when Kafka has deleted records that were not exported yet: stop with exit code 70, "
+        "or record the lost offsets in the dead letters and go on after them.",
     )
 
     spark_master: str = Field(
@@ -966,7 +968,7 @@ def _description(field: FieldInfo) -> str:
 def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return REQUIRED
-    return "" if field.default in NOTHING else _toml(field.default)
+    return "" if field.default in NOTHING else toml_value(field.default)
 
 
 def example_toml() -> str:
@@ -995,7 +997,7 @@ def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[st
         given = field.is_required() or name in needed
         absent = field.is_required() or field.default in NOTHING
         value = (field.examples or [""])[0] if absent else field.default
-        yield f"{'' if given else '# '}{name} = {_toml(value)}"
+        yield f"{'' if given else '# '}{name} = {toml_value(value)}"
         yield ""
 
 
@@ -1003,13 +1005,16 @@ def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, 110, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A setting's value as the TOML file writes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float)):
-        return f"{value:_}" if isinstance(value, int) and value >= 10_000 else f"{value:g}"
+    if isinstance(value, int):
+        return f"{value:_}" if value >= 10_000 else f"{value}"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and value < 1e15 else repr(value)
     if isinstance(value, tuple):
-        return f"[{', '.join(_toml(item) for item in value)}]"
+        return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, datetime):
         return json.dumps(value.isoformat().replace("+00:00", "Z"))
     return json.dumps(str(value))

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -179,16 +179,45 @@ class DeltaTable:
 
     def __init__(self, lake: Lake, event_type: str) -> None:
         self.event_type = event_type
+        self.app = lake.app
         self.folder = lake.root / table_folder(event_type)
         self._lake = lake
 
     def view(self) -> TableView | None:
         """A fresh snapshot, or None if there is no table. Raises TableUnreadable."""
         try:
-            none = self._lake.jvm.scala.Option.empty()
-            return self._view(self._log().update(False, none, none))
+            return self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+
+    def state(self) -> tuple[TableView, Callable[[], Iterator[list[str]]]] | None:
+        """A fresh snapshot and the paths that it names, live files and tombstones, some at a time; None: no table.
+
+        The paths come through Arrow by one Spark job, when they are asked for. Raises TableUnreadable.
+        """
+        try:
+            snapshot = self._snapshot()
+            view = self._view(snapshot)
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        return None if view is None else (view, lambda: self._named(snapshot))
+
+    def _named(self, snapshot: Any) -> Iterator[list[str]]:
+        from pyspark.sql import DataFrame
+
+        try:
+            paths = DataFrame(snapshot.stateDF(), self._lake.session).selectExpr(
+                "coalesce(add.path, remove.path) AS path"
+            )
+            found = paths.where("path IS NOT NULL").toArrow()
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        for batch in found.to_batches():
+            yield batch.column("path").to_pylist()
+
+    def _snapshot(self) -> Any:
+        none = self._lake.jvm.scala.Option.empty()
+        return self._log().update(False, none, none)
 
     def commit(self, change: Change, check: Check) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
@@ -266,6 +295,7 @@ class DeltaTable:
             return None
         metadata = json.loads(snapshot.metadata().json())["metaData"]
         protocol = snapshot.protocol().json()
+        writer = json.loads(protocol)["protocol"]
         return TableView(
             version=version,
             table_id=metadata["id"],
@@ -274,6 +304,8 @@ class DeltaTable:
             properties=metadata.get("configuration", {}),
             partition_columns=tuple(metadata.get("partitionColumns", ())),
             schema_json=metadata["schemaString"],
+            writer_version=writer.get("minWriterVersion", 0),
+            writer_features=tuple(writer.get("writerFeatures") or ()),
         )
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:
@@ -293,6 +325,7 @@ class Lake:
     def __init__(self, session: Any, root: Path, app: str) -> None:
         self.root = root
         self.app = app
+        self.session = session
         self.jvm = session._jvm
         self.jsession = session._jsparkSession
         self.delta = self.jvm.org.apache.spark.sql.delta

@@ -76,6 +76,13 @@ def open_workbench(settings: Settings, short_lived: bool = True) -> Workbench:
     return Workbench(session, Lake(session, settings.root, settings.app), topics, configuration)
 
 
+def open_lake(settings: Settings) -> Lake:
+    """The lake alone, on a Spark session of its own; no broker is asked."""
+    name = f"exporter {settings.app}"
+    session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived=True)
+    return Lake(session, settings.root, settings.app)
+
+
 def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
     """The routing configuration, tried out once here, so that the executors never meet one that cannot work."""
     configuration = routing(settings, schemas)
@@ -125,6 +132,7 @@ def build_service(
         reader.read,
         first_position=_first_position(settings),
         round_records_max=settings.round_records_max,
+        on_gap=settings.on_gap,
     )
     return Service(
         bench.lake,

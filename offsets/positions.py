@@ -87,6 +87,6 @@ def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> 
             continue
         if app_id.kind == "anchor":
             anchors[app_id.epoch] = version
-        elif app_id.kind != "condemned" and version != TOMBSTONE:
+        elif app_id.kind in (None, "sealed") and version != TOMBSTONE:
             ends[app_id.epoch] = version
     return [Interval(epoch, anchors[epoch], ends[epoch]) for epoch in sorted(anchors) if epoch in ends]

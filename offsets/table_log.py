@@ -35,6 +35,7 @@ class TableView:
 
     version: Delta version; transactions: txn appId -> version; fingerprint: of all that a
     commit must fit (schema, constraints, partitioning, column mapping, writer features, id).
+    writer_version, writer_features: of the Delta protocol.
     """
 
     version: int
@@ -44,6 +45,8 @@ class TableView:
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_columns: tuple[str, ...] = ()
     schema_json: str = ""
+    writer_version: int = 0
+    writer_features: tuple[str, ...] = ()
 
     def position(self, app: str, tp: TopicPartition) -> Position | None:
         return live_position(self.transactions, app, tp)

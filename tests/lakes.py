@@ -26,12 +26,18 @@ from typing import Any
 import confluent_kafka as ck
 import deltalake
 import pyarrow as pa
+import pytest
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as KafkaTopicPartition
 
 from exporter.audit_report import AuditReport
+from exporter.commit import Committer, Report
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
 from exporter.tables import Change, Lake, table_schema
+from exporter.task import Workbench, build_service, parse_schemas
+from exporter.topic import TopicReader
 from exporter.writers import StagedFile
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
@@ -133,11 +139,8 @@ class Export:
         return load(self.write(), {}, {})
 
     @contextmanager
-    def bench(self, spark: Any) -> Iterator[Any]:
-        """What the verbs work with, on the shared session."""
-        from exporter.task import Workbench, parse_schemas
-        from exporter.topic import TopicReader
-
+    def bench(self, spark: Any) -> Iterator[Workbench]:
+        """What every verb works with, on the shared session."""
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
@@ -149,8 +152,6 @@ class Export:
     @contextmanager
     def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Iterator[Any]:
         """A task on the shared session; its loop fails after `secs_max`."""
-        from exporter.task import build_service
-
         deadline = time.monotonic() + secs_max
 
         def on_progress(progress: Any) -> None:
@@ -351,6 +352,34 @@ def stage_offsets(
     }
     growing.add(pa.table(columns), offsets[0], offsets[-1])
     return growing.finish()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
+    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
+    real, there = Committer.commit, threading.Event()
+
+    def commit(self: Committer, event_type: str, claims: Any) -> Report:
+        if event_type != landing:
+            there.wait(60)
+            raise Crash(event_type)
+        report = real(self, event_type, claims)
+        there.set()
+        return report
+
+    monkeypatch.setattr(Committer, "commit", commit)
+
+
+def delete_before(export: Export, offset: int, partition: int = 0) -> None:
+    """Let the topic lose its records before `offset`, as retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=export.kafka)
+    try:
+        admin.delete_records({KafkaTopicPartition(export.topic, partition): offset})
+    finally:
+        admin.close()
 
 
 class Process:

@@ -47,9 +47,13 @@ POINTS = [
 """Each life is armed with the next point: the first anchors the tables, the last switches the configuration."""
 
 
+STRUCK_ELSEWHERE = {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE}
+"""In tests/e2e/test_gaps.py: they need a log that has lost its beginning."""
+
+
 def test_every_fault_point_is_struck() -> None:
     """A point that is added to the code must be added here."""
-    assert {fault for fault, _ in POINTS} == set(Fault)
+    assert {fault for fault, _ in POINTS} | STRUCK_ELSEWHERE == set(Fault)
 
 
 @pytest.mark.timeout(600)

@@ -222,7 +222,7 @@ def test_an_error_names_the_setting_in_the_spelling_in_which_it_was_given() -> N
         ("first_position = '2026-13-31T00:00:00Z'", "with a zone"),
         ("first_position = '1969-12-31T23:59:59.999Z'", "before 1970"),
         ("event_time_min = 946684800", "with a zone"),
-        ("on_gap = 'record'", "should be 'stop'"),
+        ("on_gap = 'skip'", "should be 'stop' or 'record'"),
         ("new_type = 'guess'", "should be 'dead_letter' or 'table'"),
         ("new_types_max = 0", "new_types_max"),
         ("unknown_fields = 'drop'", "should be 'rescue', 'ignore' or 'dead_letter'"),
