@@ -596,7 +596,9 @@ class Service:
                 fresh[name] += due
             for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
                 fresh[name] += idle
-        fresh[DEAD_LETTERS] += [key for key in self._letters_waited_for() if key not in fresh[DEAD_LETTERS]]
+        for key in self._letters_waited_for():
+            if key not in fresh[DEAD_LETTERS]:
+                fresh[DEAD_LETTERS].append(key)
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in self._writers.items():
             if writer.claim is not None:
