@@ -610,7 +610,8 @@ class Service:
             for key in fresh[name]:
                 self._writers[key] = freeze(self._writers[key], base)
             claims = [claim for key in [*fresh[name], *reopened[name]] if (claim := self._writers[key].claim)]
-            self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
+            if claims:
+                self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
 
     def _letters_waited_for(self) -> list[WriterKey]:
         """The dead-letter writers, staged or not, that have to be committed before new types are anchored."""
