@@ -62,6 +62,7 @@ FETCH_OPTIONS = {
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.poll.records": "50000",
     "kafka.receive.buffer.bytes": str(1 << 20),
+    "kafka.allow.auto.create.topics": "false",
 }
 SLICE_RECORDS_MIN = 20_000
 SHUFFLE_ROWS = 500_000

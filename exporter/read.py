@@ -29,6 +29,7 @@ FETCH_OPTIONS = {
     "kafka.fetch.max.bytes": str(16 << 20),
     "kafka.max.poll.records": "50000",
     "kafka.receive.buffer.bytes": str(1 << 20),
+    "kafka.allow.auto.create.topics": "false",
 }
 NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
 """What a record without headers carries to the tasks. Spark measures the Arrow batch after each row, and for a list

@@ -257,7 +257,7 @@ class Going:
         self._thread.join(secs)
         assert not self._thread.is_alive(), f"still running {secs} s after its stop"
 
-    def ended(self, secs: float = 60.0) -> BaseException | None:
+    def ended(self, secs: float = 120.0) -> BaseException | None:
         """Wait until it ends by itself; with what it ended is given back and not raised again."""
         self._thread.join(secs)
         assert not self._thread.is_alive(), f"still running after {secs} s"

@@ -158,14 +158,14 @@ def test_a_topic_that_begins_to_match_the_pattern_is_exported_and_one_that_goes_
     with e.going(spark):
         create_topic(kafka, e.topic)
         produce(kafka, e.topic, {0: mixed(30)})
-        wait_until(at(e, 29), 60, "the first topic is exported")
+        wait_until(at(e, 29), 120, "the first topic is exported")
         create_topic(kafka, late, 2)
         produce(kafka, late, {0: mixed(20, first=100), 1: mixed(10, first=200)})
-        wait_until(lambda: at(e, 19, 0, late)() and at(e, 9, 1, late)(), 60, "the late topic is exported")
+        wait_until(lambda: at(e, 19, 0, late)() and at(e, 9, 1, late)(), 120, "the late topic is exported")
         clean(e, spark, 60)
         delete(e, late)
         produce(kafka, e.topic, {0: mixed(10, first=300)})
-        wait_until(at(e, 39), 60, "the remaining topic goes on")
+        wait_until(at(e, 39), 120, "the remaining topic goes on")
     assert wrong_places(e) == {}
     assert (len(e.placed()), len(e.placed(late))) == (40, 30)
 
@@ -178,12 +178,12 @@ def test_partitions_that_are_added_begin_at_their_first_record(
     e = export(first_position="latest", topics_refresh_secs=2, **assignment)
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark):
-        wait_until(at(e, 19), 60, "anchored at the end")
+        wait_until(at(e, 19), 120, "anchored at the end")
         with administered(e.kafka) as admin:
             admin.create_partitions({e.topic: 3})
         wait_until(lambda: partitions(e) == 3, 30, "three partitions")
         produce(e.kafka, e.topic, {0: mixed(10, first=20), 1: mixed(30, first=100), 2: mixed(5, first=200)})
-        wait_until(lambda: at(e, 29)() and at(e, 29, 1)() and at(e, 4, 2)(), 60, "the new partitions are exported")
+        wait_until(lambda: at(e, 29)() and at(e, 29, 1)() and at(e, 4, 2)(), 120, "the new partitions are exported")
     assert sorted(e.placed()) == sorted(
         [(0, offset) for offset in range(20, 30)]
         + [(1, offset) for offset in range(30)]
@@ -205,7 +205,7 @@ def test_a_topic_that_is_made_again_stops_the_running_task(
     e = export(topics_refresh_secs=30, poll_secs=4)
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark) as task:
-        wait_until(at(e, 19), 60, "the first topic is exported")
+        wait_until(at(e, 19), 120, "the first topic is exported")
         delete(e, e.topic)
         create_topic(e.kafka, e.topic)
         produce(e.kafka, e.topic, {0: mixed(more, first=500)})
@@ -228,7 +228,7 @@ def test_a_log_that_is_shorter_than_the_tables_stops_the_running_task(
     monkeypatch.setattr(recover, "TRUNCATION_SECS", 0.1)
     ends, marks = TopicReader.end_offsets, TopicReader.high_watermarks
     with e.going(spark) as task:
-        wait_until(at(e, 19), 60, "all is exported")
+        wait_until(at(e, 19), 120, "all is exported")
         monkeypatch.setattr(TopicReader, "high_watermarks", shorter(marks))
         monkeypatch.setattr(TopicReader, "end_offsets", shorter(ends))
         stopped = task.ended()
@@ -276,9 +276,9 @@ def test_a_task_for_which_no_partition_is_left_is_caught_up(
     produce(e.kafka, e.topic, {0: mixed(10)})
     spare = e.with_(assignment="static", partitions="1/2") if static else e
     with e.going(spark) as task:
-        wait_until(at(e, 9), 60, "the one task has the one partition")
+        wait_until(at(e, 9), 120, "the one task has the one partition")
         assert spare.run(spark).totals.records == 0
         produce(e.kafka, e.topic, {0: mixed(10, first=10)})
-        wait_until(at(e, 19), 60, "the one task goes on")
+        wait_until(at(e, 19), 120, "the one task goes on")
         assert task.service.totals.refused == 0
     assert wrong_places(e) == {}
