@@ -318,15 +318,18 @@ class Service:
             log.warning("anchors_missing", tables=len(wanted), error=first_line(error))
             self._retry_at["anchors"] = now + 1.0
             return
+        unfillable: dict[str, str] = {}
         for name, view in views.items():
             if name not in self._recovery.table_fingerprints:
                 self._committer.trust(name, view)
-                self._recovery.accept(name, view)
+                unfillable[name] = self._recovery.accept(name, view)
         for key, anchor in wanted.items():
             position = views[key.event_type].position(self._lake.app, key.tp) if key.event_type in views else None
             if position is not None and position.epoch == anchor.epoch:
                 ownership = self._owned[key.tp]
-                self._writers[key] = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
+                writer = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
+                reason = unfillable.get(key.event_type)
+                self._writers[key] = park(writer, reason, now) if reason else writer
 
     def _staying(self) -> dict[TopicPartition, int]:
         """The partitions that are ours and not about to be taken away, with their ownership epochs."""
@@ -593,7 +596,9 @@ class Service:
                 fresh[name] += due
             for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
                 fresh[name] += idle
-        fresh[DEAD_LETTERS] += [key for key in self._letters_waited_for() if key not in fresh[DEAD_LETTERS]]
+        for key in self._letters_waited_for():
+            if key not in fresh[DEAD_LETTERS]:
+                fresh[DEAD_LETTERS].append(key)
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in self._writers.items():
             if writer.claim is not None:
@@ -605,7 +610,8 @@ class Service:
             for key in fresh[name]:
                 self._writers[key] = freeze(self._writers[key], base)
             claims = [claim for key in [*fresh[name], *reopened[name]] if (claim := self._writers[key].claim)]
-            self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
+            if claims:
+                self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
 
     def _letters_waited_for(self) -> list[WriterKey]:
         """The dead-letter writers, staged or not, that have to be committed before new types are anchored."""
