@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import deltalake
 import pytest
+from click.testing import CliRunner
 
+from exporter.cli import cli
 from exporter.commit import Committer
 from exporter.outcome import Landed
 from exporter.sweep import sweep
@@ -88,6 +91,45 @@ def test_exactly_the_orphans_at_or_before_the_position_are_listed_and_then_delet
     assert ids(lake) == sorted([*rows, *range(20, 30)])
     spark.sql(f"RESTORE delta.`{folder}` TO VERSION AS OF 1")
     assert ids(lake) == list(range(10))
+
+
+def test_the_verb_lists_and_deletes_only_with_apply(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Table, files and bytes; the paths as JSON; a settings file whose broker nobody asks."""
+    orphan = stage(lake, 0, 3)
+    commit(lake, -1, 9, [stage(lake, 0, 9)])
+    monkeypatch.setattr("exporter.task.open_lake", lambda settings: Lake(Kept(lake.session), settings.root, lake.app))
+    monkeypatch.delenv("EXPORTER_CACHE_DIR", raising=False)
+    monkeypatch.delenv("EXPORTER_TEST_KAFKA", raising=False)
+    config = lake.root / "exporter.toml"
+    config.write_text(
+        'brokers = ["nowhere:1"]\ntopics = ["events"]\ngroup = "sweeping"\n'
+        f'table_root = "{lake.root}"\n[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n'
+        '[types.order]\ncolumns = "id BIGINT"\n'
+    )
+
+    def typed(*flags: str) -> str:
+        done = CliRunner().invoke(cli, ["sweep", "--config", str(config), *flags])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    assert f"order\t1\t{orphan.size_bytes}\t0" in typed()
+    assert orphan.path in on_disk(lake)
+    (row,) = json.loads(typed("--apply", "--format", "json"))
+    assert row == {"event_type": "order", "paths": [orphan.path], "bytes": orphan.size_bytes, "deleted": 1}
+    assert orphan.path not in on_disk(lake)
+
+
+class Kept:
+    """A session that a verb may not end."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        return None
 
 
 def test_a_file_that_is_committed_after_the_listing_is_spared(
