@@ -49,7 +49,7 @@ from exporter.tables import Lake, first_line
 from exporter.topic import TopicIdentity
 from offsets import Invariant
 from offsets.names import BadName, DataFile, table_folder
-from offsets.positions import condemned_offsets, intervals, live_position, our_transactions
+from offsets.positions import condemned_offsets, first_epoch, intervals, live_position, our_transactions
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
 
@@ -73,14 +73,16 @@ FILE_THREADS = 4
 ATTEMPTS_MAX = 3
 FOREVER = 2**63 - 1
 
-COVER_DDL = "code int, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint"
+COVER_DDL = (
+    "code int, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint, since int"
+)
 INFO_DDL = (
     "partition int, wanted bigint, first bigint, next bigint, "
     "letters array<struct<after: bigint, through: bigint>>, "
     "regions array<struct<after: bigint, through: bigint, routing: int, complete: boolean, visible: boolean>>"
 )
 ROWS_DDL = (
-    "code int, partition int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
+    "code int, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
     "outside boolean, checkable boolean"
 )
 
@@ -114,7 +116,8 @@ class Pinned:
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
     covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
-    record was given up (its dead letter is committed before any position passes it), -1 for none.
+    record was given up (its dead letter is committed before any position passes it), -1 for none. since: the epoch
+    in which the topic of today began; rows of earlier ones come from another topic of its name (`repair --rebase`).
     """
 
     views: dict[str, TableView]
@@ -123,6 +126,7 @@ class Pinned:
     spans: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
     condemned: dict[int, int] = field(default_factory=dict)
+    since: dict[tuple[str, int], int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -233,8 +237,11 @@ def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> P
             position = live_position(view.transactions, lake.app, tp)
             if spans and position is not None:
                 pinned.spans[name, partition], pinned.positions[name, partition] = spans, position.offset
+                pinned.since[name, partition] = first_epoch(view.transactions, lake.app, tp)
         if letters is not None:
             pinned.condemned[partition] = max(condemned_offsets(letters.transactions, lake.app, tp), default=-1)
+    if any(pinned.since.values()):
+        pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
     _pin_routings(pinned, lake.app, topic, routing)
     names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
     pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
@@ -262,7 +269,7 @@ def _check_tables(pinned: Pinned, topic: str, identity: TopicIdentity) -> None:
             Invariant.MONOTONE,
             f"the topic id of {topic} was {recorded} and is {identity.topic_id}: offsets of the two have nothing "
             "in common",
-            "the topic was recreated; these tables cannot be compared with it",
+            "the topic was recreated: `exporter repair --rebase` begins the new one in the next epoch",
         )
     ids = {table_folder(name): view.table_id for name, view in pinned.views.items()}
     for prop, table_id in letters.properties.items():
@@ -478,7 +485,8 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
         position = pinned.positions[name, partition]
         condemned = pinned.condemned.get(partition, -1) if name == DEAD_LETTERS else -1
         early = [(position, condemned)] if condemned > position else []
-        rows.append((pinned.codes[name], partition, [*spans, *early], position))
+        since = pinned.since[name, partition]
+        rows.append((pinned.codes[name], partition, [*spans, *early], position, since))
     return rows
 
 
@@ -597,6 +605,7 @@ def _rows(
     readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
     checkable = sf.coalesce(readable & sf.col("region.visible"), sf.lit(False))
     wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
+    wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
     outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
     return frame.filter(wanted).select(
         "code", "partition", "offset", *hashed, outside.alias("outside"), checkable.alias("checkable")
@@ -623,6 +632,7 @@ def _table_rows(
     return timed.select(
         sf.lit(code).alias("code"),
         sf.col("_kafka.partition").alias("partition"),
+        sf.col("_kafka.epoch").alias("epoch"),
         sf.col("_kafka.offset").alias("offset"),
         hashed.alias("row_hash"),
         sf.col("day").alias("row_day"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,37 @@ def audit(
 
 
 @cli.command()
+@click.option("--rewind", "action", flag_value="rewind", help="A table was restored, overwritten, replaced or removed.")
+@click.option("--rebase", "action", flag_value="rebase", help="The topic was deleted and created again.")
+@click.option("--adopt", "former", metavar="APP", help="The tables are another app's: go on with them under ours.")
+@click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
+@FORMAT
+@click_options
+def repair(
+    action: str | None, former: str | None, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
+) -> None:
+    """Put positions right after an accident; shows what it would do unless --apply is given."""
+    from exporter.repair import repair as run_repair
+    from exporter.task import first_position, open_workbench
+
+    if (action is None) == (former is None):
+        raise click.UsageError("give one of --rewind, --rebase and --adopt APP")
+    settings = _load(config, flags)
+    bench = open_workbench(settings)
+    try:
+        rows = run_repair(bench, action or "adopt", former or "", first_position(settings), apply)
+    finally:
+        bench.close()
+    if output == "json":
+        click.echo(json.dumps({"applied": apply, "changes": [row.as_dict() for row in rows]}))
+        return
+    columns = ("table", "partition", "position", "becomes", "files out", "")
+    shown = [(r.table, _text(r.tp), _text(r.old), _text(r.new), str(r.removed), r.says) for r in rows]
+    _print_table(columns, shown)
+    click.echo("done" if apply else "nothing was written; --apply does it", err=True)
+
+
+@cli.command()
 @click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
 @click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
@@ -133,7 +164,7 @@ def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     console = Console()
     if not console.is_terminal:
         for row in (columns, *rows):

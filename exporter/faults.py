@@ -24,6 +24,7 @@ class Fault(str, Enum):
     BEFORE_GROUP_OFFSET = "before_group_offset"
     AFTER_ANCHOR = "after_anchor"
     AFTER_SEAL = "after_seal"
+    AFTER_REPAIR = "after_repair"
 
 
 class InjectedFault(RuntimeError):

@@ -16,8 +16,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from exporter.accidents import History, gone
 from exporter.anchor import Anchors, Moved
-from exporter.commit import Committer, check_operation, check_properties
+from exporter.commit import Committer, check_properties
 from exporter.errors import Fenced, InvariantBroken
 from exporter.log import get_logger
 from exporter.read import RoundResult
@@ -42,16 +43,15 @@ from offsets.crosscheck import (
 from offsets.names import table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
+from offsets.rewind import live_positions
 from offsets.table_log import (
     APP_PROPERTY,
     CLUSTER_PROPERTY,
     CONFIG_PROPERTY,
     TABLE_PROPERTY,
     TOPIC_PROPERTY,
-    LoggedCommit,
     TableView,
     last_named_offsets,
-    own_metadata,
 )
 
 log = get_logger(__name__)
@@ -96,11 +96,14 @@ class Recovery:
         self._committer = committer
         self._anchors = Anchors(lake, topic, routing, first_position)
         self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
+        self._epochs: dict[TopicPartition, int] = {}
         self.table_fingerprints: dict[str, str] = {}
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of the given partitions (each with its ownership epoch), at the positions of the tables.
+
+        A task that worked in an epoch which a repair has closed since ends: it may hold what is no longer true.
 
         Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable.
         """
@@ -126,10 +129,11 @@ class Recovery:
         for name in [*(n for n in names if n != DEAD_LETTERS), DEAD_LETTERS]:
             table = self._lake.table(name)
             view = table.view()
-            if view is None or not self._is_ours(name, view):
+            if view is None:
                 continue
-            views[name] = view
-            named[name] = self._named_since(table, view)
+            since = self._named_since(table, view)
+            if self._is_ours(name, view):
+                views[name], named[name] = view, since
         states = {tp: {name: self._state(tp, views[name], named[name]) for name in views} for tp in tps}
         return Reading(views, states)
 
@@ -154,21 +158,17 @@ class Recovery:
     def _named_since(self, table: DeltaTable, view: TableView) -> dict[tuple[TopicPartition, int], int]:
         """Greatest offsets named by files that were committed after our last own commit.
 
-        Raises InvariantBroken if an operation since then took the table back (MONOTONE), LogCleaned.
+        Raises InvariantBroken if an operation since then took the table back (MONOTONE), LogCleaned. A REPLACE takes
+        the properties too, but not the positions: by these the table is still known as ours.
         """
-        since: list[LoggedCommit] = []
-        through = -1
-        for version in range(view.version, -1, -1):
-            logged = table.logged(version)
-            metadata = own_metadata(logged.user_metadata)
-            if metadata.get("app") == self._lake.app:
-                through = int(metadata.get("checked_through", version - 1))
-                break
-            since.append(logged)
-        since += table.commits(through, version - 1) if through < version - 1 else []
-        for logged in since:
-            check_operation(table.event_type, logged.version, logged.operation, logged.rewinds)
-        return last_named_offsets((path for logged in since for path in logged.added), self._lake.app)
+        if view.properties.get(APP_PROPERTY) != self._lake.app and not live_positions(
+            view.transactions, self._lake.app
+        ):
+            return {}
+        history = History(table, self._lake.app, view)
+        if history.accidents:
+            raise history.broken()
+        return last_named_offsets((path for logged in history.since for path in logged.added), self._lake.app)
 
     def _state(
         self, tp: TopicPartition, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
@@ -270,7 +270,8 @@ class Recovery:
                     Invariant.MONOTONE,
                     f"the {what} id of {self._topic.topic} was {recorded} and is {now}: "
                     "offsets of the two have nothing in common",
-                    f"the {what} was recreated; export it under a new `app` and `table_root`",
+                    "`exporter repair --rebase` shows what it would do, `--apply` does it: the new one is exported "
+                    "from its beginning, what the tables hold stays",
                 )
 
     def _check_listed(self, reading: Reading) -> None:
@@ -282,11 +283,9 @@ class Recovery:
             folder = prop.removeprefix(TABLE_PROPERTY)
             view = next((view for name, view in reading.views.items() if table_folder(name) == folder), None)
             if view is None or view.table_id != table_id:
-                raise InvariantBroken(
-                    Invariant.MONOTONE,
-                    f"table {folder} {'is gone' if view is None else 'was replaced'} since it was written",
-                    "put the table back, or move the whole lake away to start anew",
-                )
+                known = {tp: state[DEAD_LETTERS].position for tp, state in reading.states.items()}
+                far = {tp: position.offset for tp, position in known.items() if position is not None}
+                raise gone(folder, "is gone" if view is None else "was replaced", far)
 
     def _check_log(self, verdicts: Mapping[TopicPartition, Verdict]) -> None:
         """Retention gap and truncation at start (protocol 5.4)."""
@@ -297,6 +296,13 @@ class Recovery:
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
     ) -> dict[WriterKey, Writer]:
         now = time.monotonic()
+        for tp, found in verdicts.items():
+            if isinstance(found, Agree) and self._epochs.setdefault(tp, found.epoch) != found.epoch:
+                raise Fenced(
+                    f"{tp}: epoch {self._epochs[tp]}, in which this task worked, was closed by a repair; "
+                    f"the tables are in epoch {found.epoch}",
+                    "start again: a fresh task goes on from the new positions",
+                )
         for tp in ownership:
             letters = reading.views[DEAD_LETTERS].transactions
             self.condemned[tp] = condemned_offsets(letters, self._lake.app, tp)

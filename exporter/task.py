@@ -116,7 +116,7 @@ def build_service(
         bench.routing,
         committer,
         reader.read,
-        first_position=_first_position(settings),
+        first_position=first_position(settings),
         footer=footer,
         round_records_max=settings.round_records_max,
     )
@@ -148,7 +148,8 @@ def file_footer(identity: TopicIdentity, configuration: Routing) -> dict[str, st
     }
 
 
-def _first_position(settings: Settings) -> str | int:
+def first_position(settings: Settings) -> str | int:
+    """earliest, latest, or milliseconds since 1970 UTC."""
     at = settings.first_position_ms
     return str(settings.first_position) if at is None else at
 
