@@ -46,7 +46,8 @@ LETTERS = "dead_letters"
     ],
     ids=["nothing happened", "a restore", "rows landed after a restore", "a restore that lost nothing, rows landed",
          "an overwrite", "an overwrite undone by a restore", "an overwrite, then a restore to somewhere else",
-         "a restore, then an overwrite beyond", "a restore, then an overwrite before", "rows beyond the position", "empty"],
+         "a restore, then an overwrite beyond", "a restore, then an overwrite before",
+         "rows beyond the position", "empty"],
 )  # fmt: skip
 def test_a_table_holds_what_the_last_accident_left(position: int, setbacks: list[Setback], expected: int) -> None:
     """Rows that landed after a loss do not help: between them and what is held there is a gap."""
@@ -124,7 +125,8 @@ def test_a_table_that_only_follows_keeps_its_condemned_records() -> None:
 
 def test_a_rebase_forgets_what_was_said_of_the_former_topic() -> None:
     """Intervals and condemned offsets of today are those since the re-base; old seals stay for the reader."""
-    after = {**BEFORE, **move_transactions(BEFORE, "app", TP, Move(Position(1, 199), Position(2, -1), True), rebased=True)}
+    move = Move(Position(1, 199), Position(2, -1), cuts=True)
+    after = {**BEFORE, **move_transactions(BEFORE, "app", TP, move, rebased=True)}
     assert first_epoch(after, "app", TP) == 2
     assert intervals(after, "app", TP) == [Interval(2, -1, -1)]
     assert condemned_offsets(after, "app", TP) == frozenset()
