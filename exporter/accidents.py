@@ -59,9 +59,8 @@ class History:
         self._older: dict[int, Mapping[TopicPartition, Loss]] = {}
 
     @cached_property
-    def _trusted(self) -> tuple[int, tuple[LoggedCommit, ...], str]:
-        """The newest version whose operations a task of the app has looked at; all later ones, oldest first; the
-        action of the app's last commit."""
+    def _untrusted(self) -> tuple[tuple[LoggedCommit, ...], str]:
+        """The versions whose operations no task of the app has looked at, oldest first; its last commit's action."""
         later: list[LoggedCommit] = []
         for version in range(self.view.version, -1, -1):
             logged = self._table.logged(version)
@@ -70,23 +69,19 @@ class History:
                 through = int(metadata.get("checked_through", version - 1))
                 later += self._table.commits(through, version - 1)
                 ordered = tuple(sorted(later, key=lambda one: one.version))
-                return through, ordered, str(metadata.get("action", ""))
+                return ordered, str(metadata.get("action", ""))
             later.append(logged)
-        return -1, tuple(reversed(later)), ""
-
-    @property
-    def trusted_version(self) -> int:
-        return self._trusted[0]
+        return tuple(reversed(later)), ""
 
     @property
     def since(self) -> tuple[LoggedCommit, ...]:
         """The versions that nobody has looked at yet, except the app's own last commit. Raises LogCleaned."""
-        return self._trusted[1]
+        return self._untrusted[0]
 
     @property
     def last_action(self) -> str:
         """Of the app's last commit: anchor, seal, rewind, rebase, ...; empty for an ordinary one."""
-        return self._trusted[2]
+        return self._untrusted[1]
 
     @property
     def accidents(self) -> tuple[LoggedCommit, ...]:

@@ -18,6 +18,7 @@ import json
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -437,6 +438,7 @@ class _Reading:
         self.views: dict[str, TableView] = {}
         self.others: dict[str, TableView] = {}
         self.histories: dict[str, History] = {}
+        self._in_force: dict[TopicPartition, tuple[str, Routing]] = {}
         for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
             table = lake.table(name)
             view = table.view()
@@ -455,7 +457,7 @@ class _Reading:
     def letters(self) -> TableView:
         return self.views[DEAD_LETTERS]
 
-    @property
+    @cached_property
     def letters_properties(self) -> dict[str, str]:
         """What the dead letters record, as it was before an accident took it back."""
         return {**self.letters.properties, **self.trusted_properties(DEAD_LETTERS)}
@@ -491,9 +493,9 @@ class _Reading:
     def trusted_properties(self, name: str) -> dict[str, str]:
         """The exporter's own properties as they were before an accident; empty where there was none."""
         history = self.histories.get(name)
-        if history is None or not history.accidents or history.trusted_version < 0:
+        if history is None or not history.accidents or history.accidents[0].version == 0:
             return {}
-        before = self._lake.table(name).view_at(history.trusted_version).properties
+        before = self._lake.table(name).view_at(history.accidents[0].version - 1).properties
         return {k: text for k, text in before.items() if k.startswith("exporter.") or k in TABLE_PROPERTIES}
 
     def history_of(self, tp: TopicPartition) -> dict[int, str]:
@@ -502,6 +504,11 @@ class _Reading:
 
     def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
         """Fingerprint and configuration in force. Raises Refused if the dead letters do not tell it."""
+        if tp not in self._in_force:
+            self._in_force[tp] = self._read_in_force(tp)
+        return self._in_force[tp]
+
+    def _read_in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
         fingerprint = self.history_of(tp).get(epoch)
         text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")

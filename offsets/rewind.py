@@ -10,7 +10,7 @@ Nothing is ever moved back under the same appId: a zombie could not tell it from
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position, first_epoch, live_position, our_transactions
@@ -144,7 +144,7 @@ def adopted_transactions(transactions: Mapping[str, int], former: str, app: str)
     """All that a table remembers of `former`, under `app`; the former's live appIds become tombstones."""
     versions: dict[str, int] = {}
     for app_id, version in our_transactions(transactions, former):
-        versions[str(AppId(app, app_id.tp, app_id.epoch, app_id.kind))] = version
+        versions[str(replace(app_id, app=app))] = version
         if app_id.kind is None:
             versions[str(app_id)] = TOMBSTONE
     return versions
