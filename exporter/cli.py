@@ -126,6 +126,7 @@ def repair(
 ) -> None:
     """Put positions right after an accident; shows what it would do unless --apply is given."""
     from exporter.repair import repair as run_repair
+    from exporter.settings import spark_kafka_options
     from exporter.task import first_position, open_workbench
 
     if (action is None) == (former is None):
@@ -133,7 +134,8 @@ def repair(
     settings = _load(config, flags)
     bench = open_workbench(settings)
     try:
-        rows = run_repair(bench, action or "adopt", former or "", first_position(settings), apply)
+        options = spark_kafka_options(settings)
+        rows = run_repair(bench, options, action or "adopt", former or "", first_position(settings), apply)
     finally:
         bench.close()
     if output == "json":

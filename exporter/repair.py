@@ -18,7 +18,7 @@ import json
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,6 +27,7 @@ from pyspark.sql import functions as sf
 
 from exporter.accidents import History, Loss
 from exporter.anchor import Moved
+from exporter.audit import AuditReport, audit
 from exporter.errors import ConfigError, ExporterError, Fenced
 from exporter.faults import Fault, point
 from exporter.log import get_logger
@@ -36,6 +37,7 @@ from exporter.tables import (
     Change,
     DeltaTable,
     Lake,
+    LogCleaned,
     TableUnreadable,
     evolved_schema,
     first_line,
@@ -144,12 +146,17 @@ class Repairer:
         lake: Lake,
         identities: Mapping[str, TopicIdentity],
         starts: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
+        audit: Callable[[], AuditReport],
     ) -> None:
-        """identities: the topics as they are now. starts: the offsets at which a new topic is to be begun."""
+        """identities: the topics as they are now. starts: the offsets at which a new topic is to be begun.
+
+        audit: compares tables and topic; asked only where a table's log no longer tells what happened to it.
+        """
         self._session = session
         self._lake = lake
         self._identities = identities
         self._starts = starts
+        self._audit = cache(audit)
 
     def run(self, action: str, plan: Callable[[], list[TableRepair]], apply: bool) -> list[RepairRow]:
         """What was planned, or with `apply` done. Raises Refused if there is nothing to do."""
@@ -176,6 +183,7 @@ class Repairer:
     def plan_rewind(self) -> list[TableRepair]:
         """Protocol 7 after RESTORE; the same for rows that were overwritten and for tables that are gone."""
         reading = _Reading(self._lake, self._lake.app)
+        self._accept_cleaned(reading)
         letters, properties = reading.letters, reading.letters_properties
         lost = reading.lost()
         by_table: dict[str, dict[TopicPartition, Move]] = {}
@@ -192,7 +200,8 @@ class Repairer:
             if one.name not in by_table:
                 raise _undecided(one.name, "is gone, and the configuration in force does not fill it", "put it back")
         replaced = {one.name: one.view for one in lost}
-        names = {*by_table, *(name for name, history in reading.histories.items() if history.accidents)}
+        hit = (name for name, history in reading.histories.items() if history.accidents)
+        names = {*by_table, *reading.cleaned, *hit}
         steps = []
         for name in sorted(names - {DEAD_LETTERS}):
             view = replaced[name] if name in replaced else reading.views[name]
@@ -201,6 +210,17 @@ class Repairer:
         if DEAD_LETTERS in names or any(letters.properties.get(k) != text for k, text in extra.items()):
             steps.append(self._rewind(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
         return steps
+
+    def _accept_cleaned(self, reading: _Reading) -> None:
+        """Raises Refused if a log was cleaned up beyond what was looked at, and the audit is not clean."""
+        if not reading.cleaned or (report := self._audit()).clean:
+            return
+        name, cleaned = next(iter(reading.cleaned.items()))
+        raise _undecided(
+            name,
+            f"cannot be judged: {cleaned.message}; the audit found {report.findings} offsets that are not right",
+            "`exporter audit` lists them; RESTORE the table to a version that is whole, then start the repair again",
+        )
 
     def _rewind(
         self,
@@ -411,8 +431,17 @@ class Repairer:
         self._session.sql(f"DELETE FROM {_quoted(table)} WHERE {conditions}")
 
 
-def repair(bench: Workbench, action: str, former: str, first_position: str | int, apply: bool) -> list[RepairRow]:
+def repair(
+    bench: Workbench,
+    kafka_options: Mapping[str, str],
+    action: str,
+    former: str,
+    first_position: str | int,
+    apply: bool,
+) -> list[RepairRow]:
     """action: rewind, rebase, or adopt (the tables of app `former`). first_position: where a new topic begins.
+
+    kafka_options: of Spark's source, for an audit.
 
     Raises Refused if there is nothing to repair or the tables do not decide it, Fenced if they do not come to rest.
     """
@@ -423,7 +452,10 @@ def repair(bench: Workbench, action: str, former: str, first_position: str | int
             return topic.first_offsets(tps)
         return topic.end_offsets(tps) if first_position == "latest" else topic.offsets_at(tps, int(first_position))
 
-    repairer = Repairer(bench.session, bench.lake, {topic.topic: topic.identity()}, starts)
+    def compared() -> AuditReport:
+        return audit(bench.session, bench.lake, topic, bench.routing, kafka_options)
+
+    repairer = Repairer(bench.session, bench.lake, {topic.topic: topic.identity()}, starts, compared)
     plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase}
     return repairer.run(action, plans.get(action, lambda: repairer.plan_adopt(former)), apply)
 
@@ -438,6 +470,7 @@ class _Reading:
         self.views: dict[str, TableView] = {}
         self.others: dict[str, TableView] = {}
         self.histories: dict[str, History] = {}
+        self.cleaned: dict[str, LogCleaned] = {}
         self._in_force: dict[TopicPartition, tuple[str, Routing]] = {}
         for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
             table = lake.table(name)
@@ -445,13 +478,22 @@ class _Reading:
             if view is None:
                 continue
             if view.properties.get(APP_PROPERTY) in {app, known_as} or live_positions(view.transactions, app):
-                self.views[name], self.histories[name] = view, History(table, app, view)
+                self.views[name] = view
+                self._look(name, History(table, app, view))
             else:
                 self.others[name] = view
         if self.views and DEAD_LETTERS not in self.views:
             raise _undecided(DEAD_LETTERS, "is gone", "it alone knows the configuration: put its folder back")
         if not self.views:
             raise Refused(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
+
+    def _look(self, name: str, history: History) -> None:
+        try:
+            history.since  # noqa: B018 - reads the log now
+        except LogCleaned as cleaned:
+            self.cleaned[name] = cleaned
+        else:
+            self.histories[name] = history
 
     @property
     def letters(self) -> TableView:
@@ -482,9 +524,11 @@ class _Reading:
         """True if a repair of this kind has moved a table beyond the dead letters' epoch, and ended there."""
         at = self.positions(tp)
         ahead = [name for name, position in at.items() if position.epoch > at[DEAD_LETTERS].epoch]
-        return any(self.histories[name].last_action == action for name in ahead)
+        return any(name in self.histories and self.histories[name].last_action == action for name in ahead)
 
     def refuse_accidents(self, what: str) -> None:
+        for name, cleaned in self.cleaned.items():
+            raise Refused(f"table {name} cannot be {what}: {cleaned.message}", cleaned.hint)
         for name, history in self.histories.items():
             if history.accidents:
                 broken = history.broken()
@@ -563,8 +607,8 @@ class _Reading:
         begins = first_anchor(transactions, self._app, tp, earliest)
         behind = position[name].epoch < in_force
         if behind or (begins is not None and target < begins):
-            history = self.histories[name]
-            at = history.accidents[-1].version - 1 if history.accidents else self.views[name].version
+            history = self.histories.get(name)
+            at = history.accidents[-1].version - 1 if history and history.accidents else self.views[name].version
             raise _undecided(
                 name,
                 f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
@@ -680,7 +724,7 @@ def _rows(
         yield RepairRow(name, tp, move.old, move.new, count, says)
     if not table_moves:
         accident = history.accidents[-1].operation if history is not None and history.accidents else ""
-        says = f"{accident} is accepted: nothing is missing" if accident else "its record of the tables is corrected"
+        says = f"{accident or 'what happened to it'} is accepted: nothing is missing"
         yield RepairRow(name, None, None, None, 0, says)
 
 

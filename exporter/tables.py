@@ -263,7 +263,8 @@ class DeltaTable:
         except FileNotFoundError as error:
             raise LogCleaned(
                 f"table {self.event_type}: version {version} is no longer in its log",
-                "the log was cleaned up while no task ran, so accidents in between cannot be excluded",
+                "the log was cleaned up while no task ran: `exporter repair --rewind` compares the tables with the "
+                "topic and, with `--apply`, accepts them if nothing is missing",
             ) from error
         except (OSError, ValueError) as error:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error

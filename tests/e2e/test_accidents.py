@@ -24,7 +24,7 @@ from exporter.faults import InjectedFault
 from exporter.repair import Refused, RepairRow, repair
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import kafka_python_options, routing, spark_kafka_options
-from exporter.tables import DeltaTable, Lake
+from exporter.tables import DeltaTable, Lake, LogCleaned
 from exporter.task import Workbench, parse_schemas
 from exporter.topic import TopicReader
 from offsets import Invariant
@@ -61,7 +61,7 @@ def bench(e: Export, spark: Any) -> Iterator[Workbench]:
 def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", apply: bool = True) -> list[RepairRow]:
     """exporter repair --<action> [--apply]"""
     with bench(e, spark) as made:
-        return repair(made, action, former, "earliest", apply)
+        return repair(made, spark_kafka_options(e.settings()), action, former, "earliest", apply)
 
 
 def audited(e: Export, spark: Any) -> AuditReport:
@@ -250,6 +250,32 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
     assert "nothing seems to be missing" in error.message
     assert [(row.table, row.tp) for row in repaired(e, spark)] == [("order", None)]
     assert {epoch for epoch, _ in e.positions().values()} == {0}
+    is_whole(e, spark)
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "rows-missing"])
+def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
+    export: Callable[..., Export], spark: Any, missing: bool
+) -> None:
+    """Exit 70: an accident cannot be excluded. The repair compares tables and topic, and refuses if one is seen."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    if missing:
+        restore(e, spark, first)
+    sql(e, spark, "OPTIMIZE {order}")
+    folder = e.root / "lake" / "order"
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(folder)).checkpoint()
+    for version in range(e.table("order").version()):
+        (folder / "_delta_log" / f"{version:020d}.json").unlink()
+    forget(spark)
+    with pytest.raises(LogCleaned, match=r"table order: version \d+ is no longer in its log") as stopped:
+        e.run(spark)
+    assert stopped.value.exit_code == 70 and "exporter repair --rewind" in stopped.value.hint
+    if missing:
+        with pytest.raises(Refused, match="the audit found"):
+            repaired(e, spark)
+        return
+    assert [(row.table, row.tp) for row in repaired(e, spark)] == [("order", None)]
     is_whole(e, spark)
 
 
