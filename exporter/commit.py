@@ -109,7 +109,7 @@ class Committer:
         except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
             settled = self._look_or_unknown(table, offers, error)
             return Report(event_type, None, time.monotonic() - started, (*settled, *stale), first_line(error))
-        self._look_through(table, version)
+        self._look_through(table, version, landed=True)
         settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
         return Report(event_type, version, time.monotonic() - started, (*settled, *stale))
 
@@ -216,10 +216,15 @@ class Committer:
                             reason=first_line(error))  # fmt: skip
         return settled
 
-    def _look_through(self, table: DeltaTable, version: int, view: TableView | None = None) -> None:
-        """Look at the operations since the last checked version (protocol 4.5). view: of that version, if at hand."""
+    def _look_through(
+        self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False
+    ) -> None:
+        """Look at the operations since the last checked version (protocol 4.5).
+
+        view: of `version`, if it is at hand. landed: `version` is our own commit.
+        """
         checked = self._checked.get(table.event_type, version)
-        logged = table.commits(checked, version)
+        logged = table.commits(checked, version - landed)
         if any(one.rewinds for one in logged):
             check_accidents(table, self._lake.app, view or table.view_at(version), logged)
         self._checked[table.event_type] = max(checked, version)
