@@ -516,9 +516,18 @@ class _Reading:
         return found
 
     def losses(self, tp: TopicPartition) -> dict[str, Loss]:
-        """Of the tables that an accident hit."""
-        hit = {name: history for name, history in self.histories.items() if history.accidents}
-        return {name: history.losses[tp] for name, history in hit.items() if tp in history.losses}
+        """Of the tables that an accident hit. Raises Refused if a log no longer tells what the table held."""
+        found = {}
+        for name, history in self.histories.items():
+            try:
+                if history.accidents and tp in history.losses:
+                    found[name] = history.losses[tp]
+            except LogCleaned as cleaned:
+                raise _undecided(
+                    name, f"was taken back, and its log does not tell how far: {cleaned.message}",
+                    "RESTORE it to a version whose log is still there, then start the repair again",
+                ) from cleaned  # fmt: skip
+        return found
 
     def interrupted(self, tp: TopicPartition, action: str) -> bool:
         """True if a repair of this kind has moved a table beyond the dead letters' epoch, and ended there."""
