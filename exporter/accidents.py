@@ -190,9 +190,14 @@ def shown(losses: Mapping[TopicPartition, Loss]) -> str:
 
 
 def check_accidents(table: DeltaTable, app: str, view: TableView, logged: Sequence[LoggedCommit]) -> None:
-    """MONOTONE: raises InvariantBroken if one of the commits took the table back behind its positions."""
+    """MONOTONE: raises InvariantBroken if one of the commits took the table back behind its positions.
+
+    Not if it has been repaired since: whoever worked before then finds its epoch closed.
+    """
     if any(one.rewinds for one in logged):
-        raise History(table, app, view).broken()
+        history = History(table, app, view)
+        if history.accidents:
+            raise history.broken()
 
 
 def gone(event_type: str, what: str, positions: Mapping[TopicPartition, int]) -> InvariantBroken:

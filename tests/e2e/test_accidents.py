@@ -459,7 +459,7 @@ def test_the_tables_of_another_app_are_adopted_with_their_positions(export: Call
     with pytest.raises(InvariantBroken) as stopped:
         heir.run(spark)
     assert f"exporter repair --adopt {e.app}" in stopped.value.hint
-    with pytest.raises(Refused, match="nothing to adopt"):
+    with pytest.raises(Refused, match="no table of app somebody_else"):
         repaired(heir, spark, "adopt", "somebody_else")
     repaired(heir, spark, "adopt", e.app)
     assert set(heir.positions().values()) == {(0, 199)}
