@@ -230,7 +230,7 @@ class DeltaTable:
     def files_at(self, version: int) -> list[dict[str, Any]]:
         """The `add` actions of the live files at a version. Raises LogCleaned."""
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
-        return [json.loads(row) for row in rows]
+        return [json.loads(row) for row in json.loads(self._lake.to_json(rows))]
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
         """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
