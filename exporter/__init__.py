@@ -1,4 +1,4 @@
-"""A stateless exporter: one Kafka topic of many event types becomes one Delta table per type.
+"""A stateless exporter: Kafka topics of many event types become one Delta table per type.
 
 Read the modules in the order a record travels: service, recover, group, plan, read,
 route, decode, stage, writers, roll, commit, tables.

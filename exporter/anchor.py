@@ -15,19 +15,12 @@ from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.tables import Change, Lake, first_line, table_schema
-from exporter.topic import TopicIdentity, TopicReader
+from exporter.tables import NO_COLUMNS, Change, Lake, first_line, table_schema
+from exporter.topic import TopicIdentity, TopicReader, identity_properties, partitions_of
 from offsets.names import AppId, table_folder
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import (
-    CLUSTER_PROPERTY,
-    CONFIG_PROPERTY,
-    ROUTING_PROPERTY,
-    TABLE_PROPERTY,
-    TOPIC_PROPERTY,
-    TableView,
-)
+from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
 
 log = get_logger(__name__)
 
@@ -36,55 +29,59 @@ class Moved(Exception):
     """Another task was faster; read everything again."""
 
 
+class Switched(Moved):
+    """Another task has switched the partition to another configuration."""
+
+
 class Anchors:
     """Creates and anchors tables for one routing configuration."""
 
-    def __init__(self, lake: Lake, topic: TopicReader, routing: Routing, first_position: str | int) -> None:
+    def __init__(self, lake: Lake, topics: TopicReader, routing: Routing, first_position: str | int) -> None:
         """first_position: earliest, latest, or milliseconds since 1970 UTC."""
         self.lake = lake
-        self.topic = topic
+        self.topics = topics
         self.routing = routing
         self.own = routing.fingerprint()
         self._first_position = first_position
 
-    def identity_properties(self, identity: TopicIdentity) -> dict[str, str]:
-        """Table properties that say which cluster and topic the offsets belong to (protocol 5.4)."""
-        return {
-            CLUSTER_PROPERTY: identity.cluster_id,
-            f"{TOPIC_PROPERTY}{self.topic.topic}": identity.topic_id,
-        }
-
     def anchor_dead_letters(
-        self, letters: TableView | None, new: Sequence[TopicPartition], identity: TopicIdentity
+        self, letters: TableView | None, new: Sequence[TopicPartition], identities: Mapping[str, TopicIdentity]
     ) -> None:
-        """All partitions of the topic at once where the topic is new, else the new partitions at their earliest."""
-        topic_known = letters is not None and f"{TOPIC_PROPERTY}{self.topic.topic}" in letters.properties
-        tps = list(new) if topic_known else [TopicPartition(self.topic.topic, p) for p in identity.partitions]
-        starts = self.topic.first_offsets(tps) if topic_known else self._first_offsets(tps)
-        anchors = {tp: Position(0, starts[tp] - 1) for tp in tps}
+        """All partitions at once of a topic that is new to the tables; of a known one the new, at their earliest."""
+        known = letters.properties if letters is not None else {}
+        topics = {topic: identities[topic] for topic in {tp.topic for tp in new}}
+        first_time = {topic: one for topic, one in topics.items() if f"{TOPIC_PROPERTY}{topic}" not in known}
+        starts = {
+            **self.topics.first_offsets([tp for tp in new if tp.topic not in first_time]),
+            **self._first_offsets(partitions_of(first_time)),
+        }
+        anchors = {tp: Position(0, start - 1) for tp, start in sorted(starts.items())}
         properties = {
-            **self.identity_properties(identity),
+            **identity_properties(topics),
             f"{CONFIG_PROPERTY}{self.own}": self.routing.to_json(),
-            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in tps},
+            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in anchors},
         }
         self._commit_anchors(DEAD_LETTERS, letters, anchors, properties)
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         if self._first_position == "earliest":
-            return self.topic.first_offsets(tps)
+            return self.topics.first_offsets(tps)
         if self._first_position == "latest":
-            return self.topic.end_offsets(tps)
-        return self.topic.offsets_at(tps, int(self._first_position))
+            return self.topics.end_offsets(tps)
+        return self.topics.offsets_at(tps, int(self._first_position))
 
     def anchor_type(
         self,
         name: str,
         view: TableView | None,
         anchors: Mapping[TopicPartition, Position],
-        identity: TopicIdentity,
+        identities: Mapping[str, TopicIdentity],
     ) -> None:
         """Protocol 5.2: at the dead letters' position, by compare-and-set; creating and anchoring is one commit."""
-        self._commit_anchors(name, view, anchors, self.identity_properties(identity) if view is None else {})
+        known = view.properties if view is not None else {}
+        anchored = {topic: identities[topic] for topic in {tp.topic for tp in anchors}}
+        properties = {prop: text for prop, text in identity_properties(anchored).items() if prop not in known}
+        self._commit_anchors(name, view, anchors, properties)
 
     def _commit_anchors(
         self,
@@ -99,8 +96,10 @@ class Anchors:
         def check(now: TableView | None) -> None:
             if (now is None) != (view is None):
                 raise Moved(f"table {name} was created or removed meanwhile")
-            if now is not None and any(now.position(app, tp) is not None for tp in anchors):
-                raise Moved(f"table {name} was anchored meanwhile")
+            for tp, anchor in anchors.items():
+                position = now.position(app, tp) if now is not None else None
+                if position is not None and position.epoch >= anchor.epoch:
+                    raise Moved(f"table {name} was anchored meanwhile")
 
         versions: dict[str, int] = {}
         for tp, anchor in anchors.items():
@@ -121,10 +120,12 @@ class Anchors:
         point(Fault.AFTER_ANCHOR)
 
     def declared_schema(self, name: str) -> str | None:
-        """Spark schema JSON of a table as our configuration wants it; None for a type that it does not declare."""
+        """Spark schema JSON of a table as our configuration wants it; None for a type that gets none from it."""
         if name == DEAD_LETTERS:
             return table_schema(None)
         declared = self.routing.schemas.get(name)
+        if declared is None and self.routing.takes_new(name):
+            declared = NO_COLUMNS
         return None if declared is None else table_schema(declared)
 
     def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
@@ -149,8 +150,11 @@ class Anchors:
             "partitions": {str(tp): {"epoch": p.epoch, "new": p.offset} for tp, p in positions.items()},
         }
 
-    def register(self, views: Mapping[str, TableView]) -> bool:
-        """Let the dead letters list the id of every table; False if they do already."""
+    def register(self, views: Mapping[str, TableView], epochs: Mapping[TopicPartition, int] | None = None) -> bool:
+        """Let the dead letters list the id of every table; False if they do already.
+
+        epochs: partition -> live epoch that the dead letters must be at. Raises Moved.
+        """
         letters = views.get(DEAD_LETTERS)
         if letters is None:
             return False
@@ -162,7 +166,15 @@ class Anchors:
         def check(now: TableView | None) -> None:
             if now is None or now.table_id != letters.table_id:
                 raise Moved(f"table {DEAD_LETTERS} was replaced meanwhile")
+            self.require_epochs(now, epochs or {})
 
         metadata = self.metadata("register", letters, {})
         self.write(DEAD_LETTERS, Change((), {}, metadata, properties=new), check)
         return True
+
+    def require_epochs(self, letters: TableView, epochs: Mapping[TopicPartition, int]) -> None:
+        """Raises Switched if the dead letters are at another epoch."""
+        for tp, epoch in epochs.items():
+            position = letters.position(self.lake.app, tp)
+            if position is None or position.epoch != epoch:
+                raise Switched(f"{tp}: the dead letters are at {position}, not in epoch {epoch}")

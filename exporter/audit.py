@@ -1,7 +1,7 @@
-"""Proves from the topic and the tables alone that each offset is where it must be exactly once.
+"""Proves from the topics and the tables alone that each offset is where it must be exactly once.
 
-    pin the tables ── then ask the topic's ends ── records ─┐
-      positions, live files, configurations in force        ├─ group by (partition, offset) ── verdicts
+    pin the tables ── then ask the topics' ends ── records ─┐
+      positions, live files, configurations in force        ├─ group by (topic partition, offset) ── verdicts
                                            rows of all tables ┘
 
 Pinned first, so that an exporter may run meanwhile: a table says itself through which offset it
@@ -16,13 +16,13 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
@@ -42,16 +42,16 @@ from exporter.audit_report import (
     parse_offsets,
 )
 from exporter.audit_sql import EITHER, LETTERS, UNKNOWN
-from exporter.errors import DependencyUnreachable, InvariantBroken
+from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.tables import Lake, first_line
-from exporter.topic import TopicIdentity
-from offsets import Invariant
+from exporter.tables import NO_COLUMNS, Lake, first_line
+from exporter.topic import TopicIdentity, check_identity, partitions_of
+from offsets.gaps import recorded_gaps
 from offsets.names import BadName, DataFile, table_folder
 from offsets.positions import condemned_offsets, first_epoch, intervals, live_position, our_transactions
-from offsets.ranges import TopicPartition
-from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
+from offsets.ranges import OffsetRange, TopicPartition, first_overlap
+from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
 __all__ = ["AuditReport", "audit", "parse_offsets"]
 
@@ -74,25 +74,29 @@ ATTEMPTS_MAX = 3
 FOREVER = 2**63 - 1
 
 COVER_DDL = (
-    "code int, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint, since int"
+    "code int, topic string, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint, "
+    "gaps array<struct<after: bigint, through: bigint>>, since int"
 )
 INFO_DDL = (
-    "partition int, wanted bigint, first bigint, next bigint, "
+    "topic string, partition int, wanted bigint, first bigint, next bigint, "
     "letters array<struct<after: bigint, through: bigint>>, "
+    "letters_gaps array<struct<after: bigint, through: bigint>>, "
     "regions array<struct<after: bigint, through: bigint, routing: int, complete: boolean, visible: boolean>>"
 )
 ROWS_DDL = (
-    "code int, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
+    "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
     "outside boolean, checkable boolean"
 )
 
 
-class Topic(Protocol):
-    """What is asked of the topic; exporter.topic.TopicReader."""
+PARTITION = ["topic", "partition"]
+"""The columns that name a topic partition, in every frame."""
 
-    topic: str
 
-    def identity(self) -> TopicIdentity: ...
+class Topics(Protocol):
+    """What is asked of the topics; exporter.topic.TopicReader."""
+
+    def identities(self) -> dict[str, TopicIdentity]: ...
 
     def first_offsets(self, tps: Any) -> dict[TopicPartition, int]: ...
 
@@ -112,38 +116,40 @@ class Region:
 
 @dataclass
 class Pinned:
-    """The tables at one moment; keys are (event type, partition), or partition.
+    """The tables at one moment; keys are (event type, topic partition), or topic partition.
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
     covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
-    record was given up (its dead letter is committed before any position passes it), -1 for none. since: the epoch
-    in which the topic of today began; rows of earlier ones come from another topic of its name (`repair --rebase`).
+    record was given up (its dead letter is committed before any position passes it), -1 for none. gaps: offsets
+    (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
+    epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`).
     """
 
     views: dict[str, TableView]
     routings: list[Routing] = field(default_factory=list)
-    regions: dict[int, list[Region]] = field(default_factory=dict)
-    spans: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
-    positions: dict[tuple[str, int], int] = field(default_factory=dict)
-    condemned: dict[int, int] = field(default_factory=dict)
-    since: dict[tuple[str, int], int] = field(default_factory=dict)
+    regions: dict[TopicPartition, list[Region]] = field(default_factory=dict)
+    spans: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
+    positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    condemned: dict[TopicPartition, int] = field(default_factory=dict)
+    gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
+    since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
 
-    def greatest(self, partition: int) -> int | None:
+    def greatest(self, tp: TopicPartition) -> int | None:
         """The greatest position of the partition over all tables."""
-        return max((at for (_, p), at in self.positions.items() if p == partition), default=None)
+        return max((at for (_, of), at in self.positions.items() if of == tp), default=None)
 
-    def least_anchor(self, partition: int) -> int | None:
+    def least_anchor(self, tp: TopicPartition) -> int | None:
         """What the first epoch of any table begins after."""
-        spans = [span for (_, p), found in self.spans.items() if p == partition for span in found]
+        spans = [span for (_, of), found in self.spans.items() if of == tp for span in found]
         return min((after for after, _ in spans), default=None)
 
 
 @dataclass(frozen=True)
 class Log:
-    """One partition of the topic: log start, readable end and high watermark; what is read of it: [first, next)."""
+    """One topic partition: log start, readable end and high watermark; what is read of it: [first, next)."""
 
     start: int
     end: int
@@ -154,57 +160,57 @@ class Log:
 
 @dataclass(frozen=True)
 class _Job:
-    """What all steps of one audit need."""
+    """What all steps of one audit need. compacted: the topics from which records may vanish."""
 
     session: Any
     lake: Lake
-    topic: str
+    topics: tuple[str, ...]
     routing: Routing
     kafka_options: Mapping[str, str]
     day: date | None
-    from_offsets: Mapping[int, int]
-    compacted: bool
+    from_offsets: Mapping[TopicPartition, int]
+    compacted: frozenset[str]
 
 
 def audit(
     session: Any,
     lake: Lake,
-    topic: Topic,
+    topics: Topics,
     routing: Routing,
     kafka_options: Mapping[str, str],
     day: date | None = None,
-    from_offsets: Mapping[int, int] | None = None,
+    from_offsets: Mapping[TopicPartition, int] | None = None,
 ) -> AuditReport:
-    """Compare the topic with the tables of lake.app. Writes nothing.
+    """Compare the topics with the tables of lake.app. Writes nothing.
 
     kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included. routing: the
     present settings; they are used where the dead letters record no other configuration. day: only findings of this
     day are reported: that of the rows, and of records without a row that of their event time (of their Kafka
-    timestamp where the event time cannot be read). from_offsets: partition -> first offset to look at; other
+    timestamp where the event time cannot be read). from_offsets: topic partition -> first offset to look at; other
     partitions are looked at from their beginning.
 
-    Raises BrokerSilent, TableUnreadable, InvariantBroken if the topic is not the one that was exported, and
+    Raises BrokerSilent, TableUnreadable, InvariantBroken if a topic is not the one that was exported, and
     DependencyUnreachable if the comparison itself cannot be run.
     """
     started = time.monotonic()
-    identity = topic.identity()
-    pinned = _pin(lake, topic.topic, identity, routing)
-    compacted, note = _is_compacted(session, kafka_options, topic.topic)
+    identities = topics.identities()
+    pinned = _pin(lake, identities, routing)
+    compacted, note = _compacted(session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []
-    job = _Job(session, lake, topic.topic, routing, kafka_options, day, dict(from_offsets or {}), compacted)
+    job = _Job(session, lake, tuple(identities), routing, kafka_options, day, dict(from_offsets or {}), compacted)
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: _live_files(job, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))
-    report = AuditReport(topic.topic)
+    _pin_gaps(pinned, lake.app, job.topics, files)
+    report = AuditReport(job.topics)
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        logs = _logs(topic, identity.partitions, pinned, job.from_offsets)
+        logs = _logs(topics, partitions_of(identities), pinned, job.from_offsets)
         try:
             report = _compare(job, pinned, files, logs)
             break
         except Exception as error:
-            tps = [TopicPartition(topic.topic, partition) for partition in logs]
-            now = topic.first_offsets(tps)
-            expired = any(now[tp] > logs[tp.partition].start for tp in tps)
+            now = topics.first_offsets(logs.keys())
+            expired = any(now[tp] > one.start for tp, one in logs.items())
             if not expired or attempt == ATTEMPTS_MAX:
                 raise DependencyUnreachable(f"the audit did not finish: {first_line(error)}", "run it again") from error
             log.info("audit_restarted", reason="retention moved the log's start")
@@ -214,7 +220,7 @@ def audit(
 # --- pinning ------------------------------------------------------------------------------------
 
 
-def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> Pinned:
+def _pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:
     """One snapshot of each table of the app, the dead letters' last; then those that appeared meanwhile.
 
     A type's table is made before the dead letters say that its configuration is in force, so the second look
@@ -227,35 +233,33 @@ def _pin(lake: Lake, topic: str, identity: TopicIdentity, routing: Routing) -> P
             if view is not None and view.properties.get(APP_PROPERTY) == lake.app:
                 views[name] = view
     pinned = Pinned(views)
-    _check_tables(pinned, topic, identity)
     letters = views.get(DEAD_LETTERS)
-    seen = {tp.partition for view in views.values() for tp in _partitions(view, lake.app, topic)}
-    for partition in sorted({*identity.partitions, *seen}):
-        tp = TopicPartition(topic, partition)
+    seen = {tp for view in views.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
+    for tp in sorted({*partitions_of(identities), *seen}):
         for name, view in views.items():
             spans = [(i.after, i.through) for i in intervals(view.transactions, lake.app, tp)]
             position = live_position(view.transactions, lake.app, tp)
             if spans and position is not None:
-                pinned.spans[name, partition], pinned.positions[name, partition] = spans, position.offset
-                pinned.since[name, partition] = first_epoch(view.transactions, lake.app, tp)
+                pinned.spans[name, tp], pinned.positions[name, tp] = spans, position.offset
+                pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
         if letters is not None:
-            pinned.condemned[partition] = max(condemned_offsets(letters.transactions, lake.app, tp), default=-1)
+            pinned.condemned[tp] = max(condemned_offsets(letters.transactions, lake.app, tp), default=-1)
     if any(pinned.since.values()):
         pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
-    _pin_routings(pinned, lake.app, topic, routing)
+    _check_tables(pinned, identities)
+    _pin_routings(pinned, lake.app, routing)
     names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
     pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
     return pinned
 
 
-def _partitions(view: TableView, app: str, topic: str) -> Iterator[TopicPartition]:
+def _partitions(view: TableView, app: str) -> Iterator[TopicPartition]:
     for app_id, _ in our_transactions(view.transactions, app):
-        if app_id.tp.topic == topic:
-            yield app_id.tp
+        yield app_id.tp
 
 
-def _check_tables(pinned: Pinned, topic: str, identity: TopicIdentity) -> None:
-    """Tables that the dead letters list must be there. Raises InvariantBroken if the topic is another one."""
+def _check_tables(pinned: Pinned, identities: Mapping[str, TopicIdentity]) -> None:
+    """Tables that the dead letters list must be there. Raises InvariantBroken if a topic is another one."""
     letters = pinned.views.get(DEAD_LETTERS)
     if letters is None:
         if pinned.views:
@@ -263,14 +267,8 @@ def _check_tables(pinned: Pinned, topic: str, identity: TopicIdentity) -> None:
         else:
             pinned.notes.append("there is no table yet: everything is pending")
         return
-    recorded = letters.properties.get(f"{TOPIC_PROPERTY}{topic}")
-    if recorded is not None and recorded != identity.topic_id:
-        raise InvariantBroken(
-            Invariant.MONOTONE,
-            f"the topic id of {topic} was {recorded} and is {identity.topic_id}: offsets of the two have nothing "
-            "in common",
-            "the topic was recreated: `exporter repair --rebase` begins the new one in the next epoch",
-        )
+    positions = {tp: at for (name, tp), at in pinned.positions.items() if name == DEAD_LETTERS}
+    check_identity(letters.properties, identities, positions)
     ids = {table_folder(name): view.table_id for name, view in pinned.views.items()}
     for prop, table_id in letters.properties.items():
         folder = prop.removeprefix(TABLE_PROPERTY)
@@ -278,14 +276,13 @@ def _check_tables(pinned: Pinned, topic: str, identity: TopicIdentity) -> None:
             pinned.problems.append(f"table {folder} {'was replaced' if folder in ids else 'is gone'}")
 
 
-def _pin_routings(pinned: Pinned, app: str, topic: str, routing: Routing) -> None:
+def _pin_routings(pinned: Pinned, app: str, routing: Routing) -> None:
     """Which configuration was in force for which offsets; the last region of a partition is open."""
     letters = pinned.views.get(DEAD_LETTERS)
     index: dict[str, int | None] = {}
-    for (name, partition), _ in pinned.spans.items():
+    for name, tp in pinned.spans:
         if name != DEAD_LETTERS or letters is None:
             continue
-        tp = TopicPartition(topic, partition)
         history, found = letters.routing_history(tp), intervals(letters.transactions, app, tp)
         regions = []
         for number, one in enumerate(found):
@@ -296,7 +293,7 @@ def _pin_routings(pinned: Pinned, app: str, topic: str, routing: Routing) -> Non
             through = FOREVER if number == len(found) - 1 else one.through
             if which is not None:
                 regions.append(Region(one.after, through, which))
-        pinned.regions[partition] = regions
+        pinned.regions[tp] = regions
 
 
 def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: Routing) -> int | None:
@@ -314,38 +311,44 @@ def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: 
 
 
 def _logs(
-    topic: Topic, partitions: Iterable[int], pinned: Pinned, from_offsets: Mapping[int, int]
-) -> dict[int, Log]:
+    topics: Topics, tps: Sequence[TopicPartition], pinned: Pinned, from_offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Log]:
     """What to read of each partition: from the least anchor or the log's start through the greatest position."""
-    tps = [TopicPartition(topic.topic, partition) for partition in partitions]
-    starts, ends, marks = topic.first_offsets(tps), topic.end_offsets(tps), topic.high_watermarks(tps)
+    starts, ends, marks = topics.first_offsets(tps), topics.end_offsets(tps), topics.high_watermarks(tps)
     logs = {}
     for tp in tps:
-        anchor, greatest = pinned.least_anchor(tp.partition), pinned.greatest(tp.partition)
-        first = max(starts[tp], (anchor if anchor is not None else -1) + 1, from_offsets.get(tp.partition, 0))
+        anchor, greatest = pinned.least_anchor(tp), pinned.greatest(tp)
+        first = max(starts[tp], (anchor if anchor is not None else -1) + 1, from_offsets.get(tp, 0))
         following = first if greatest is None else max(first, min(ends[tp], greatest + 1))
-        logs[tp.partition] = Log(starts[tp], ends[tp], marks[tp], first, following)
+        logs[tp] = Log(starts[tp], ends[tp], marks[tp], first, following)
     return logs
 
 
-def _is_compacted(session: Any, kafka_options: Mapping[str, str], topic: str) -> tuple[bool, str]:
-    """Whether records may vanish from the middle of the log; in doubt they may, and a note says so."""
+def _compacted(
+    session: Any, kafka_options: Mapping[str, str], topics: Sequence[str]
+) -> tuple[frozenset[str], str]:
+    """The topics where records may vanish from the middle of the log; in doubt all, and a note says so."""
     jvm = session._jvm
     properties = jvm.java.util.Properties()
     for name, value in kafka_options.items():
         properties.setProperty(name.removeprefix("kafka."), value)
     try:
         config = jvm.org.apache.kafka.common.config
-        resource = config.ConfigResource(getattr(config, "ConfigResource$Type").TOPIC, topic)
+        kind = getattr(config, "ConfigResource$Type").TOPIC
+        resources = {topic: config.ConfigResource(kind, topic) for topic in topics}
+        asked_for = jvm.java.util.ArrayList()
+        for resource in resources.values():
+            asked_for.add(resource)
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
         try:
-            asked = admin.describeConfigs(jvm.java.util.Collections.singletonList(resource))
-            policy = asked.all().get().get(resource).get("cleanup.policy").value()
+            configs = admin.describeConfigs(asked_for).all().get()
+            policies = {t: configs.get(one).get("cleanup.policy").value() for t, one in resources.items()}
         finally:
             admin.close()
     except Py4JError as error:
-        return True, f"cleanup.policy is unknown, so rows without a record are no findings: {first_line(error)}"
-    return "compact" in str(policy), ""
+        note = f"cleanup.policy is unknown, so rows without a record are no findings: {first_line(error)}"
+        return frozenset(topics), note
+    return frozenset(topic for topic, policy in policies.items() if "compact" in str(policy)), ""
 
 
 # --- live files ---------------------------------------------------------------------------------
@@ -416,19 +419,42 @@ def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentF
     partition = _numbers(stats, "minValues", "_kafka", "partition")
     first = _numbers(stats, "minValues", "_kafka", "offset")
     last = _numbers(stats, "maxValues", "_kafka", "offset")
+    topic = None
     try:
         named = DataFile.parse(unquote(add["path"]))
-        partition, last = named.tp.partition, named.last_offset if last is None else last
+        topic, partition, last = named.tp.topic, named.tp.partition, named.last_offset if last is None else last
     except BadName:
         log.info("file_name_not_ours", table=name, path=add["path"])
     day = add["partitionValues"].get("day") or ""
-    return AbsentFile(name, add["path"], day, partition, first, last, "absent" if size is None else "another size")
+    why: Literal["absent", "another size"] = "absent" if size is None else "another size"
+    return AbsentFile(name, add["path"], day, topic, partition, first, last, why)
+
+
+def _pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str, _Files]) -> None:
+    """The gap rows of the dead letters (protocol 5.5). Of one epoch they never overlap: one lost twice is a problem."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    if letters is None or not recorded_gaps(letters.transactions, app):
+        return
+    frame, kafka = files[DEAD_LETTERS].frame, sf.col("_kafka")
+    frame = frame.filter((sf.col("stage") == "gap") & kafka["topic"].isin(*topics) & kafka["offset"].isNull())
+    columns = ["event_type", "_kafka.topic", "_kafka.partition", "_kafka.epoch", "first_offset", "last_offset"]
+    by_epoch: dict[tuple[str, TopicPartition, int], list[OffsetRange]] = {}
+    for row in frame.select(columns).sort("event_type", "topic", "partition", "first_offset").collect():
+        lost, tp = OffsetRange(row.first_offset, row.last_offset), TopicPartition(row.topic, row.partition)
+        if row.epoch < first_epoch(letters.transactions, app, tp):
+            continue
+        by_epoch.setdefault((row.event_type, tp, row.epoch), []).append(lost)
+        pinned.gaps.setdefault((row.event_type, tp), []).append((lost.first_offset - 1, lost.last_offset))
+        pinned.notes.append(f"table {row.event_type}, {tp}: offsets {lost} are a recorded gap")
+    for (name, tp, _), ranges in by_epoch.items():
+        if twice := first_overlap(ranges):
+            pinned.problems.append(f"the gap {twice[0]} of table {name}, {tp} is recorded twice")
 
 
 # --- the comparison -------------------------------------------------------------------------------
 
 
-def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[int, Log]) -> AuditReport:
+def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[TopicPartition, Log]) -> AuditReport:
     """One pass over the topic's range and all rows; a second, over its stored result, for examples."""
     total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
     cores = int(job.session.sparkContext.defaultParallelism)
@@ -441,7 +467,7 @@ def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mappi
         rows = _rows(job, pinned, files, info, cover, fields)
         verdicts = _verdicts(records, rows, job.day).persist(StorageLevel.DISK_ONLY)
         try:
-            return _report(verdicts, pinned, job.topic, fields)
+            return _report(verdicts, pinned, job.topics, fields)
         finally:
             verdicts.unpersist()
 
@@ -458,35 +484,35 @@ def _conf(session: Any, options: Mapping[str, str]) -> Iterator[None]:
             session.conf.set(name, value)
 
 
-def _info_rows(job: _Job, pinned: Pinned, logs: Mapping[int, Log]) -> list[Any]:
+def _info_rows(job: _Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> list[Any]:
     """Per partition: what is looked at, what the dead letters cover, which configuration holds where.
 
     complete: each record of the region can be expected to have a row; visible: each row to have a record. Either
     fails where the region's isolation is not that of this reading.
     """
     rows: list[Any] = []
-    for partition, one in logs.items():
+    for tp, one in logs.items():
         regions = []
-        for region in pinned.regions.get(partition, []):
+        for region in pinned.regions.get(tp, []):
             isolation = pinned.routings[region.routing].isolation
             complete = isolation == "read_uncommitted" or job.routing.isolation == "read_committed"
-            visible = isolation == job.routing.isolation and not job.compacted
+            visible = isolation == job.routing.isolation and tp.topic not in job.compacted
             regions.append((region.after, region.through, region.routing, complete, visible))
-        wanted = job.from_offsets.get(partition, 0)
-        letters = pinned.spans.get((DEAD_LETTERS, partition), [])
-        rows.append((partition, wanted, one.first, one.next, letters, regions))
+        wanted = job.from_offsets.get(tp, 0)
+        letters, lost = pinned.spans.get((DEAD_LETTERS, tp), []), pinned.gaps.get((DEAD_LETTERS, tp), [])
+        rows.append((tp.topic, tp.partition, wanted, one.first, one.next, letters, lost, regions))
     return rows
 
 
 def _cover_rows(pinned: Pinned) -> list[Any]:
     """Per table and partition: where it may hold rows. A condemned record's row comes before the position does."""
     rows: list[Any] = []
-    for (name, partition), spans in pinned.spans.items():
-        position = pinned.positions[name, partition]
-        condemned = pinned.condemned.get(partition, -1) if name == DEAD_LETTERS else -1
+    for (name, tp), spans in pinned.spans.items():
+        position = pinned.positions[name, tp]
+        condemned = pinned.condemned.get(tp, -1) if name == DEAD_LETTERS else -1
         early = [(position, condemned)] if condemned > position else []
-        since = pinned.since[name, partition]
-        rows.append((pinned.codes[name], partition, [*spans, *early], position, since))
+        lost, since = pinned.gaps.get((name, tp), []), pinned.since[name, tp]
+        rows.append((pinned.codes[name], tp.topic, tp.partition, [*spans, *early], position, lost, since))
     return rows
 
 
@@ -494,7 +520,11 @@ def _compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
     """Code -> the columns whose values are compared."""
     return {
         code: audit_sql.compared_columns(
-            [schemas[name] for one in pinned.routings if name in (schemas := one.schemas)],
+            [
+                one.schemas.get(name, NO_COLUMNS)  # nothing is compared of a type that was once filled undeclared
+                for one in pinned.routings
+                if name in one.schemas or one.new_type == "table"
+            ],
             pinned.views[name].schema_json,
         )
         for name, code in pinned.codes.items()
@@ -519,13 +549,13 @@ def _region(frame: DataFrame) -> DataFrame:
 def _records(
     job: _Job,
     pinned: Pinned,
-    logs: Mapping[int, Log],
+    logs: Mapping[TopicPartition, Log],
     info: DataFrame,
     cover: DataFrame,
     fields: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> DataFrame:
     """One slim row per record: expected table, whether it must have a row, checksums, day."""
-    frame = _region(_topic_records(job, logs).join(info, "partition"))
+    frame = _region(_topic_records(job, logs).join(info, PARTITION))
     frame = (
         frame.withColumn("text", sf.col("value").cast("string"))
         .withColumn("kafka_day", sf.col("timestamp").cast("date"))
@@ -534,15 +564,15 @@ def _records(
         .withColumn("expected", _by_region(pinned, "int", lambda one: audit_sql.expected(one, pinned.codes)))
         .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
     )
-    frame = frame.join(cover.withColumnRenamed("code", "expected"), ["expected", "partition"], "left")
+    frame = frame.join(cover.withColumnRenamed("code", "expected"), ["expected", *PARTITION], "left")
     in_letters, in_type = _in_spans("letters"), _in_spans("spans")
     beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
     # A bad record is covered by the dead letters, a good one by its type: only where both are is it certain.
     must = sf.when(sf.col("expected").isin(EITHER, UNKNOWN), sf.lit(False)).otherwise(
-        in_letters & sf.col("region.complete") & (in_type | ~beyond)
+        in_letters & sf.col("region.complete") & (in_type | ~beyond) & ~_in_spans("gaps") & ~_in_spans("letters_gaps")
     )
     return frame.select(
-        "partition",
+        *PARTITION,
         "offset",
         "expected",
         must.alias("must"),
@@ -559,9 +589,9 @@ def _by_region(pinned: Pinned, kind: str, column: Callable[[Routing], Column]) -
     return audit_sql.one_of([(number == at, column(one)) for at, one in enumerate(pinned.routings)], kind)
 
 
-def _topic_records(job: _Job, logs: Mapping[int, Log]) -> DataFrame:
+def _topic_records(job: _Job, logs: Mapping[TopicPartition, Log]) -> DataFrame:
     """The raw records of the ranges to read, with headers."""
-    read = {partition: one for partition, one in logs.items() if one.next > one.first}
+    read = {tp: one for tp, one in logs.items() if one.next > one.first}
     columns = ["key", "value", "topic", "partition", "offset", "timestamp", "headers"]
     if not read:
         kinds = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
@@ -569,20 +599,25 @@ def _topic_records(job: _Job, logs: Mapping[int, Log]) -> DataFrame:
         empty: DataFrame = job.session.createDataFrame([], ddl)
         return empty.select(columns)
     records = sum(one.next - one.first for one in read.values())
+    topics = sorted({tp.topic for tp in read})
     slices = max(len(read), min(job.session.sparkContext.defaultParallelism, records // SLICE_RECORDS_MIN))
     options = {
         **FETCH_OPTIONS,
         **job.kafka_options,
         "kafka.isolation.level": job.routing.isolation,
         "failOnDataLoss": "true",
-        "assign": json.dumps({job.topic: sorted(read)}),
-        "startingOffsets": json.dumps({job.topic: {str(p): one.first for p, one in read.items()}}),
-        "endingOffsets": json.dumps({job.topic: {str(p): one.next for p, one in read.items()}}),
+        "assign": json.dumps({t: sorted(tp.partition for tp in read if tp.topic == t) for t in topics}),
+        "startingOffsets": _offsets_json(topics, {tp: one.first for tp, one in read.items()}),
+        "endingOffsets": _offsets_json(topics, {tp: one.next for tp, one in read.items()}),
         "minPartitions": str(slices),
         "includeHeaders": "true",
     }
     frame: DataFrame = job.session.read.format("kafka").options(**options).load()
     return frame.select(columns)
+
+
+def _offsets_json(topics: Sequence[str], offsets: Mapping[TopicPartition, int]) -> str:
+    return json.dumps({t: {str(tp.partition): at for tp, at in offsets.items() if tp.topic == t} for t in topics})
 
 
 def _rows(
@@ -593,44 +628,45 @@ def _rows(
     cover: DataFrame,
     fields: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> DataFrame:
-    """One slim row per row of this topic in any table, and per row without coordinates."""
+    """One slim row per row of these topics in any table, and per row without coordinates."""
     frame: DataFrame | None = None
     for name, found in files.items():
-        one = _table_rows(found.frame, pinned.codes[name], job.topic, fields)
+        one = _table_rows(found.frame, pinned.codes[name], job.topics, fields)
         frame = one if frame is None else frame.unionByName(one)
     if frame is None:
         empty: DataFrame = job.session.createDataFrame([], ROWS_DDL)
         return empty
-    frame = _region(frame.join(info, "partition", "left").join(cover, ["code", "partition"], "left"))
+    frame = _region(frame.join(info, PARTITION, "left").join(cover, ["code", *PARTITION], "left"))
     readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
     checkable = sf.coalesce(readable & sf.col("region.visible"), sf.lit(False))
     wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
     wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
     outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
     return frame.filter(wanted).select(
-        "code", "partition", "offset", *hashed, outside.alias("outside"), checkable.alias("checkable")
+        "code", *PARTITION, "offset", *hashed, outside.alias("outside"), checkable.alias("checkable")
     )
 
 
 def _table_rows(
-    frame: DataFrame, code: int, topic: str, fields: Mapping[int, Sequence[Mapping[str, Any]]]
+    frame: DataFrame, code: int, topics: Sequence[str], fields: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> DataFrame:
     """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
     kafka = frame["_kafka"]
     nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()
     if code == LETTERS:
-        chosen = (kafka["topic"] == topic) & ~nowhere
+        chosen = kafka["topic"].isin(*topics) & ~nowhere
         said = (sf.length("stage") > 0) & (sf.length("reason") > 0)
         faulty = ~sf.coalesce(said, sf.lit(False))
         timed = frame.filter(chosen).withColumn("timestamp", kafka["timestamp"])
         hashed = audit_sql.letter_checksum()
     else:
-        timed = frame.filter((kafka["topic"] == topic) | nowhere)
+        timed = frame.filter(kafka["topic"].isin(*topics) | nowhere)
         faulty = sf.lit(False)
         quoted = lambda name: sf.col("`" + name.replace("`", "``") + "`")  # noqa: E731
         hashed = audit_sql.checksum(sf.col("_kafka.timestamp"), fields.get(code, ()), quoted)
     return timed.select(
         sf.lit(code).alias("code"),
+        sf.col("_kafka.topic").alias("topic"),
         sf.col("_kafka.partition").alias("partition"),
         sf.col("_kafka.epoch").alias("epoch"),
         sf.col("_kafka.offset").alias("offset"),
@@ -641,11 +677,11 @@ def _table_rows(
 
 
 def _verdicts(records: DataFrame, rows: DataFrame, day: date | None) -> DataFrame:
-    """One row per (partition, offset): kind, table (code), other (code), in_topic, amount."""
+    """One row per (topic, partition, offset): kind, table (code), other (code), in_topic, amount."""
     both = records.withColumn("in_topic", sf.lit(1)).unionByName(
         rows.withColumn("in_topic", sf.lit(0)), allowMissingColumns=True
     )
-    grouped = both.groupBy("partition", "offset").agg(
+    grouped = both.groupBy(*PARTITION, "offset").agg(
         sf.sum("in_topic").alias("in_topic"),
         sf.count("code").alias("rows"),
         sf.min("code").alias("code"),
@@ -663,13 +699,18 @@ def _verdicts(records: DataFrame, rows: DataFrame, day: date | None) -> DataFram
     other = sf.when(sf.col("kind") == "twice", sf.col("code_max")).otherwise(sf.greatest(expected, sf.lit(LETTERS)))
     return grouped.withColumn("kind", _kind()).select(
         "kind",
-        "partition",
+        *PARTITION,
         "offset",
         "in_topic",
         sf.when(sf.col("rows") > 0, code).otherwise(sf.greatest(expected, sf.lit(LETTERS))).alias("code"),
         sf.coalesce(other, sf.lit(LETTERS)).alias("other"),
-        sf.when(sf.col("offset").isNull(), sf.col("rows")).otherwise(sf.lit(1)).alias("amount"),
+        sf.when(_nowhere(), sf.col("rows")).otherwise(sf.lit(1)).alias("amount"),
     )
+
+
+def _nowhere() -> Column:
+    """True of rows without full coordinates; those that lack the same ones are one group."""
+    return sf.col("topic").isNull() | sf.col("partition").isNull() | sf.col("offset").isNull()
 
 
 def _kind() -> Column:
@@ -682,7 +723,7 @@ def _kind() -> Column:
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
     differs = differs | sf.col("faulty") | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day))
     return (
-        sf.when(sf.col("offset").isNull() | sf.col("partition").isNull(), "foreign")
+        sf.when(_nowhere(), "foreign")
         .when(rows > 1, "twice")
         .when((rows == 1) & sf.col("outside"), "outside")
         .when((rows == 1) & (sf.col("in_topic") == 0), sf.when(sf.col("checkable"), "foreign").otherwise("gone"))
@@ -699,7 +740,7 @@ def _kind() -> Column:
 
 
 def _report(
-    verdicts: DataFrame, pinned: Pinned, topic: str, fields: Mapping[int, Sequence[Mapping[str, Any]]]
+    verdicts: DataFrame, pinned: Pinned, topics: tuple[str, ...], fields: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> AuditReport:
     names = {code: name for name, code in pinned.codes.items()}
     kinds: Counter[str] = Counter()
@@ -714,7 +755,7 @@ def _report(
     bad = [found for kind in FINDINGS if kinds[kind] for found in _bad_offsets(verdicts, kind, names)]
     wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, "once", "pending", "gone", "unchecked")}
     return AuditReport(
-        topic,
+        topics,
         checked=checked,
         dead_letters=letters,
         examples=examples(bad, EXAMPLES_MAX),
@@ -724,24 +765,24 @@ def _report(
 
 
 def _bad_offsets(verdicts: DataFrame, kind: str, names: Mapping[int, str]) -> list[BadOffset]:
-    found = verdicts.filter(sf.col("kind") == kind).orderBy("code", "partition", "offset").limit(BAD_OFFSETS_MAX)
-    return [BadOffset(kind, names[r.code], r.partition, r.offset, names[r.other]) for r in found.collect()]
+    found = verdicts.filter(sf.col("kind") == kind).orderBy("code", *PARTITION, "offset").limit(BAD_OFFSETS_MAX)
+    return [BadOffset(kind, names[r.code], r.topic, r.partition, r.offset, names[r.other]) for r in found.collect()]
 
 
 def _finish(
-    report: AuditReport, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[int, Log], secs: float
+    report: AuditReport, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[TopicPartition, Log], secs: float
 ) -> AuditReport:
     """Adds what needs no comparison: files, partitions, whole tables."""
     absent = tuple(file for found in files.values() for file in found.absent)
     problems = list(pinned.problems)
     pending = before = 0
-    for partition, one in logs.items():
-        greatest, anchor = pinned.greatest(partition), pinned.least_anchor(partition)
+    for tp, one in logs.items():
+        greatest, anchor = pinned.greatest(tp), pinned.least_anchor(tp)
         pending += max(0, one.end - one.next)
         before += max(0, min(one.end, (anchor if anchor is not None else -1) + 1) - one.start)
         if greatest is not None and greatest >= one.high_watermark:
             problems.append(
-                f"partition {partition}: the tables are at {greatest}, the log ends at {one.high_watermark}: "
+                f"{tp}: the tables are at {greatest}, the log ends at {one.high_watermark}: "
                 "it was truncated"
             )
     return replace(

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from exporter.errors import ConfigError
+from offsets.ranges import TopicPartition
+from offsets.selection import Topics
 
 FINDINGS = ("missing", "twice", "wrong_table", "different", "foreign", "outside")
 """Verdicts on one offset that are findings.
@@ -32,11 +34,12 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class BadOffset:
-    """One offset with a finding. table: where it is, or should be if it is nowhere; partition, offset None: the
-    row has no coordinates. other: the second table of a record that is twice, or the table it should be in."""
+    """One offset with a finding. table: where it is, or should be if it is nowhere; topic, partition, offset None:
+    the row has no such coordinate. other: the second table of a record that is twice, or the table it should be in."""
 
     kind: str
     table: str
+    topic: str | None
     partition: int | None
     record_offset: int | None
     other: str = ""
@@ -44,16 +47,17 @@ class BadOffset:
 
 @dataclass(frozen=True)
 class Example:
-    """Some findings of one kind, table and partition. offsets: compressed, '17..20, 25'."""
+    """Some findings of one kind, table and topic partition. offsets: compressed, '17..20, 25'."""
 
     kind: str
     table: str
+    topic: str | None
     partition: int | None
     offsets: str
     other: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.table} {'-' if self.partition is None else self.partition}: {self.offsets}"
+        where = f"{self.table} {_partition(self.topic, self.partition)}: {self.offsets}"
         says = {"twice": f"also in {self.other}", "wrong_table": f"expected in {self.other}"}.get(self.kind, "")
         return f"{_LABELS.get(self.kind, self.kind)}: {where}" + (f" ({says})" if says and self.other else "")
 
@@ -65,6 +69,7 @@ class AbsentFile:
     table: str
     path: str
     day: str
+    topic: str | None = None
     partition: int | None = None
     first_offset: int | None = None
     last_offset: int | None = None
@@ -74,7 +79,7 @@ class AbsentFile:
         offsets = "offsets unknown"
         if self.last_offset is not None:
             first = "?" if self.first_offset is None else self.first_offset
-            offsets = f"partition {self.partition}, offsets {first}..{self.last_offset}"
+            offsets = f"{_partition(self.topic, self.partition)}, offsets {first}..{self.last_offset}"
         return f"live file {self.why}: {self.table}/{self.path} ({offsets})"
 
 
@@ -93,13 +98,13 @@ class TableCount:
 class AuditReport:
     """Counts are offsets unless the name says otherwise.
 
-    checked: records of the topic that were compared. pending: beyond the position of their table; no finding.
+    checked: records of the topics that were compared. pending: beyond the position of their table; no finding.
     dead_letters: of the `once`. before_first: below the recorded first position, still in the log.
-    gone: rows whose record is no longer in the topic (compacted, expired); no finding.
+    gone: rows whose record is no longer in its topic (compacted, expired); no finding.
     unchecked: records whose routing configuration is not recorded or cannot be read.
     """
 
-    topic: str
+    topics: tuple[str, ...]
     checked: int = 0
     once: int = 0
     missing: int = 0
@@ -140,7 +145,8 @@ class AuditReport:
         width = max([len("event type"), *(len(row.event_type) for row in self.tables)])
         lines = [f"{'event type':{width}}  {'rows':>10}  {'files':>6}  {'days':>5}"]
         lines += [f"{t.event_type:{width}}  {t.rows:>10}  {t.files:>6}  {t.days:>5}" for t in self.tables]
-        lines += ["", f"topic {self.topic}: {self.checked} records checked in {self.secs:.1f} s"]
+        of = f"topic {self.topics[0]}" if len(self.topics) == 1 else f"topics {', '.join(self.topics) or '-'}"
+        lines += ["", f"{of}: {self.checked} records checked in {self.secs:.1f} s"]
         lines.append(
             f"  once {self.once} (dead letters {self.dead_letters}), pending {self.pending}, "
             f"before the first position {self.before_first}, gone from the topic {self.gone}"
@@ -154,17 +160,29 @@ class AuditReport:
         return "\n".join(lines)
 
 
-def parse_offsets(text: str) -> dict[int, int]:
-    """'0:1000,1:500' -> {0: 1000, 1: 500}: partition -> first offset to look at. Raises ConfigError."""
-    starts: dict[int, int] = {}
+def parse_offsets(text: str, topics: Topics) -> dict[TopicPartition, int]:
+    """'0:1000,1:500', or with several topics 'a:0:1000' -> first offset to look at. Raises ConfigError."""
+    starts: dict[TopicPartition, int] = {}
+    only = topics.names[0] if len(topics.names) == 1 else ""
     for part in text.split(","):
-        partition, colon, start = (piece.strip() for piece in part.partition(":"))
-        if not (colon and partition.isascii() and partition.isdigit() and start.isascii() and start.isdigit()):
-            raise ConfigError(f"{part.strip()!r} is no PARTITION:OFFSET", "write for example 0:1000,1:500")
-        if int(partition) in starts:
-            raise ConfigError(f"partition {int(partition)} is named twice", "write each partition once")
-        starts[int(partition)] = int(start)
+        *named, partition, start = ["", *(piece.strip() for piece in part.split(":"))]
+        topic = named[-1] if len(named) == 2 else only
+        if len(named) > 2 or not topic or not all(n.isascii() and n.isdigit() for n in (partition, start)):
+            raise ConfigError(
+                f"{part.strip()!r} is no PARTITION:OFFSET nor TOPIC:PARTITION:OFFSET",
+                "write for example 0:1000,1:500, or with several topics orders:0:1000",
+            )
+        tp = TopicPartition(topic, int(partition))
+        if not topics.match(topic):
+            raise ConfigError(f"topic {topic!r} is not exported", f"the settings say {topics}")
+        if tp in starts:
+            raise ConfigError(f"partition {tp} is named twice", "write each partition once")
+        starts[tp] = int(start)
     return starts
+
+
+def _partition(topic: str | None, partition: int | None) -> str:
+    return "-" if topic is None and partition is None else f"{topic or '?'}-{'?' if partition is None else partition}"
 
 
 def compress(offsets: Iterable[int], ranges_max: int = RANGES_MAX) -> str:
@@ -180,16 +198,16 @@ def compress(offsets: Iterable[int], ranges_max: int = RANGES_MAX) -> str:
 
 
 def examples(found: Iterable[BadOffset], examples_max: int = EXAMPLES_MAX) -> tuple[Example, ...]:
-    """Findings grouped by kind, table and partition; every kind gets its share of `examples_max`."""
-    groups: dict[tuple[str, str, int | None, str], list[int]] = {}
+    """Findings grouped by kind, table and topic partition; every kind gets its share of `examples_max`."""
+    groups: dict[tuple[str, str, str | None, int | None, str], list[int]] = {}
     for bad in found:
-        offsets = groups.setdefault((bad.kind, bad.table, bad.partition, bad.other), [])
+        offsets = groups.setdefault((bad.kind, bad.table, bad.topic, bad.partition, bad.other), [])
         if bad.record_offset is not None:
             offsets.append(bad.record_offset)
     by_kind: dict[str, list[Example]] = {}
-    for (kind, table, partition, other), offsets in groups.items():
+    for (kind, table, topic, partition, other), offsets in groups.items():
         shown = compress(offsets) if offsets else "no offset"
-        by_kind.setdefault(kind, []).append(Example(kind, table, partition, shown, other))
+        by_kind.setdefault(kind, []).append(Example(kind, table, topic, partition, shown, other))
     ordered: list[Example] = []
     for rank in range(max((len(some) for some in by_kind.values()), default=0)):
         ordered += [by_kind[kind][rank] for kind in FINDINGS if rank < len(by_kind.get(kind, []))]

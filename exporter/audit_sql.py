@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from offsets.names import table_folder
 
 LETTERS = 0
 """Code of the dead-letter table; event types have 1, 2, ..."""
@@ -67,7 +68,9 @@ def expected(routing: Routing, codes: Mapping[str, int]) -> Column:
     """
     name = sf.col("event_type")
     accepted = dict(routing.types)
-    known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or routing.new_type == "table")]
+    clashing = {table_folder(n).lower() for n in (*accepted, DEAD_LETTERS)}
+    met = {n for n in codes if routing.new_type == "table" and table_folder(n).lower() not in clashing}
+    known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or n in met)]
     code = one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
     doubtful = sf.col("text").rlike(_DOUBTFUL)
     if routing.type_from.kind == "json":

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from exporter import spark
 from exporter.commit import check_properties
 from exporter.errors import ExporterError
+from exporter.fillable import unfillable
 from exporter.jars import find_java, jar_paths
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, kafka_python_options
@@ -31,14 +32,14 @@ class Finding:
 def check(settings: Settings) -> Iterator[Finding]:
     """Settings, Java, jars, brokers, topic, schemas and tables, in that order; later ones where earlier ones allow."""
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
-    if not settings.declared:
+    if not settings.declared and settings.new_type != "table":
         yield Finding("settings", "warn", "no event type is declared: every record becomes a dead letter",
                       "declare types in [types.<event type>]")  # fmt: skip
     java = _found("java", lambda: f"{find_java()}")
     yield java
     jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
     yield jars
-    yield from _broker(settings)
+    yield from check_broker(settings)
     yield _storage(settings)
     if java.level == jars.level == "ok":
         yield from _tables(settings)
@@ -51,20 +52,24 @@ def _found(what: str, find: Any) -> Finding:
         return Finding(what, "error", error.message, error.hint)
 
 
-def _broker(settings: Settings) -> Iterator[Finding]:
+def check_broker(settings: Settings) -> Iterator[Finding]:
+    """Does a broker answer, and which of the topics are there."""
     try:
-        topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     except ExporterError as error:
         yield Finding("brokers", "error", error.message, error.hint)
         return
     yield Finding("brokers", "ok", ",".join(settings.brokers))
     try:
-        identity = topic.identity()
-        yield Finding("topic", "ok", f"{topic.topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        found = reader.require()
+        for topic, identity in found.items():
+            yield Finding("topic", "ok", f"{topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        if not found:
+            yield Finding("topic", "warn", f"no topic matches {reader.topics} yet", "create one, or correct it")
     except ExporterError as error:
         yield Finding("topic", "error", error.message, error.hint)
     finally:
-        topic.close()
+        reader.close()
 
 
 def _storage(settings: Settings) -> Finding:
@@ -98,7 +103,8 @@ def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
     for name in lake.event_types():
         what = f"table {name}"
         if name not in declared:
-            yield Finding(what, "ok", "not declared: it is left as it is")
+            says = "it is filled as it is met" if settings.new_type == "table" else "it is left as it is"
+            yield Finding(what, "ok", f"not declared: {says}")
             continue
         try:
             view = lake.table(name).view()
@@ -108,7 +114,10 @@ def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
         except ExporterError as error:
             yield Finding(what, "error", error.message, error.hint)
             continue
-        if view.schema_json == table_schema(declared[name]):
+        if reason := unfillable(view):
+            hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
+            yield Finding(what, "error", f"it cannot be filled: {reason}", hint)
+        elif view.schema_json == table_schema(declared[name]):
             yield Finding(what, "ok", f"version {view.version}")
         else:
             yield Finding(what, "warn", "its columns are not those that the settings declare",

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
@@ -26,7 +27,7 @@ FORMAT = click.option(
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="exporter")
 def cli() -> None:
-    """One Kafka topic of many event types in, one Delta table per type out, each record exactly once."""
+    """Kafka topics of many event types in, one Delta table per type out, each record exactly once."""
     log.configure()
 
 
@@ -47,7 +48,7 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 @FORMAT
 @click_options
 def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
-    """Would a task start here? Settings, Java, jars, brokers, topic, tables; writes nothing."""
+    """Would a task start here? Settings, Java, jars, brokers, topics, tables; writes nothing."""
     from exporter.check import check as findings
 
     bad = 0
@@ -61,6 +62,51 @@ def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None
                 click.echo(f"       hint: {finding.hint}")
     if bad:
         raise FoundProblem(f"{bad} of the checks found an error")
+
+
+@cli.command()
+@FORMAT
+@click_options
+def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """What a start would do with each partition, and why; writes nothing. Exit code 1 if it would not run."""
+    from exporter.start_plan import start_plan
+    from exporter.task import open_workbench
+
+    settings = _load(config, flags)
+    bench = open_workbench(settings)
+    try:
+        found = start_plan(bench, settings)
+    finally:
+        bench.close()
+    if output == "json":
+        click.echo(json.dumps(found.as_dict()))
+    else:
+        columns = ("partition", "verdict", "floor", "held back by", "end", "lag")
+        _print_table(columns, [
+            (str(one.tp), one.verdict, _text(one.floor), ",".join(one.held_back_by) or "-", str(one.end),
+             _text(one.lag)) for one in found.partitions
+        ])  # fmt: skip
+        for one in found.partitions:
+            for step in one.steps:
+                click.echo(f"{one.tp}: would {step}")
+        for refused in found.refusals:
+            click.echo(f"would exit {refused.exit_code}: {refused.reason}\n  hint: {refused.hint}")
+    if found.refusals:
+        raise FoundProblem("a start would not run")
+
+
+@cli.command("config")
+@FORMAT
+@click_options
+def show_config(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Each setting's value and where it came from, secrets masked; needs neither broker nor Java."""
+    from exporter.config_view import setting_rows
+
+    rows = list(setting_rows(_load(config, flags)))
+    if output == "json":
+        click.echo(json.dumps([vars(row) for row in rows]))
+        return
+    _print_table(("setting", "value", "from"), [(row.name, _text(row.value), row.origin) for row in rows])
 
 
 @cli.command()
@@ -87,31 +133,54 @@ def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> No
 
 @cli.command()
 @click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Only rows of this event day.")
-@click.option("--from-offsets", help="Only offsets at or after these: PARTITION:OFFSET, comma-separated.")
+@click.option("--from-offsets", help="Only offsets at or after these: [TOPIC:]PARTITION:OFFSET, comma-separated.")
 @FORMAT
 @click_options
 def audit(
     day: Any, from_offsets: str | None, output: str, config: Path | None, flags: Mapping[str, object]
 ) -> None:
-    """Prove from the topic and the tables alone that each offset is where it must be exactly once."""
+    """Prove from the topics and the tables alone that each offset is where it must be exactly once."""
     from exporter.audit import audit as run_audit
     from exporter.audit import parse_offsets
     from exporter.settings import spark_kafka_options
     from exporter.task import open_workbench
 
     settings = _load(config, flags)
-    starts = parse_offsets(from_offsets) if from_offsets else None
+    starts = parse_offsets(from_offsets, settings.selection) if from_offsets else None
     bench = open_workbench(settings)
     try:
         only: date | None = day.date() if day else None
         report = run_audit(
-            bench.session, bench.lake, bench.topic, bench.routing, spark_kafka_options(settings), only, starts
+            bench.session, bench.lake, bench.topics, bench.routing, spark_kafka_options(settings), only, starts
         )
     finally:
         bench.close()
     click.echo(json.dumps(report.as_dict()) if output == "json" else report.as_text())
     if not report.clean:
         raise FoundProblem("the audit found offsets that are not where they must be exactly once")
+
+
+@cli.command()
+@click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
+@FORMAT
+@click_options
+def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Data files that killed tasks left behind and that no commit can name any more; needs no broker."""
+    from exporter.sweep import sweep as run_sweep
+    from exporter.task import open_lake
+
+    lake = open_lake(_load(config, flags))
+    try:
+        swept = list(run_sweep(lake, apply))
+    finally:
+        lake.session.stop()
+    if output == "json":
+        click.echo(json.dumps([vars(table) for table in swept]))
+        return
+    rows = [(t.event_type, str(len(t.paths)), str(t.bytes), str(t.deleted)) for t in swept]
+    _print_table(("event type", "files", "bytes", "deleted"), rows)
+    if not apply and any(table.paths for table in swept):
+        click.echo("nothing was deleted: --apply does it", err=True)
 
 
 @cli.command()
@@ -174,7 +243,7 @@ def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> N
         return
     table = Table(*columns)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)
 
 

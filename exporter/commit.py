@@ -27,7 +27,8 @@ from exporter.writers import Claim, StagedFile, staged_range_error
 from offsets import Invariant
 from offsets.names import AppId, DataFile
 from offsets.positions import Position
-from offsets.table_log import APP_PROPERTY, TableView
+from offsets.ranges import TopicPartition
+from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, TableView
 
 log = get_logger(__name__)
 
@@ -77,10 +78,11 @@ class Committer:
     """Commits for one app. One commit per event type at a time; types may run in parallel threads."""
 
     def __init__(self, lake: Lake, owner: str, footer: Mapping[str, str]) -> None:
-        """owner: who commits, for the reader of the history. footer: key-values for tags, as in the files."""
+        """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic."""
         self._lake = lake
         self._owner = owner
         self._footer = footer
+        self._topic_ids: dict[str, str] = {}
         self._table_ids: dict[str, str] = {}
         self._checked: dict[str, int] = {}
 
@@ -88,6 +90,15 @@ class Committer:
         """Start from this view: its table id is the right one, its operations have been looked at."""
         self._table_ids[event_type] = view.table_id
         self._checked[event_type] = view.version
+
+    def trust_topics(self, topic_ids: Mapping[str, str]) -> None:
+        """topic_ids: of topics that are the ones that the tables know."""
+        self._topic_ids |= topic_ids
+
+    def footer(self, tp: TopicPartition) -> dict[str, str]:
+        """The key-values that every file of the partition and its tags carry besides the coordinates."""
+        known = {"topic_id": self._topic_ids[tp.topic]} if tp.topic in self._topic_ids else {}
+        return {**self._footer, **known}
 
     def checked_through(self, event_type: str) -> int:
         """The newest version of a table whose operations this process has looked at; -1 if none."""
@@ -144,7 +155,7 @@ class Committer:
                     epoch=claim.epoch,
                     event_type=claim.key.event_type,
                     fingerprint=batch[0].fingerprint,
-                    footer=self._footer,
+                    footer=self.footer(claim.key.tp),
                 )
                 merged.append(batch[0] if len(batch) == 1 else merge(origin, batch))
         return tuple(merged)
@@ -242,7 +253,7 @@ class Committer:
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
         name = DataFile.parse(file.path)
-        origin = FileOrigin("", name.app, name.tp, name.epoch, claim.key.event_type, "", self._footer)
+        origin = FileOrigin("", name.app, name.tp, name.epoch, claim.key.event_type, "", self.footer(name.tp))
         return add_action(
             file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )
@@ -265,7 +276,15 @@ def merge_batches(files: Sequence[StagedFile]) -> list[list[StagedFile]]:
 
 
 def check_properties(event_type: str, view: TableView, app: str) -> None:
-    """Raises InvariantBroken if the table is another app's or expires what exactly-once rests on."""
+    """Raises InvariantBroken if the table is another app's or type's, or expires what exactly-once rests on."""
+    holds = view.properties.get(EVENT_TYPE_PROPERTY, event_type)
+    if holds != event_type:
+        raise InvariantBroken(
+            Invariant.NAMES,
+            f"the folder of event type {event_type!r} holds the table of {holds!r}",
+            "the file system takes names that differ by case only for one; "
+            "put `table_root` on one that tells them apart, or declare one of the two types",
+        )
     owner = view.properties.get(APP_PROPERTY)
     if owner != app:
         raise InvariantBroken(

@@ -312,6 +312,7 @@ def read_report(text: str) -> AuditReport:
     """The report that `exporter audit --format json` printed."""
     given: dict[str, Any] = json.loads(text)
     given.pop("clean")
+    given["topics"] = tuple(given["topics"])
     given["tables"] = tuple(TableCount(**one) for one in given["tables"])
     given["examples"] = tuple(Example(**one) for one in given["examples"])
     given["absent"] = tuple(AbsentFile(**one) for one in given["absent"])

@@ -47,6 +47,16 @@ class DependencyUnreachable(ExporterError):
     exit_code = 69
 
 
+class JvmEnded(DependencyUnreachable):
+    """The JVM that runs Spark is gone; what was not committed will be read again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the JVM that runs Spark has ended",
+            "start again; if it ran out of memory (see the lines above) raise `driver_memory`",
+        )
+
+
 class InvariantBroken(ExporterError):
     """Going on would break `invariant`; the process stops on purpose."""
 

@@ -25,6 +25,8 @@ class Fault(str, Enum):
     AFTER_ANCHOR = "after_anchor"
     AFTER_SEAL = "after_seal"
     AFTER_REPAIR = "after_repair"
+    AFTER_GAP_ROW = "after_gap_row"
+    AFTER_GAP_MOVE = "after_gap_move"
 
 
 class InjectedFault(RuntimeError):

@@ -118,8 +118,8 @@ class GrowingFile:
         self._pending.clear()
         self.pending_bytes = 0
 
-    def finish(self) -> StagedFile:
-        """Write the file under its final name; what a manifest says of it."""
+    def finish(self, name: str = "") -> StagedFile:
+        """Write the file under its final name; what a manifest says of it. name: of a file that holds no records."""
         self.encode()
         if self._writer is None or self._sink is None:
             raise ValueError("a data file has at least one row")
@@ -128,7 +128,7 @@ class GrowingFile:
         self._writer.close()
         origin = self.origin
         attempt = uuid.uuid4().hex
-        name = str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
+        name = name or str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
         body = self._sink.getvalue()
         _write_once(Path(origin.folder) / name, body)
         stats = json.dumps(statistics(self._metadata[0]), separators=(",", ":"))

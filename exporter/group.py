@@ -1,8 +1,9 @@
 """Membership in the consumer group: which partitions are this task's, as the group sees it.
 
 One thread owns a consumer that never fetches: everything assigned is paused and sought in the
-callback, which only notes what changed. What the group says narrows the window in which two
-tasks work on one partition; the compare-and-set of the commit closes it (FENCE).
+callback, which only notes what changed. A partition that is about to be revoked is held back for
+a moment, so that the loop may commit what it has read of it. What the group says narrows the
+window in which two tasks work on one partition; the compare-and-set of the commit closes it (FENCE).
 """
 
 from __future__ import annotations
@@ -11,22 +12,29 @@ import itertools
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
+from kafka import KafkaConsumer, OffsetAndMetadata
 from kafka import TopicPartition as KafkaTopicPartition
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.errors import KafkaError
 
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
+from exporter.topic import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
+from offsets.selection import is_spare
 
 log = get_logger(__name__)
 
 POLL_MS = 500
+POLL_INTERVAL_MS = 60_000
+"""How long the others wait for this member to rejoin; a revocation may take half of it."""
+ROLL_POLL_SECS = 0.05
 CLOSE_TIMEOUT_MS = 3_000
 COMMIT_TIMEOUT_MS = 5_000
 
@@ -47,29 +55,69 @@ class Revoked:
     lost: bool
 
 
-Change = Assigned | Revoked
+@dataclass(frozen=True)
+class Leaving:
+    """The partitions will be revoked as soon as `rolled` is set, or when the time for it is over."""
+
+    tps: frozenset[TopicPartition]
+    rolled: threading.Event
 
 
-class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Runs on the client's IO thread: pause, seek, note; nothing slow, nothing that raises."""
+Change = Assigned | Revoked | Leaving
 
-    def __init__(self, changes: queue.SimpleQueue[Change], wake: Callable[[], None]) -> None:
+
+class Assignment(Protocol):
+    """How a task comes to its partitions: by the consumer group (Membership) or fixed (StaticAssignment)."""
+
+    failure: BaseException | None
+
+    def changes(self) -> list[Change]:
+        """What has happened since the last call, in order."""
+
+    def is_spare(self) -> bool:
+        """True if nothing is this task's and, as things stand, nothing will be. Raises BrokerSilent."""
+
+    def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
+        """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
+
+    def close(self) -> None:
+        """Give the partitions up."""
+
+
+class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
+    """Runs on the client's IO thread: pause, seek, note, and a bounded wait; nothing that blocks or raises."""
+
+    def __init__(self, changes: queue.SimpleQueue[Change], wake: Callable[[], None], roll_secs: float) -> None:
         self.consumer: Any = None
         self._changes = changes
         self._wake = wake
+        self._roll_secs = roll_secs
         self._ownership = itertools.count(1)
+        self._closing = False
 
-    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+    def close(self) -> None:
+        """Wait for nobody any more; callable from every thread."""
+        self._closing = True
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         for partition in assigned:
             self.consumer.pause(partition)
             self.consumer.seek(partition, 0)
             self._changes.put(Assigned(_ours(partition), next(self._ownership)))
         self._wake()
 
-    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        self._note(revoked, lost=False)
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """Heartbeats go on while this waits for the loop, because it sleeps in the client's own event loop."""
+        partitions = list(revoked)
+        if partitions and not self._closing:
+            rolled, deadline = threading.Event(), time.monotonic() + self._roll_secs
+            self._changes.put(Leaving(frozenset(map(_ours, partitions)), rolled))
+            self._wake()
+            while not (rolled.is_set() or self._closing or time.monotonic() >= deadline):
+                await self.consumer._net.sleep(ROLL_POLL_SECS)  # the client has no public way to await
+        self._note(partitions, lost=False)
 
-    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+    async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
         self._note(lost, lost=True)
 
     def _note(self, partitions: Iterable[Any], lost: bool) -> None:
@@ -85,16 +133,22 @@ class Membership:
         self,
         client_options: Mapping[str, Any],
         group: str,
-        topic: str,
+        reader: TopicReader,
         session_timeout_ms: int,
+        refresh_secs: float,
         wake: Callable[[], None],
+        roll_secs: float = 0.0,
     ) -> None:
-        """Raises DependencyUnreachable if no broker answers."""
+        """refresh_secs: how soon new partitions and topics are noticed. roll_secs: how long a revocation may wait for
+        the loop. Raises DependencyUnreachable.
+        """
+        self._group = group
+        self._reader = reader
         self._queue: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._wake = wake
         self.failure: BaseException | None = None
-        listener = _Listener(self._queue, wake)
+        self._listener = _Listener(self._queue, wake, min(roll_secs, POLL_INTERVAL_MS / 2000))
         try:
             self._consumer = KafkaConsumer(
                 **client_options,
@@ -105,8 +159,8 @@ class Membership:
                 partition_assignment_strategy=[CooperativeStickyAssignor],
                 session_timeout_ms=session_timeout_ms,
                 heartbeat_interval_ms=max(200, min(3_000, session_timeout_ms // 6)),
-                max_poll_interval_ms=max(60_000, session_timeout_ms),
-                metadata_max_age_ms=30_000,
+                max_poll_interval_ms=max(POLL_INTERVAL_MS, session_timeout_ms),
+                metadata_max_age_ms=max(100, int(refresh_secs * 1000)),
                 reconnect_backoff_max_ms=2_000,
                 request_timeout_ms=10_000,
             )
@@ -115,8 +169,12 @@ class Membership:
                 f"cannot join group {group} at {client_options['bootstrap_servers']}: {error}",
                 "check `brokers` and [kafka_client]",
             ) from error
-        listener.consumer = self._consumer
-        self._consumer.subscribe([topic], listener=listener)
+        self._listener.consumer = self._consumer
+        never_create_topics(self._consumer)
+        if reader.topics.pattern:
+            self._consumer.subscribe(pattern=reader.topics.anchored, listener=self._listener)
+        else:
+            self._consumer.subscribe(list(reader.topics.names), listener=self._listener)
         self._thread = threading.Thread(target=self._run, name="group", daemon=True)
         self._thread.start()
 
@@ -131,19 +189,20 @@ class Membership:
 
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
         """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
-        offsets = {
-            KafkaTopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "", -1)
-            for tp, offset in next_offsets.items()
-        }
-        try:
-            self._consumer.commit(offsets, timeout_ms=COMMIT_TIMEOUT_MS)
-        except (KafkaError, RuntimeError) as error:
-            return f"{type(error).__name__}: {error}"
-        return ""
+        return commit_offsets(self._consumer, next_offsets)
+
+    def is_spare(self) -> bool:
+        """True if the group is at rest, all partitions are with other members and none with this one."""
+        member = self._consumer.group_metadata().member_id
+        if not member or self._consumer.assignment():
+            return False
+        assignments = self._reader.assignments(self._group)
+        return is_spare(member, assignments, partitions_of(self._reader.identities()))
 
     def close(self) -> None:
         """Leave the group; the others take over at once."""
         self._stop.set()
+        self._listener.close()
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
@@ -158,6 +217,24 @@ class Membership:
                 self._wake()
                 return
         self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+
+
+def never_create_topics(consumer: Any) -> None:
+    """A topic that was deleted is not made anew by asking for it; the keyword of that name has no effect (3.0.12)."""
+    consumer._cluster.config["allow_auto_create_topics"] = False
+
+
+def commit_offsets(consumer: Any, next_offsets: Mapping[TopicPartition, int]) -> str:
+    """Write group offsets, best effort; what went wrong, or empty."""
+    offsets = {
+        KafkaTopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "", -1)
+        for tp, offset in next_offsets.items()
+    }
+    try:
+        consumer.commit(offsets, timeout_ms=COMMIT_TIMEOUT_MS)
+    except (KafkaError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _ours(partition: Any) -> TopicPartition:

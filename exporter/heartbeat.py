@@ -19,7 +19,6 @@ def due(writer: Writer, heartbeat_secs: float, now: float) -> bool:
 def beats(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, tuple[WriterKey, ...]]:
     """Event type -> the writers whose marker is due."""
     by_type: dict[str, tuple[WriterKey, ...]] = {}
-    for key, writer in sorted(writers.items()):
-        if due(writer, heartbeat_secs, now):
-            by_type[key.event_type] = (*by_type.get(key.event_type, ()), key)
+    for key in sorted(key for key, writer in writers.items() if due(writer, heartbeat_secs, now)):
+        by_type[key.event_type] = (*by_type.get(key.event_type, ()), key)
     return by_type

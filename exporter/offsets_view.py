@@ -8,6 +8,7 @@ from typing import Any
 
 from exporter.routing import DEAD_LETTERS
 from exporter.task import Workbench
+from exporter.topic import partitions_of
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 
@@ -36,9 +37,9 @@ class OffsetRow:
 
 
 def offset_rows(bench: Workbench) -> Iterator[OffsetRow]:
-    """One row per table of the app and partition of the topic, the dead letters first."""
-    partitions = [TopicPartition(bench.topic.topic, p) for p in bench.topic.identity().partitions]
-    ends = bench.topic.end_offsets(partitions)
+    """One row per table of the app and partition of the topics, the dead letters first."""
+    partitions = partitions_of(bench.topics.identities())
+    ends = bench.topics.end_offsets(partitions)
     names = {*bench.lake.event_types(), *bench.routing.active_types} - {DEAD_LETTERS}
     for name in [DEAD_LETTERS, *sorted(names)]:
         view = bench.lake.table(name).view()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from exporter.writers import PartitionPlan, Writer, Writers
 from offsets.positions import floor
@@ -35,10 +36,13 @@ def plan_round(
 
     ends: topic partition -> offset after the last readable record (last stable offset or high watermark).
     """
+    by_partition: dict[TopicPartition, list[Writer]] = defaultdict(list)
+    for key, writer in writers.items():
+        by_partition[key.tp].append(writer)
     wanted = [
         plan
-        for tp in sorted({key.tp for key in writers})
-        if tp in ends and (plan := _plan_partition(_of(writers, tp), tp, ends[tp], now))
+        for tp, mine in sorted(by_partition.items(), key=lambda item: item[0])
+        if tp in ends and (plan := _plan_partition(sorted(mine, key=_event_type), tp, ends[tp], now))
     ]
     limited = []
     left = budget.records
@@ -46,17 +50,15 @@ def plan_round(
         share = max(1, left // (len(wanted) - index))
         end = min(plan.end, plan.start + share)
         left -= end - plan.start
-        limited.append(
-            PartitionPlan(plan.tp, plan.ownership, plan.epoch, plan.start, end, plan.bounds, plan.parked)
-        )
+        limited.append(replace(plan, end=end))
     return tuple(sorted(limited, key=lambda plan: plan.tp))
 
 
-def _of(writers: Writers, tp: TopicPartition) -> list[Writer]:
-    return [writer for key, writer in sorted(writers.items()) if key.tp == tp]
+def _event_type(writer: Writer) -> str:
+    return writer.key.event_type
 
 
-def _plan_partition(writers: Iterable[Writer], tp: TopicPartition, end: int, now: float) -> PartitionPlan | None:
+def _plan_partition(writers: Sequence[Writer], tp: TopicPartition, end: int, now: float) -> PartitionPlan | None:
     """The catch-up of a parked type whose time has come, else the common plan; None if nothing is new."""
     listed = [writer for writer in writers if writer.parked is None]
     for writer in writers:
@@ -69,4 +71,6 @@ def _plan_partition(writers: Iterable[Writer], tp: TopicPartition, end: int, now
     if start >= end:
         return None
     bounds = {writer.key.event_type: writer.frontier for writer in listed}
-    return PartitionPlan(tp, listed[0].ownership, listed[0].epoch, start, end, bounds, listed[0].parked)
+    unlisted = tuple(name for writer in writers if (name := writer.key.event_type) not in bounds)
+    first = listed[0]
+    return PartitionPlan(tp, first.ownership, first.epoch, start, end, bounds, first.parked, unlisted)

@@ -14,20 +14,23 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from exporter.accidents import History, gone
-from exporter.anchor import Anchors, Moved
+from exporter.anchor import Anchors, Moved, Switched
 from exporter.commit import Committer, check_properties
-from exporter.errors import Fenced, InvariantBroken
+from exporter.errors import ExporterError, Fenced, InvariantBroken
+from exporter.fillable import unfillable
+from exporter.gap_rows import GapRows, refuse
 from exporter.log import get_logger
 from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.switch import Switcher
-from exporter.tables import DeltaTable, Lake, evolved_schema
-from exporter.topic import TopicIdentity, TopicReader
-from exporter.writers import Writer, WriterKey
+from exporter.tables import DeltaTable, Lake, evolved_schema, holds_just
+from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
+from exporter.writers import Writer, WriterKey, park
 from offsets import Invariant
 from offsets.crosscheck import (
     Agree,
@@ -40,22 +43,22 @@ from offsets.crosscheck import (
     Verdict,
     verdict,
 )
-from offsets.names import table_folder
+from offsets.gaps import find_gaps, recorded_gaps
+from offsets.names import AppId, table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import (
     APP_PROPERTY,
-    CLUSTER_PROPERTY,
     CONFIG_PROPERTY,
-    TABLE_PROPERTY,
-    TOPIC_PROPERTY,
     TableView,
     last_named_offsets,
 )
 
 log = get_logger(__name__)
 
+TABLE_THREADS = 4
+"""Tables that are read or anchored at a time; 300 types would take a minute one by one."""
 ATTEMPTS_MAX = 20
 """Full readings before giving up: each one may meet another task that is anchoring or switching too."""
 TRUNCATION_READINGS = 3
@@ -80,24 +83,29 @@ class Recovery:
     def __init__(
         self,
         lake: Lake,
-        topic: TopicReader,
+        topics: TopicReader,
         routing: Routing,
         committer: Committer,
         read_round: Callable[[StagingOrder], RoundResult],
         first_position: str | int = "earliest",
-        footer: Mapping[str, str] | None = None,
         round_records_max: int = 200_000,
+        on_gap: str = "stop",
     ) -> None:
-        """first_position: earliest, latest, or milliseconds since 1970 UTC."""
+        """first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record."""
         self._lake = lake
-        self._topic = topic
+        self._topics = topics
         self._routing = routing
         self._own = routing.fingerprint()
         self._committer = committer
-        self._anchors = Anchors(lake, topic, routing, first_position)
-        self._switcher = Switcher(self._anchors, committer, read_round, footer or {}, round_records_max)
+        self._anchors = Anchors(lake, topics, routing, first_position)
+        self._read_round = read_round
+        self._switcher = Switcher(self._anchors, committer, self._read_same_topics, round_records_max)
+        self._identity: dict[str, str] = {}
+        self._gap_rows = GapRows(self._anchors)
+        self._records_gaps = on_gap == "record"
         self._epochs: dict[TopicPartition, int] = {}
         self.table_fingerprints: dict[str, str] = {}
+        self.plain: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
@@ -107,35 +115,59 @@ class Recovery:
 
         Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable.
         """
-        identity = self._topic.identity()
+        identities = self._topics.identities_of({tp.topic for tp in ownership})
         for _ in range(ATTEMPTS_MAX):
             reading = self.read(ownership)
             verdicts = self._confirmed(reading, ownership)
             try:
-                if self._advance(reading, verdicts, identity):
+                if self._advance(reading, verdicts, identities):
                     continue
             except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
                 continue
-            self._check_log(verdicts)
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
 
+    def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
+
+        positions: greatest offset that the tables hold. Raises InvariantBroken, BrokerSilent.
+        """
+        check_identity(self._identity, self._topics.identities_of({tp.topic for tp in positions}), positions)
+
+    def _read_same_topics(self, order: StagingOrder) -> RoundResult:
+        """Read a round of a drain; what was read is of the topic that the tables know, else InvariantBroken."""
+        result = self._read_round(order)
+        self.check_topics({tp: plan.start - 1 for tp, plan in order.plans.items()})
+        return result
+
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
         """Every table that is ours, one at a time, the dead letters last (protocol 5.3)."""
-        names = self._event_types()
-        views: dict[str, TableView] = {}
         named: dict[str, dict[tuple[TopicPartition, int], int]] = {}
-        for name in [*(n for n in names if n != DEAD_LETTERS), DEAD_LETTERS]:
-            table = self._lake.table(name)
-            view = table.view()
-            if view is None:
-                continue
-            since = self._named_since(table, view)
-            if self._is_ours(name, view):
-                views[name], named[name] = view, since
-        states = {tp: {name: self._state(tp, views[name], named[name]) for name in views} for tp in tps}
+        views: dict[str, TableView] = {}
+        missed: set[str] = set()
+        while True:
+            others = [name for name in self._event_types() if name != DEAD_LETTERS and name not in views]
+            with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="tables") as pool:
+                found = [*zip(others, pool.map(self._read_table, others), strict=True)]
+            found.append((DEAD_LETTERS, self._read_table(DEAD_LETTERS)))
+            for name, one in found:
+                if one is not None:
+                    views[name], named[name] = one
+            before, missed = missed, _missed(views)
+            if missed <= before:  # else another task has made a table since the listing, and registered it
+                break
+        states = {tp: {name: self._state(tp, name, views[name], named[name]) for name in views} for tp in tps}
         return Reading(views, states)
+
+    def _read_table(self, name: str) -> tuple[TableView, dict[tuple[TopicPartition, int], int]] | None:
+        """One table and the offsets that its files have named since our last commit; None if there is none of ours."""
+        table = self._lake.table(name)
+        view = table.view()
+        if view is None:
+            return None
+        named = self._named_since(table, view)
+        return (view, named) if self._is_ours(name, view) else None
 
     def verdicts(self, reading: Reading) -> dict[TopicPartition, Verdict]:
         """One verdict per partition, from one reading."""
@@ -171,15 +203,18 @@ class Recovery:
         return last_named_offsets((path for logged in history.since for path in logged.added), self._lake.app)
 
     def _state(
-        self, tp: TopicPartition, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
+        self, tp: TopicPartition, name: str, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
     ) -> PartitionState:
-        position = view.position(self._lake.app, tp)
+        app = self._lake.app
+        position = view.position(app, tp)
+        anchored_at = view.transactions.get(str(AppId(app, tp, position.epoch, "anchor"))) if position else None
+        unused = position is not None and position.offset == anchored_at and self._routing.is_new(name)
         offsets = [
             last
             for (named_tp, epoch), last in named.items()
             if named_tp == tp and (position is None or position.epoch == epoch)
         ]
-        return PartitionState(position, max(offsets, default=-1))
+        return PartitionState(position, max(offsets, default=-1), unused=unused)
 
     def _verdict(self, tp: TopicPartition, reading: Reading) -> Verdict:
         letters = reading.letters
@@ -188,10 +223,9 @@ class Recovery:
         in_force = history.get(position.epoch) if position else None
         in_force_active: tuple[str, ...] = ()
         if letters and in_force and in_force not in (self._own,) and self._own not in history.values():
-            in_force_active = self._recorded(letters, in_force).active_types
-        return verdict(
-            reading.states[tp], DEAD_LETTERS, history, self._own, self._routing.active_types, in_force_active
-        )
+            in_force_active = self._recorded(letters, in_force).active_with(reading.views)
+        active = self._routing.active_with(reading.views)
+        return verdict(reading.states[tp], DEAD_LETTERS, history, self._own, active, in_force_active)
 
     def _recorded(self, letters: TableView, fingerprint: str) -> Routing:
         """The configuration that the dead letters record. Raises InvariantBroken if this version cannot run it."""
@@ -213,84 +247,143 @@ class Recovery:
         if any(isinstance(found, Stop) for found in verdicts.values()):
             verdicts = self.verdicts(self.read(tps))
         for tp, found in verdicts.items():
-            if isinstance(found, Stop):
-                raise InvariantBroken(found.invariant, f"{tp}: {found.reason}", found.hint)
-            if isinstance(found, Superseded):
-                raise InvariantBroken(
-                    Invariant.ROUTE,
-                    f"{tp}: configuration {self._own} has been replaced by {found.in_force}",
-                    "start with the newer configuration, or raise `generation` to return to this one",
-                )
-            if isinstance(found, Unfinished):
-                raise Fenced(
-                    f"{tp}: another task is switching table {found.event_type} to a new configuration",
-                    "start the task with the new configuration and let it finish",
-                )
+            if error := refusal(tp, found, self._own):
+                raise error
         return verdicts
 
     def _advance(
-        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identity: TopicIdentity
+        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identities: Mapping[str, TopicIdentity]
     ) -> bool:
         """Do the next thing that has to be done before the partitions may run; False if there is nothing."""
-        self._check_identity(reading, identity)
-        self._check_listed(reading)
+        self.check_lake(reading, identities)
         new = [tp for tp, found in verdicts.items() if isinstance(found, FirstStart)]
         if new:
-            self._anchors.anchor_dead_letters(reading.letters, new, identity)
+            self._anchors.anchor_dead_letters(reading.letters, new, identities)
             return True
         switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
+        in_force = {tp: {n: found.positions[n] for n in found.in_force_active} for tp, found in switches.items()}
+        if self._close_gaps(reading, in_force):
+            return True
         if switches:
-            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identity)
+            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identities)
             return True
         missing: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for tp, found in verdicts.items():
             if isinstance(found, Agree):
                 for name in found.unanchored:
                     missing[name][tp] = Position(found.epoch, found.anchor_at)
-        for name, positions in sorted(missing.items()):
-            self._anchors.anchor_type(name, reading.views.get(name), positions, identity)
-        return bool(missing) or self._anchors.register(reading.views)
+        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+            done = [pool.submit(self._anchors.anchor_type, name, reading.views.get(name), positions, identities)
+                    for name, positions in sorted(missing.items())]  # fmt: skip
+        for future in done:
+            future.result()
+        if missing or self._anchors.register(reading.views):
+            return True
+        agreed = {
+            tp: {name: Position(found.epoch, offset) for name, offset in found.positions.items()}
+            for tp, found in verdicts.items()
+            if isinstance(found, Agree)
+        }
+        return self._close_gaps(reading, agreed)
+
+    def _close_gaps(
+        self, reading: Reading, positions: Mapping[TopicPartition, Mapping[str, Position | None]]
+    ) -> bool:
+        """Retention gaps and truncation (protocol 5.4, 5.5): before a drain, and after every type has its anchor.
+
+        False if there is no gap. Raises InvariantBroken, or Moved.
+        """
+        present = {tp: {n: at for n, at in types.items() if at is not None} for tp, types in positions.items()}
+        present = {tp: types for tp, types in present.items() if types}
+        if not present or reading.letters is None:
+            return False
+        check_truncation(self._topics, {tp: max(at.offset for at in types.values()) for tp, types in present.items()})
+        recorded = recorded_gaps(reading.letters.transactions, self._lake.app)
+        gaps = find_gaps(present, self._topics.first_offsets(present.keys()), recorded)
+        if not self._records_gaps:
+            refuse([gap for gap in gaps if not gap.recorded])
+        if gaps:
+            self._gap_rows.close(reading.views, gaps)
+        return bool(gaps)
+
+    def anchor_met(self, wanted: Mapping[WriterKey, Position]) -> dict[str, TableView]:
+        """Event type -> its table, in which each wanted position is present and which the dead letters list.
+
+        wanted: (undeclared type, partition) -> the dead letters' position there as this task knows it (protocol
+        4.7, 5.2). The listing is what a switch runs into: it seals every table that the dead letters list, and
+        nobody writes rows into a table before it is listed. Raises Switched; Moved to be tried again;
+        InvariantBroken.
+        """
+        identities = self._topics.identities_of({key.tp.topic for key in wanted})
+        by_name: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
+        for key, position in wanted.items():
+            by_name[key.event_type][key.tp] = position
+        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+            done = {name: pool.submit(self._anchor_met, name, at, identities) for name, at in by_name.items()}
+        views = {name: future.result() for name, future in done.items()}
+        letters = self._lake.table(DEAD_LETTERS).view()
+        if letters is None:
+            raise InvariantBroken(Invariant.MONOTONE, f"table {DEAD_LETTERS} is gone", "put it back")
+        epochs = {key.tp: position.epoch for key, position in wanted.items()}
+        self._anchors.require_epochs(letters, epochs)
+        self._anchors.register({DEAD_LETTERS: letters, **views}, epochs)
+        return views
+
+    def _anchor_met(
+        self, name: str, anchors: Mapping[TopicPartition, Position], identities: Mapping[str, TopicIdentity]
+    ) -> TableView:
+        """A position that is there is adopted; one that is not is added, with the table if there is none."""
+        table = self._lake.table(name)
+        for _ in range(ATTEMPTS_MAX):
+            view = table.view()
+            if view is not None:
+                check_properties(name, view, self._lake.app)
+                self._named_since(table, view)
+            absent = {}
+            for tp, anchor in anchors.items():
+                state = self._state(tp, name, view, {}) if view is not None else PartitionState(None)
+                if state.position is None or state.left_behind(anchor.epoch):
+                    absent[tp] = anchor
+                elif state.position.epoch != anchor.epoch:
+                    raise Switched(f"table {name}, {tp}: {state.position} is not in epoch {anchor.epoch}")
+            if view is not None and not absent:
+                return view
+            try:
+                self._anchors.anchor_type(name, view, absent, identities)
+            except Moved as moved:
+                log.info("anchor_adopted", table=name, reason=str(moved))
+        raise Moved(f"table {name} could not be anchored")
 
     def _in_force(self, reading: Reading, switches: Mapping[TopicPartition, Switch]) -> dict[str, Routing]:
         """Routing fingerprint -> recorded configuration, for what has to be drained."""
         letters = reading.views[DEAD_LETTERS]
         return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
 
-    def _check_identity(self, reading: Reading, identity: TopicIdentity) -> None:
-        letters = reading.letters
-        if letters is None:
-            return
-        for prop, now, what in (
-            (CLUSTER_PROPERTY, identity.cluster_id, "cluster"),
-            (f"{TOPIC_PROPERTY}{self._topic.topic}", identity.topic_id, "topic"),
-        ):
-            recorded = letters.properties.get(prop)
-            if recorded is not None and recorded != now:
-                raise InvariantBroken(
-                    Invariant.MONOTONE,
-                    f"the {what} id of {self._topic.topic} was {recorded} and is {now}: "
-                    "offsets of the two have nothing in common",
-                    "`exporter repair --rebase` shows what it would do, `--apply` does it: the new one is exported "
-                    "from its beginning, what the tables hold stays",
-                )
+    def check_lake(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
+        """Raises InvariantBroken for what stops every partition: another topic, a table that is gone."""
+        self._check_identity(reading, identities)
+        self._check_listed(reading)
+
+    def _check_identity(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
+        """Raises InvariantBroken if a topic is not the one that the dead letters record; remembers what it is."""
+        positions = {
+            tp: max((state.position.offset for state in states.values() if state.position), default=-1)
+            for tp, states in reading.states.items()
+        }
+        check_identity(reading.letters.properties if reading.letters else {}, identities, positions)
+        self._identity |= identity_properties(identities)
+        self._committer.trust_topics({topic: one.topic_id for topic, one in identities.items()})
 
     def _check_listed(self, reading: Reading) -> None:
         """A table that the dead letters list must still be there, with its id (protocol 5.2)."""
         letters = reading.letters
-        for prop, table_id in (letters.properties if letters else {}).items():
-            if not prop.startswith(TABLE_PROPERTY):
-                continue
-            folder = prop.removeprefix(TABLE_PROPERTY)
-            view = next((view for name, view in reading.views.items() if table_folder(name) == folder), None)
+        by_folder = {table_folder(name): view for name, view in reading.views.items()}
+        for folder, table_id in (letters.listed_tables() if letters else {}).items():
+            view = by_folder.get(folder)
             if view is None or view.table_id != table_id:
                 known = {tp: state[DEAD_LETTERS].position for tp, state in reading.states.items()}
                 far = {tp: position.offset for tp, position in known.items() if position is not None}
                 raise gone(folder, "is gone" if view is None else "was replaced", far)
-
-    def _check_log(self, verdicts: Mapping[TopicPartition, Verdict]) -> None:
-        """Retention gap and truncation at start (protocol 5.4)."""
-        agreed = {tp: found.positions.values() for tp, found in verdicts.items() if isinstance(found, Agree)}
-        check_log(self._topic, {tp: (min(offsets), max(offsets)) for tp, offsets in agreed.items()})
 
     def _writers(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
@@ -306,19 +399,23 @@ class Recovery:
         for tp in ownership:
             letters = reading.views[DEAD_LETTERS].transactions
             self.condemned[tp] = condemned_offsets(letters, self._lake.app, tp)
+        reasons: dict[str, str] = {}
         for name, view in reading.views.items():
             self._committer.trust(name, view)
-            self.accept(name, view)
-        return {
+            reasons[name] = self.accept(name, view)
+        writers = {
             WriterKey(name, tp): Writer(WriterKey(name, tp), found.epoch, ownership[tp], offset, offset, now)
             for tp, found in verdicts.items()
             if isinstance(found, Agree)
             for name, offset in found.positions.items()
         }
+        return {key: park(w, why, now) if (why := reasons[key.event_type]) else w for key, w in writers.items()}
 
+    def accept(self, name: str, view: TableView) -> str:
+        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty.
 
-    def accept(self, name: str, view: TableView) -> None:
-        """Stage against this view from now on. Raises InvariantBroken if the table cannot hold what is declared."""
+        Raises InvariantBroken if the table lacks what is declared.
+        """
         declared = self._anchors.declared_schema(name)
         if declared is not None and evolved_schema(view.schema_json, declared) != view.schema_json:
             raise InvariantBroken(
@@ -327,33 +424,60 @@ class Recovery:
                 "add them to the table (ALTER TABLE ... ADD COLUMNS), or raise `generation` to let the exporter do it",
             )
         self.table_fingerprints[name] = view.fingerprint
+        plain = declared is not None and holds_just(view, declared)
+        self.plain = self.plain | {name} if plain else self.plain - {name}
+        reason = unfillable(view)
+        if reason:
+            log.error("table_cannot_be_filled", table=name, reason=reason)
+        return reason
 
 
-def check_log(
-    topic: TopicReader,
-    positions: Mapping[TopicPartition, tuple[int, int]],
-    wait: Callable[[float], None] = time.sleep,
+def _missed(views: Mapping[str, TableView]) -> set[str]:
+    """Folders of the tables that the dead letters list and that were not read."""
+    letters = views.get(DEAD_LETTERS)
+    return set(letters.listed_tables() if letters else ()) - {table_folder(name) for name in views}
+
+
+def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | None:
+    """The error that a verdict ends a task with; None if it may run. own: fingerprint of our configuration."""
+    if isinstance(found, Stop):
+        return InvariantBroken(found.invariant, f"{tp}: {found.reason}", found.hint)
+    if isinstance(found, Superseded):
+        return InvariantBroken(
+            Invariant.ROUTE,
+            f"{tp}: configuration {own} has been replaced by {found.in_force}",
+            "start with the newer configuration, or raise `generation` to return to this one",
+        )
+    if isinstance(found, Unfinished):
+        return Fenced(
+            f"{tp}: another task is switching table {found.event_type} to a new configuration",
+            "start the task with the new configuration and let it finish",
+        )
+    return None
+
+
+def check_truncation(
+    topics: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """positions: partition -> (least, greatest) position. Raises InvariantBroken on a gap or a truncated log."""
-    firsts = topic.first_offsets(positions.keys())
-    for tp, (least, _) in positions.items():
-        if firsts[tp] > least + 1:
-            raise InvariantBroken(
-                Invariant.COVER,
-                f"{tp}: offsets {least + 1}..{firsts[tp] - 1} were deleted by retention before they were exported",
-                "they are lost; `on_gap = \"stop\"` is the only policy so far: export on under a new `app`",
-            )
+    """positions: partition -> greatest position. Raises InvariantBroken if the log ends before it (protocol 5.4)."""
     behind: dict[TopicPartition, tuple[int, int]] = {}
     for reading in range(TRUNCATION_READINGS):
-        ends = topic.high_watermarks(positions.keys())
-        behind = {tp: (ends[tp], most) for tp, (_, most) in positions.items() if ends[tp] <= most}
+        ends = topics.high_watermarks(positions.keys())
+        behind = {tp: (ends[tp], most) for tp, most in positions.items() if ends[tp] <= most}
         if not behind:
             return
         if reading + 1 < TRUNCATION_READINGS:
             wait(TRUNCATION_SECS)
     tp, (end, most) = next(iter(sorted(behind.items())))
-    raise InvariantBroken(
+    raise truncated(tp, end, most)
+
+
+def truncated(tp: TopicPartition, end: int, most: int) -> InvariantBroken:
+    """The error for a log that ends at `end` while a table is at `most`."""
+    return InvariantBroken(
         Invariant.MONOTONE,
-        f"{tp}: the log ends at {end}, the tables are at {most}: the log was truncated or replaced",
-        "restore the topic, or export the new one under a new `app` and `table_root`",
+        f"{tp}: the log ends at {end}, the tables are at {most}: "
+        f"offsets {end}..{most} were exported and are no longer in the log, it was truncated",
+        "restore the topic; if it cannot be, create it again: `exporter repair --rebase` then begins with the new one "
+        "and keeps what the tables hold",
     )

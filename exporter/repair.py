@@ -33,6 +33,7 @@ from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import (
+    NO_COLUMNS,
     TABLE_PROPERTIES,
     Change,
     DeltaTable,
@@ -194,7 +195,8 @@ class Repairer:
                 reading.check_boundary(name, tp, target)
             targets |= {one.name: reading.beginning(one.name, tp) for one in lost if one.name in active}
             if targets or reading.interrupted(tp, "rewind"):
-                for name, move in moves(DEAD_LETTERS, reading.positions(tp), targets, active).items():
+                positions = reading.positions(tp, left_behind=False)
+                for name, move in moves(DEAD_LETTERS, positions, targets, active).items():
                     by_table.setdefault(name, {})[tp] = move
         for one in lost:
             if one.name not in by_table:
@@ -445,17 +447,17 @@ def repair(
 
     Raises Refused if there is nothing to repair or the tables do not decide it, Fenced if they do not come to rest.
     """
-    topic = bench.topic
+    topics = bench.topics
 
     def starts(tps: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         if first_position == "earliest":
-            return topic.first_offsets(tps)
-        return topic.end_offsets(tps) if first_position == "latest" else topic.offsets_at(tps, int(first_position))
+            return topics.first_offsets(tps)
+        return topics.end_offsets(tps) if first_position == "latest" else topics.offsets_at(tps, int(first_position))
 
     def compared() -> AuditReport:
-        return audit(bench.session, bench.lake, topic, bench.routing, kafka_options)
+        return audit(bench.session, bench.lake, topics, bench.routing, kafka_options)
 
-    repairer = Repairer(bench.session, bench.lake, {topic.topic: topic.identity()}, starts, compared)
+    repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, compared)
     plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase}
     return repairer.run(action, plans.get(action, lambda: repairer.plan_adopt(former)), apply)
 
@@ -508,12 +510,27 @@ class _Reading:
         found = {tp for view in self.views.values() for tp in live_positions(view.transactions, self._app)}
         return sorted(found)
 
-    def positions(self, tp: TopicPartition) -> dict[str, Position]:
-        """Table -> position. Raises Refused if the dead letters have none."""
+    def positions(self, tp: TopicPartition, left_behind: bool = True) -> dict[str, Position]:
+        """Table -> position. Raises Refused if the dead letters have none.
+
+        left_behind: with the undeclared types that were anchored in an epoch which had been closed already; they
+        count as absent.
+        """
         found = {name: at for name, view in self.views.items() if (at := view.position(self._app, tp)) is not None}
         if DEAD_LETTERS not in found:
             raise _undecided(DEAD_LETTERS, f"has no position for {tp}", "put it back as it was")
-        return found
+        if left_behind:
+            return found
+        routing, epoch = self.in_force(tp)[1], found[DEAD_LETTERS].epoch
+        return {
+            name: at
+            for name, at in found.items()
+            if not (routing.is_new(name) and at.epoch < epoch and self._unused(name, tp, at))
+        }
+
+    def _unused(self, name: str, tp: TopicPartition, position: Position) -> bool:
+        anchor = str(AppId(self._app, tp, position.epoch, "anchor"))
+        return self.views[name].transactions.get(anchor) == position.offset
 
     def losses(self, tp: TopicPartition) -> dict[str, Loss]:
         """Of the tables that an accident hit. Raises Refused if a log no longer tells what the table held."""
@@ -584,8 +601,9 @@ class _Reading:
         if name == DEAD_LETTERS:
             return table_schema(None)
         for tp in self.partitions():
-            if (declared := self.in_force(tp)[1].schemas.get(name)) is not None:
-                return table_schema(declared)
+            routing = self.in_force(tp)[1]
+            if (declared := routing.schemas.get(name)) is not None or routing.is_new(name):
+                return table_schema(declared or NO_COLUMNS)
         return None
 
     def identity_properties(self) -> dict[str, str]:
@@ -643,8 +661,8 @@ class _Reading:
 
 
 def _active(routing: Routing, stored: Collection[str]) -> tuple[str, ...]:
-    """The types that a configuration fills."""
-    return routing.active_types
+    """The types that a configuration fills. stored: event types that have a table of the app."""
+    return routing.active_with(stored)
 
 
 def _undecided(table: str, what: str, hint: str) -> Refused:

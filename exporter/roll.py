@@ -46,8 +46,7 @@ def rolls(
 ) -> dict[str, dict[WriterKey, RollReason]]:
     """Event type -> its due writers: one commit carries all due partitions of a type."""
     by_type: dict[str, dict[WriterKey, RollReason]] = {}
-    for key, writer in sorted(writers.items()):
-        reason = due(writer, limits, now, stopping)
-        if reason is not None:
-            by_type.setdefault(key.event_type, {})[key] = reason
+    found = [(key, reason) for key, writer in writers.items() if (reason := due(writer, limits, now, stopping))]
+    for key, reason in sorted(found):
+        by_type.setdefault(key.event_type, {})[key] = reason
     return by_type

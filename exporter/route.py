@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.routing import DEAD_LETTERS, Routing, TypeFrom
+from exporter.routing import Routing, TypeFrom
 
 JSON_DEPTH_MAX = 200
 """Values nested deeper are not_json: a limit of ours, below the engines' own, which vary with the stack."""
@@ -60,7 +60,6 @@ class Router:
     def __init__(self, routing: Routing) -> None:
         self._routing = routing
         self._declared = frozenset(routing.schemas)
-        self._folded = frozenset(name.lower() for name in self._declared) | {DEAD_LETTERS}
         self._from = routing.type_from
         self._peek = _JsonPeek(routing.type_from) if routing.type_from.kind == "json" else None
 
@@ -102,10 +101,7 @@ class Router:
         return groups, live
 
     def _accepts(self, name: str) -> bool:
-        """Undeclared types get a table only if the configuration says so and the name clashes with none."""
-        if name in self._declared:
-            return True
-        return self._routing.new_type == "table" and name.lower() not in self._folded
+        return name in self._declared or self._routing.takes_new(name)
 
     def _dead(
         self, rows: list[int], types: pa.StringArray, values: pa.BinaryArray, reasons: dict[int, str]
@@ -123,9 +119,15 @@ class Router:
             elif name is None:
                 found.append((row, name, "route", reasons.get(row, self._no_type())))
             else:
-                found.append((row, name, "route", f"unknown_type: {shorten(name)}"))
+                found.append((row, name, "route", self._unknown(name)))
         columns = [pa.array([dead[i] for dead in found], field.type) for i, field in enumerate(DEAD_SCHEMA)]
         return pa.RecordBatch.from_arrays(columns, schema=DEAD_SCHEMA)
+
+    def _unknown(self, name: str) -> str:
+        """The reason of a type that has no table."""
+        if self._routing.new_type != "table":
+            return f"unknown_type: {shorten(name)}"
+        return f"bad_type_name: {shorten(self._routing.clash(name))}"
 
     def _no_type(self) -> str:
         where = "key" if self._from.kind == "key" else f"{self._from.kind} {self._from.name!r}"

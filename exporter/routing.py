@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Literal
+
+from offsets.names import BadName, table_folder
 
 DECODER_VERSION = 1
 """Raised whenever a verdict of route.py or decode.py may change."""
@@ -61,7 +65,7 @@ class Routing:
         if list(self.types) != sorted(self.types):
             raise ValueError("types are sorted by event type: another order would be another fingerprint")
 
-    @property
+    @cached_property
     def schemas(self) -> dict[str, str]:
         """Event type -> Spark schema JSON."""
         return dict(self.types)
@@ -70,6 +74,39 @@ class Routing:
     def active_types(self) -> tuple[str, ...]:
         """The declared types and the dead letters, which come first."""
         return (DEAD_LETTERS, *(name for name, _ in self.types))
+
+    def active_with(self, stored: Iterable[str]) -> tuple[str, ...]:
+        """All active types: also those that are filled undeclared. stored: event types with a table of this app."""
+        return (*self.active_types, *sorted({name for name in stored if self.is_new(name)}))
+
+    def is_new(self, name: str) -> bool:
+        """True for an event type that has a table without being declared."""
+        return name not in self.schemas and self.takes_new(name)
+
+    def takes_new(self, name: str) -> bool:
+        """True if records of this undeclared event type have a table of their own."""
+        return self.new_type == "table" and not self.clash(name)
+
+    def clash(self, name: str) -> str:
+        """Why an undeclared event type cannot have a table; empty if it can.
+
+        By its name and the configuration alone (ROUTE): two undeclared types whose names differ by case only both
+        have a table, because which of them came first is nothing that a record knows. A file system that takes
+        their two folders for one is noticed when the second table is opened.
+        """
+        try:
+            folder = table_folder(name).lower()
+        except BadName as error:
+            return str(error)
+        if folder == DEAD_LETTERS:
+            return f"{DEAD_LETTERS} is the exporter's own table"
+        declared = self._declared_folders.get(folder)
+        return f"{name!r} and the declared type {declared!r} differ by case only" if declared else ""
+
+    @cached_property
+    def _declared_folders(self) -> dict[str, str]:
+        """Folder in lower case -> declared event type."""
+        return {table_folder(name).lower(): name for name, _ in self.types}
 
     def to_json(self) -> str:
         """Canonical JSON: equal configurations give equal text."""

@@ -1,6 +1,6 @@
 """The loop: the one place that branches. Everything it calls decides or acts, never both.
 
-    1 group changes    recover what was assigned, drop what was revoked
+    1 group changes    recover what was assigned, roll what is leaving, drop what was revoked
     2 finished round   integrate its manifest
     3 finished commits settle their claims
     4 due writers      freeze and offer, one commit per event type; empty markers ride along
@@ -23,18 +23,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exporter import heartbeat
+from exporter.anchor import Moved, Switched
 from exporter.commit import Committer, Report, Settled, Stale
 from exporter.condemn import IN_A_ROW_MAX, condemn
-from exporter.errors import DependencyUnreachable, Fenced, InvariantBroken
+from exporter.errors import DependencyUnreachable, Fenced, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
-from exporter.group import Assigned, Membership
+from exporter.group import Assigned, Assignment, Leaving
 from exporter.log import get_logger
+from exporter.new_types import require_few, stamped, unanchored
 from exporter.outcome import Landed, Refused
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
-from exporter.recover import Recovery, check_log
-from exporter.roll import RollLimits, RollReason, rolls
+from exporter.recover import Recovery, check_truncation
+from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
@@ -49,18 +51,21 @@ from exporter.writers import (
     freeze,
     integrate,
     landed,
-    missing_anchors,
     offered,
     park,
 )
 from offsets import Invariant
+from offsets.gaps import find_gaps
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
 REFUSALS_MAX = 3
 UNKNOWNS_MAX = 3
+PARKED_MAX = 3
+"""A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 2
 LOG_CHECK_SECS = 30.0
 GROUP_OFFSET_SECS = 1.0
@@ -80,6 +85,7 @@ class Limits:
     stage_age_max_secs: float
     stop_budget_secs: float
     poll_secs: float
+    new_types_max: int
 
 
 @dataclass
@@ -115,38 +121,43 @@ class Service:
     def __init__(
         self,
         lake: Lake,
-        topic: TopicReader,
-        membership: Membership,
+        topics: TopicReader,
+        membership: Assignment,
         reader: RoundReader,
         recovery: Recovery,
         committer: Committer,
         routing: Routing,
-        footer: Mapping[str, str],
         limits: Limits,
         wake: threading.Event,
         until_caught_up: bool = False,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        alive: Callable[[], bool] = lambda: True,
     ) -> None:
+        """alive: whether the JVM that runs Spark is there."""
         self._lake = lake
-        self._topic = topic
+        self._topics = topics
         self._membership = membership
         self._recovery = recovery
         self._committer = committer
         self._routing = routing
-        self._footer = footer
         self._limits = limits
         self._wake = wake
         self._until_caught_up = until_caught_up
         self._on_progress = on_progress
+        self._alive = alive
         self.totals = Totals()
         self._writers: dict[WriterKey, Writer] = {}
         self._owned: dict[TopicPartition, int] = {}
+        self._leaving: dict[TopicPartition, threading.Event] = {}
         self._to_recover: set[TopicPartition] = set()
+        self._gapped: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._rounds = Rounds(
             reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking
         )
+        self._waiting: RoundResult | None = None
+        self._anchoring: Future[dict[str, TableView]] | None = None
         self._condemned_in_a_row = 0
         self._commits: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
@@ -181,9 +192,13 @@ class Service:
     def _tick(self) -> bool:
         """One passing of the loop; True when the task is done."""
         now = time.monotonic()
+        if not self._alive():
+            raise JvmEnded
         self._take_group_changes()
         self._take_round(now)
         self._take_commits(now)
+        self._recover_gapped()
+        self._let_go()
         self._recover(now)
         self._drop_aged(now)
         self._offer_due(now)
@@ -203,23 +218,35 @@ class Service:
             raise DependencyUnreachable(f"the group thread ended: {self._membership.failure}", "start again")
         assigned: dict[TopicPartition, int] = {}
         for change in self._membership.changes():
+            if isinstance(change, Leaving):
+                self._leaving |= dict.fromkeys(change.tps, change.rolled)
+                continue
+            dropped = sum(writer.staged_rows for key, writer in self._writers.items() if key.tp == change.tp)
             self._forget([change.tp])
-            self._owned.pop(change.tp, None)
-            assigned.pop(change.tp, None)
+            for of_partition in (self._owned, self._leaving, self._refusals, assigned):
+                of_partition.pop(change.tp, None)
             if isinstance(change, Assigned):
                 assigned[change.tp] = change.ownership
+                log.info("partition_assigned", partition=str(change.tp))
             else:
-                log.info("partition_revoked", partition=str(change.tp), lost=change.lost)
+                log.info("partition_revoked", partition=str(change.tp), lost=change.lost, dropped_rows=dropped)
         self._owned |= assigned
         self._to_recover |= assigned.keys()
         self._to_recover &= self._owned.keys()
+
+    def _let_go(self) -> None:
+        """Tell the group that a leaving partition is committed as far as it was read."""
+        unsaved = {key.tp for key, w in self._writers.items() if w.claim is not None or w.covered != w.frontier}
+        waiting = {rolled for tp, rolled in self._leaving.items() if tp in unsaved}
+        for rolled in set(self._leaving.values()) - waiting:
+            rolled.set()
 
     def _recover(self, now: float) -> None:
         """Writers for the waiting partitions, from the tables alone, once no commit of ours is under way.
 
         What was staged is dropped first; every reading is a fresh one (protocol 5.3).
         """
-        tps, started = sorted(self._to_recover), time.monotonic()
+        tps, started = sorted(self._to_recover - self._leaving.keys()), time.monotonic()
         self._forget(tps)
         if not tps or self._commits or self._stop_at is not None or now < self._retry_at.get("", 0.0):
             return
@@ -229,7 +256,7 @@ class Service:
             log.warning("broker_silent", error=error.message)
             self._retry_at[""] = now + 1.0
             return
-        self._to_recover.clear()
+        self._to_recover.difference_update(tps)
         self._writers |= recovered
         floors = {str(tp): min(w.frontier for k, w in recovered.items() if k.tp == tp) + 1 for tp in sorted(tps)}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
@@ -247,18 +274,83 @@ class Service:
         result = self._rounds.take(now)
         if result is not None:
             point(Fault.AFTER_READ)
-            self._integrate(result, now)
-            point(Fault.AFTER_INTEGRATE)
+            require_few(self._new_types(), result, self._limits.new_types_max)
+            self._waiting = result if self._is_of_known_topics(result) else None
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
             self._ends_at = self._log_checked_at = float("-inf")
+        if self._waiting is not None and self._anchored(self._waiting, now):
+            result, self._waiting = self._waiting, None
+            self._integrate(result, now)
+            point(Fault.AFTER_INTEGRATE)
+
+    def _anchored(self, result: RoundResult, now: float) -> bool:
+        """ANCHOR: True once every type of the manifest has a position; until then they are being anchored.
+
+        The dead letters are committed first: a new type is anchored at their position (protocol 3.1).
+        """
+        if self._anchoring is not None:
+            self._take_anchors(self._anchoring, result, now)
+        wanted = unanchored(self._writers, self._staying(), result)
+        if not wanted:
+            return True
+        if self._stop_at is not None:
+            self._waiting = None
+            return False
+        letters = [self._writers[WriterKey(DEAD_LETTERS, tp)] for tp in {key.tp for key in wanted}]
+        level = all(writer.covered == writer.frontier and writer.claim is None for writer in letters)
+        if level and self._anchoring is None and now >= self._retry_at.get("anchors", 0.0):
+            self._anchoring = self._waking(self._pool.submit(self._recovery.anchor_met, wanted))
+        return False
+
+    def _take_anchors(self, anchoring: Future[dict[str, TableView]], result: RoundResult, now: float) -> None:
+        """Writers at the positions that the new types have now: anchored by us, or adopted (protocol 4.7)."""
+        if not anchoring.done():
+            return
+        self._anchoring = None
+        wanted = unanchored(self._writers, self._staying(), result)
+        try:
+            views = anchoring.result()
+        except Switched as switched:
+            log.info("manifest_discarded", reason=str(switched))
+            self._to_recover |= {key.tp for key in wanted}
+            return
+        except (Moved, BrokerSilent) as error:  # the manifest waits, however long it takes (protocol 3.6)
+            log.warning("anchors_missing", tables=len(wanted), error=first_line(error))
+            self._retry_at["anchors"] = now + 1.0
+            return
+        for name, view in views.items():
+            if name not in self._recovery.table_fingerprints:
+                self._committer.trust(name, view)
+                self._recovery.accept(name, view)
+        for key, anchor in wanted.items():
+            position = views[key.event_type].position(self._lake.app, key.tp) if key.event_type in views else None
+            if position is not None and position.epoch == anchor.epoch:
+                ownership = self._owned[key.tp]
+                self._writers[key] = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
+
+    def _staying(self) -> dict[TopicPartition, int]:
+        """The partitions that are ours and not about to be taken away, with their ownership epochs."""
+        return {tp: ownership for tp, ownership in self._owned.items() if tp not in self._leaving}
+
+    def _new_types(self) -> set[str]:
+        """The undeclared event types that have a table, as far as this task knows."""
+        return {name for name in self._recovery.table_fingerprints if self._routing.is_new(name)}
+
+    def _is_of_known_topics(self, result: RoundResult) -> bool:
+        """Whether what was read is of the topics that the tables know (protocol 5.4); in doubt it is read again."""
+        read = {fragment.plan.tp for fragment in result.fragments}
+        try:
+            self._recovery.check_topics({tp: most for tp, (_, most) in self._position_bounds().items() if tp in read})
+        except BrokerSilent as error:
+            log.warning("round_dropped", error=error.message)
+            return False
+        return True
 
     def _integrate(self, result: RoundResult, now: float) -> None:
         for fragment in result.fragments:
-            if self._owned.get(fragment.plan.tp) != fragment.plan.ownership:
+            if self._owned.get(fragment.plan.tp) != fragment.plan.ownership or fragment.plan.tp in self._leaving:
                 continue
-            if unanchored := missing_anchors(self._writers, fragment):
-                message = f"{fragment.plan.tp}: {', '.join(unanchored)} have no position"
-                raise InvariantBroken(Invariant.ANCHOR, message, "start again; please report this")
+            fragment = stamped(fragment, self._recovery.table_fingerprints, self._recovery.plain)
             integrated = integrate(self._writers, fragment, now)
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():
@@ -272,9 +364,12 @@ class Service:
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
-        if not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
+        held = self._gapped or self._waiting is not None
+        if held or not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
-        plans = self._rounds.choose(plan_round(self._writers, self._ends, self._rounds.budget(), now))
+        self._refresh_parked(now)
+        staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
+        plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans, now):
             return
         point(Fault.AFTER_PLAN)
@@ -287,8 +382,9 @@ class Service:
             routing=self._routing,
             plans={plan.tp: plan for plan in plans},
             fingerprints=dict(self._recovery.table_fingerprints),
-            footer=self._footer,
+            footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
+            new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
         )
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
@@ -326,16 +422,20 @@ class Service:
     def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
         fingerprint = self._recovery.table_fingerprints[DEAD_LETTERS]
         folder = str(self._lake.table(DEAD_LETTERS).folder)
-        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, self._footer)
+        footer = self._committer.footer(plan.tp)
+        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)
 
     def _read_ends(self, now: float) -> None:
-        """Ends of the owned partitions; gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
+        """Ends of the owned partitions; identity, gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
         if now - self._ends_at < self._limits.poll_secs or not self._owned:
             return
         try:
-            ends = self._topic.end_offsets(self._owned)
-            if now - self._log_checked_at >= LOG_CHECK_SECS:
-                check_log(self._topic, self._position_bounds())
+            ends = self._topics.end_offsets(self._owned)
+            bounds = self._position_bounds()
+            went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
+            if went_back or now - self._log_checked_at >= LOG_CHECK_SECS:
+                self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
+                self._check_log(bounds)
                 self._log_checked_at = now
         except BrokerSilent as error:
             log.warning("broker_silent", error=error.message)
@@ -349,6 +449,28 @@ class Service:
         self._ends = ends
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
+
+    def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
+
+        What is staged is not lost and is committed first; then start-up finds the gap in the tables and decides.
+        """
+        check_truncation(self._topics, {tp: most for tp, (_, most) in bounds.items()})
+        frontiers: dict[TopicPartition, dict[str, Position]] = defaultdict(dict)
+        for key, writer in self._writers.items():
+            frontiers[key.tp][key.event_type] = Position(writer.epoch, writer.frontier)
+        gaps = find_gaps(frontiers, self._topics.first_offsets(frontiers.keys()), {})
+        for gap in gaps:
+            log.warning("retention_gap", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
+        self._gapped = {gap.tp for gap in gaps}
+
+    def _recover_gapped(self) -> None:
+        """Start partitions with a gap anew once all that they had staged is committed."""
+        if not self._gapped or self._rounds.running or self._commits:
+            return
+        if all(writer.covered == writer.frontier for key, writer in self._writers.items() if key.tp in self._gapped):
+            self._to_recover |= self._gapped & self._owned.keys()
+            self._gapped = set()
 
     def _position_bounds(self) -> dict[TopicPartition, tuple[int, int]]:
         offsets: dict[TopicPartition, list[int]] = defaultdict(list)
@@ -365,9 +487,10 @@ class Service:
             for settled in report.settled:
                 if self._settle(settled, report, now):
                     again.add(settled.claim.key.tp)
-            if report.version is not None:
+            landed_claims = [settled.claim for settled in report.settled if isinstance(settled.outcome, Landed)]
+            if landed_claims:
                 self.totals.commits += 1
-                self._log_commit(report)
+                self._log_commit(report, landed_claims)
         self._to_recover |= again & self._owned.keys()
 
     def _settle(self, settled: Settled, report: Report, now: float) -> bool:
@@ -389,7 +512,7 @@ class Service:
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
             self._writers[claim.key] = drop(writer)
-            self._refresh(claim.key.event_type)
+            self._refresh(claim.key.event_type, now)
             return False
         self._unknown(writer, claim, report, now)
         return False
@@ -416,12 +539,23 @@ class Service:
         self._writers[claim.key] = park(writer, report.error, now)
         log.error("type_parked", table=name, partition=str(claim.key.tp), error=report.error)
 
-    def _refresh(self, name: str) -> None:
+    def _refresh(self, name: str, now: float) -> None:
+        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
         view = self._committer.require_ours(name, self._lake.table(name).view())
-        self._recovery.accept(name, view)
+        if reason := self._recovery.accept(name, view):
+            for key, writer in self._writers.items():
+                waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
+                if key.event_type == name and not waits:
+                    self._writers[key] = park(writer, reason, now)
 
-    def _log_commit(self, report: Report) -> None:
-        claims = [settled.claim for settled in report.settled]
+    def _refresh_parked(self, now: float) -> None:
+        """Look at the tables of parked types whose time has come before anything is read for them."""
+        due = {key.event_type for key, w in self._writers.items() if w.parked is not None and w.parked.retry_at <= now}
+        for name in sorted(due):
+            self._refresh(name, now)
+
+    def _log_commit(self, report: Report, claims: list[Claim]) -> None:
+        """A commit whose reply was lost has no version here: it was found in the table's log."""
         log.info(
             "commit_landed",
             table=report.event_type,
@@ -443,30 +577,45 @@ class Service:
 
     def _offer_due(self, now: float) -> None:
         """Freeze due writers and the markers of their type, and open claims again whose time has come."""
-        if self._to_recover and self._stop_at is None:
+        if self._to_recover - self._leaving.keys() and self._stop_at is None:
             return
         flushing = self._flushing()
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         crowded = staged >= self._limits.staged_bytes_max
-        due: dict[str, dict[WriterKey, RollReason]] = rolls(self._writers, self._limits.roll, now, flushing or crowded)
-        beats = heartbeat.beats(self._writers, 0.0 if flushing else self._limits.heartbeat_secs, now)
+        leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._leaving}
+        staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
+        fresh: dict[str, list[WriterKey]] = defaultdict(list)
+        for writers, at_once, heartbeat_secs in (
+            (staying, flushing or crowded, 0.0 if flushing else self._limits.heartbeat_secs),
+            (leaving, True, 0.0),
+        ):
+            for name, due in rolls(writers, self._limits.roll, now, at_once).items():
+                fresh[name] += due
+            for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
+                fresh[name] += idle
+        fresh[DEAD_LETTERS] += [key for key in self._letters_waited_for() if key not in fresh[DEAD_LETTERS]]
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in self._writers.items():
             if writer.claim is not None:
                 reopened[key.event_type].append(key)
-        for name in sorted({*due, *beats, *reopened}):
+        for name in sorted({*fresh, *reopened}):
             if name in self._commits or now < self._retry_at.get(name, 0.0):
                 continue
             base = self._committer.checked_through(name)
-            fresh = [*due.get(name, {}), *beats.get(name, ())]
-            for key in fresh:
+            for key in fresh[name]:
                 self._writers[key] = freeze(self._writers[key], base)
-            claims = [claim for key in [*fresh, *reopened.get(name, [])] if (claim := self._writers[key].claim)]
+            claims = [claim for key in [*fresh[name], *reopened[name]] if (claim := self._writers[key].claim)]
             self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
 
+    def _letters_waited_for(self) -> list[WriterKey]:
+        """The dead-letter writers, staged or not, that have to be committed before new types are anchored."""
+        wanted = unanchored(self._writers, self._staying(), self._waiting) if self._waiting is not None else {}
+        letters = [self._writers[WriterKey(DEAD_LETTERS, tp)] for tp in sorted({key.tp for key in wanted})]
+        return [w.key for w in letters if w.frontier > w.covered and w.claim is None and w.parked is None]
+
     def _flushing(self) -> bool:
-        """True when everything has to be committed now: told to stop, or caught up with frozen ends."""
-        if self._stop_at is not None:
+        """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""
+        if self._stop_at is not None or self._gapped:
             return not self._rounds.running
         return self._until_caught_up and not self._rounds.running and self._read_through()
 
@@ -475,7 +624,7 @@ class Service:
         ends = self._frozen_ends
         if not self._writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
             return False
-        return all(writer.frontier >= ends[key.tp] - 1 for key, writer in self._writers.items())
+        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) for key, w in self._writers.items())
 
     # 6, 7 -- group offset, progress, end ----------------------------------------------------------
 
@@ -500,13 +649,38 @@ class Service:
 
     def _done(self, now: float) -> bool:
         idle = not self._commits and not self._rounds.running
+        idle = idle and (self._anchoring is None or self._anchoring.done())
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
             return (idle and settled and self._group_offset is None) or now >= self._stop_at
-        if not self._until_caught_up or not idle or self._frozen_ends is None or not self._read_through():
+        if not self._until_caught_up or not idle:
             return False
-        covered = all(writer.covered >= self._frozen_ends[key.tp] - 1 for key, writer in self._writers.items())
-        return covered and self._group_offset is None
+        if not self._owned:
+            return self._is_spare(now)
+        if self._frozen_ends is None or not self._read_through():
+            return False
+        behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
+        if not all(map(_given_up, behind)) or self._group_offset is not None:
+            return False
+        for writer in behind:
+            reason = writer.parked.reason if writer.parked is not None else ""
+            raise FoundProblem(
+                f"table {writer.key.event_type}, {writer.key.tp}: offsets from {writer.covered + 1} on were not "
+                f"exported, the table cannot be written: {reason}",
+                "everything else was; correct the table (`exporter check` names what it asks for) and run again",
+            )
+        return True
+
+    def _is_spare(self, now: float) -> bool:
+        """True if nothing is this task's and nothing will be: there are more tasks than partitions."""
+        if now - self._ends_at < self._limits.poll_secs:
+            return False
+        self._ends_at = now
+        try:
+            return self._membership.is_spare()
+        except BrokerSilent as error:
+            log.warning("broker_silent", error=error.message)
+            return False
 
     def _lag(self) -> int:
         bounds = self._position_bounds()
@@ -527,6 +701,11 @@ class Service:
     def _waking(self, future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: self._wake.set())
         return future
+
+
+def _given_up(writer: Writer) -> bool:
+    """True for a parked type that a run with an end does not wait for any longer."""
+    return writer.parked is not None and writer.failures >= PARKED_MAX
 
 
 def _same(mine: Claim, settled: Claim) -> bool:

@@ -41,6 +41,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from exporter.errors import ConfigError
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from offsets.names import APP, TOPIC, BadName, case_clash, table_folder
+from offsets.selection import Share, Topics
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -61,6 +62,8 @@ OTHER_VARIABLES = frozenset(
 
 EXAMPLE_FILE = "deploy/exporter.example.toml"
 REQUIRED = "required"
+NOTHING: tuple[object, ...] = (None, "", ())
+"""Defaults that mean: not given."""
 _EXAMPLE_TYPE = "order_placed"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -87,6 +90,11 @@ def _no_bool(value: object) -> object:
 def _names(value: object) -> object:
     """Comma text or a list -> a list; flags and environment variables hold text only."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _partitions(value: object) -> object:
+    """A TOML list of numbers -> the text that flags and environment variables hold."""
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _instant(value: object) -> datetime:
@@ -120,6 +128,8 @@ CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
 SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
+NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 FirstPosition = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
 
@@ -274,9 +284,32 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
     brokers: Names = Field(description="Kafka brokers to start from, as host:port.", examples=[("localhost:9092",)])
-    topics: Names = Field(description="The topic to export; exactly one for now.", examples=[("events",)])
+    topics: NamesOrNone = Field(
+        default=(), description="The topics to export, all into one set of tables; these or topics_pattern.",
+        examples=[("events",)],
+    )  # fmt: skip
+    topics_pattern: str = Field(
+        default="",
+        description="Regular expression: every topic whose whole name matches is exported, also one that comes later.",
+        examples=[r"events\..*"],
+    )
+    topics_refresh_secs: Seconds = Field(
+        default=30, description="Seconds between two looks for new partitions and for new topics of the pattern."
+    )
     group: str = Field(
-        description="Consumer group in which the tasks share the topic's partitions.", examples=["exporter"]
+        description="Consumer group in which the tasks share the topics' partitions, and whose offsets lag tools read.",
+        examples=["exporter"],
+    )
+    assignment: Literal["group", "static"] = Field(
+        default="group",
+        description="How a task comes to its partitions: by the consumer group, or by the setting partitions. Static "
+        "tasks must not overlap: only the compare-and-set of the commits keeps two of them apart.",
+    )
+    partitions: Partitions = Field(
+        default="",
+        description="With assignment = static: this task's partitions of every topic, as a list such as 0,2,5 or as "
+        "index/count such as 1/4, all p with p % 4 = 1 (a scheduler's allocation index and count).",
+        examples=["0/4"],
     )
     app: str = Field(
         default="",
@@ -293,8 +326,8 @@ class Settings(BaseSettings):
     )
     first_position: FirstPosition = Field(
         default="earliest",
-        description="Where the very first start begins: earliest, latest, or the first record at or after an ISO-8601 "
-        "time with a zone; later starts go on from the tables.",
+        description="Where a topic that is new to the tables begins: earliest, latest, or the first record at or after "
+        "an ISO-8601 time with a zone; later starts go on from the tables.",
     )
     generation: CountFrom0 = Field(
         default=0,
@@ -354,11 +387,20 @@ class Settings(BaseSettings):
         description="What becomes of JSON fields without a column: kept in _rescued, left out, or the record is a "
         "dead letter.",
     )
-    new_type: Literal["dead_letter"] = Field(
-        default="dead_letter", description="What becomes of records of an event type without a [types] table."
+    new_type: Literal["dead_letter", "table"] = Field(
+        default="dead_letter",
+        description="What becomes of records of an event type without a [types] table: they are dead letters, or the "
+        "type gets a table with the whole record in _rescued.",
     )
-    on_gap: Literal["stop"] = Field(
-        default="stop", description="What happens when Kafka has deleted records that were not exported yet."
+    new_types_max: Count = Field(
+        default=200,
+        description="Tables that event types without a [types] table may get; the type that would be one too many "
+        "stops the task.",
+    )
+    on_gap: Literal["stop", "record"] = Field(
+        default="stop",
+        description="What happens when Kafka has deleted records that were not exported yet: stop with exit code 70, "
+        "or record the lost offsets in the dead letters and go on after them.",
     )
 
     spark_master: str = Field(
@@ -370,7 +412,7 @@ class Settings(BaseSettings):
 
     type_from: TypeFromTable = Field(description="Where the event type stands.")
     event_time: EventTimeTable = Field(description="Where the event time stands.")
-    types: dict[str, TypeTable] = Field(description="The event types and their columns.")
+    types: dict[str, TypeTable] = Field(default_factory=dict, description="The event types and their columns.")
     kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -393,8 +435,14 @@ class Settings(BaseSettings):
         return self._origins.get(name, "default")
 
     @property
-    def topic(self) -> str:
-        return self.topics[0]
+    def selection(self) -> Topics:
+        """The topics to export."""
+        return Topics(self.topics, self.topics_pattern)
+
+    @property
+    def share(self) -> Share | None:
+        """This task's partitions; None if the consumer group decides."""
+        return Share.parse(self.partitions) if self.assignment == "static" else None
 
     @property
     def root(self) -> Path:
@@ -424,12 +472,36 @@ class Settings(BaseSettings):
 
     @field_validator("topics")
     @classmethod
-    def _one_topic(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
-        if len(topics) > 1:
-            raise ValueError("several topics are not supported yet; run one exporter with its own app for each")
-        if not TOPIC.match(topics[0]) or topics[0] in (".", ".."):
-            raise ValueError("should be a topic's name: at most 249 of [A-Za-z0-9._-]")
+    def _topic_names(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        for topic in topics:
+            if not TOPIC.match(topic) or topic in (".", ".."):
+                raise ValueError(f"{topic!r} should be a topic's name: at most 249 of [A-Za-z0-9._-]")
+        if len(set(topics)) < len(topics):
+            raise ValueError("a topic is named twice")
         return topics
+
+    @field_validator("topics_pattern")
+    @classmethod
+    def _names_or_pattern(cls, pattern: str, info: ValidationInfo) -> str:
+        if "topics" not in info.data:
+            return pattern
+        if not info.data["topics"] and not pattern:
+            raise ValueError("either topics or topics_pattern is needed")
+        if info.data["topics"] and pattern:
+            raise ValueError("cannot be given together with topics")
+        return Topics(info.data["topics"], pattern).pattern
+
+    @field_validator("partitions")
+    @classmethod
+    def _only_if_static(cls, partitions: str, info: ValidationInfo) -> str:
+        static = info.data.get("assignment") == "static"
+        if static and not partitions:
+            raise ValueError("is needed with assignment = static")
+        if partitions and not static:
+            raise ValueError("has no effect without assignment = static")
+        if partitions:
+            Share.parse(partitions)
+        return partitions
 
     @field_validator("group")
     @classmethod
@@ -488,8 +560,8 @@ class Settings(BaseSettings):
 
     @field_validator("types")
     @classmethod
-    def _storable(cls, types: dict[str, TypeTable]) -> dict[str, TypeTable]:
-        if not types:
+    def _storable(cls, types: dict[str, TypeTable], info: ValidationInfo) -> dict[str, TypeTable]:
+        if not types and info.data.get("new_type") != "table":
             raise ValueError("no event type is declared")
         try:
             for name in types:
@@ -896,7 +968,7 @@ def _description(field: FieldInfo) -> str:
 def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return REQUIRED
-    return "" if field.default in (None, "") else _toml(field.default)
+    return "" if field.default in NOTHING else toml_value(field.default)
 
 
 def example_toml() -> str:
@@ -908,24 +980,24 @@ def example_toml() -> str:
         f"{variable('roll_age_max_secs')}."
     )
     lines = [*_comment(head), ""]
-    lines += _example_lines((name, Settings.model_fields[name]) for name in SCALARS)
+    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=_EXAMPLE_NEEDED)
     for table, model in TABLES.items():
         lines += [f"[types.{_EXAMPLE_TYPE}]" if table == "types" else f"[{table}]"]
         lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED)
     return "\n".join(lines).rstrip() + "\n"
 
 
-_EXAMPLE_NEEDED = frozenset({"name", "path", "columns"})
-"""Optional settings of tables without which the example would not load."""
+_EXAMPLE_NEEDED = frozenset({"topics", "name", "path", "columns"})
+"""Optional settings without which the example would not load."""
 
 
 def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:
     for name, field in fields:
         yield from _comment(_description(field))
         given = field.is_required() or name in needed
-        absent = field.is_required() or field.default in (None, "")
+        absent = field.is_required() or field.default in NOTHING
         value = (field.examples or [""])[0] if absent else field.default
-        yield f"{'' if given else '# '}{name} = {_toml(value)}"
+        yield f"{'' if given else '# '}{name} = {toml_value(value)}"
         yield ""
 
 
@@ -933,13 +1005,16 @@ def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, 110, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A setting's value as the TOML file writes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float)):
-        return f"{value:_}" if isinstance(value, int) and value >= 10_000 else f"{value:g}"
+    if isinstance(value, int):
+        return f"{value:_}" if value >= 10_000 else f"{value}"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and value < 1e15 else repr(value)
     if isinstance(value, tuple):
-        return f"[{', '.join(_toml(item) for item in value)}]"
+        return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, datetime):
         return json.dumps(value.isoformat().replace("+00:00", "Z"))
     return json.dumps(str(value))

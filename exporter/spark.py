@@ -35,6 +35,11 @@ def start(master: str, driver_memory: str, app_name: str, short_lived: bool = Fa
     return session
 
 
+def alive(session: Any) -> bool:
+    """Whether the session's JVM, a child of this process, is there."""
+    return session.sparkContext._gateway.proc.poll() is None  # pyspark has no public way to ask
+
+
 @contextmanager
 def _term_ignored() -> Iterator[None]:
     before_term, before_int = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
@@ -52,6 +57,7 @@ def _builder(master: str, driver_memory: str, app_name: str, short_lived: bool) 
     jars = [str(path) for path in jar_paths("spark")]
     scratch = tempfile.gettempdir()
     java_options = f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()} -XX:+UseSerialGC -Duser.timezone=UTC"
+    java_options += " -XX:+ExitOnOutOfMemoryError"
     if short_lived:
         java_options += " -XX:TieredStopAtLevel=1"
     options = {

@@ -3,8 +3,9 @@
     batch -> route -> decode -> split by event day -> skip what is covered -> files
 
 Runs on executors. A record at or below the bound of its destination is dropped here, so is one
-of an active type that the plan does not list (protocol 3.1). Only what the manifest of a
-successful job lists is staged; everything else is an orphan.
+of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
+was made is staged like the others. Only what the manifest of a successful job lists is staged;
+everything else is an orphan.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ ENCODED_BYTES_MAX = 128 << 20
 """Encoded bytes one task holds before the largest file is finished."""
 GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes of one row group."""
+
+TYPES_OVER_MAX = "types_over_max"
+"""Count of the records that were not staged because of `new_types_max`."""
 
 MANIFEST_DDL = (
     "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
@@ -77,8 +81,9 @@ _Dead = tuple[int, str | None, str, str]
 class StagingOrder:
     """What the tasks of one round are told.
 
-    fingerprints: event type -> fingerprint of its table's metadata. footer: key-values for every file.
+    fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
+    new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
     """
 
     root: str
@@ -86,8 +91,9 @@ class StagingOrder:
     routing: Routing
     plans: Mapping[TopicPartition, PartitionPlan]
     fingerprints: Mapping[str, str]
-    footer: Mapping[str, str]
+    footers: Mapping[TopicPartition, Mapping[str, str]]
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    new_types_max: int = 0
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,16 +112,16 @@ class _Task:
         self._order = order
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
+        self._met: set[str] = set()
         self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Route, decode and stage one batch; a batch of several partitions is split first."""
-        partitions = pc.unique(batch.column("partition")).to_pylist()
-        for partition in partitions:
-            part = batch if len(partitions) == 1 else batch.filter(pc.equal(batch.column("partition"), partition))
-            self._add_partition(part, TopicPartition(part.column("topic")[0].as_py(), partition))
+        """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
+        for topic, of_topic in _by_value(batch, "topic"):
+            for partition, part in _by_value(of_topic, "partition"):
+                self._add_partition(part, TopicPartition(topic, partition))
         self._bound_memory()
 
     def manifest(self) -> pa.RecordBatch:
@@ -156,8 +162,10 @@ class _Task:
         routed = self._router.route(batch)
         dead: list[_Dead] = []
         for name, indices in routed.groups.items():
-            rows = self._wanted(batch, indices, plan.bounds.get(name), letters_bound)
-            if len(rows):
+            rows = self._wanted(batch, indices, plan.bound(name), letters_bound)
+            if len(rows) and not self._has_room(name):
+                counts[TYPES_OVER_MAX] += len(rows)
+            elif len(rows):
                 dead += self._add_type(batch, tp, plan, name, rows)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
         if dead and letters_bound is not None:
@@ -182,7 +190,7 @@ class _Task:
         decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
         bad: list[_Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
-        bound = plan.bounds.get(name)
+        bound = plan.bound(name)
         if bound is None or not decoded.table.num_rows:
             return bad
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
@@ -243,14 +251,25 @@ class _Task:
             epoch=plan.epoch,
             event_type=name,
             fingerprint=self._order.fingerprints.get(name, ""),
-            footer=self._order.footer,
+            footer=self._order.footers.get(plan.tp, {}),
         )
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
             routing = self._order.routing
-            self._decoders[name] = Decoder(name, arrow_schema(routing.schemas[name], name), routing)
+            declared = routing.schemas.get(name)
+            schema = pa.schema([]) if declared is None else arrow_schema(declared, name)
+            self._decoders[name] = Decoder(name, schema, routing)
         return self._decoders[name]
+
+    def _has_room(self, name: str) -> bool:
+        """False for a type that nobody knows once there are too many of them."""
+        if name in self._order.fingerprints or name in self._order.routing.schemas or name in self._met:
+            return True
+        if len(self._met) >= self._order.new_types_max:
+            return False
+        self._met.add(name)
+        return True
 
     def _bound_memory(self) -> None:
         while sum(file.pending_bytes for file in self._growing.values()) > PENDING_BYTES_MAX:
@@ -298,3 +317,10 @@ def _coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) 
         ],
         fields=list(KAFKA_TYPE),
     )
+
+
+def _by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Each value of a column with its rows, in order; the batch itself where there is one value only."""
+    values = pc.unique(batch.column(column)).to_pylist()
+    for value in values:
+        yield value, batch if len(values) == 1 else batch.filter(pc.equal(batch.column(column), value))

@@ -23,8 +23,8 @@ from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Change, evolved_schema
-from exporter.topic import TopicIdentity
-from exporter.writers import Writer, WriterKey, freeze, integrate
+from exporter.topic import TopicIdentity, identity_properties
+from exporter.writers import Writer, WriterKey, freeze, integrate, missing_anchors
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
@@ -43,13 +43,11 @@ class Switcher:
         anchors: Anchors,
         committer: Committer,
         read_round: Callable[[StagingOrder], RoundResult],
-        footer: Mapping[str, str],
         round_records_max: int,
     ) -> None:
         self._anchors = anchors
         self._committer = committer
         self._read_round = read_round
-        self._footer = footer
         self._round_records_max = round_records_max
 
     def switch(
@@ -57,7 +55,7 @@ class Switcher:
         views: Mapping[str, TableView],
         switches: Mapping[TopicPartition, Switch],
         recorded: Mapping[str, Routing],
-        identity: TopicIdentity,
+        identities: Mapping[str, TopicIdentity],
     ) -> None:
         """views: of one full reading; recorded: routing fingerprint -> configuration in force.
 
@@ -74,7 +72,7 @@ class Switcher:
             self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint])
         names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
         for name in names:
-            self._seal(views, name, switches, {}, identity)
+            self._seal(views, name, switches, {}, identities)
         history = {
             f"{ROUTING_PROPERTY}{tp}": json.dumps(
                 {**letters.routing_history(tp), switch.next_epoch: self._anchors.own}
@@ -82,7 +80,7 @@ class Switcher:
             for tp, switch in switches.items()
         }
         history[f"{CONFIG_PROPERTY}{self._anchors.own}"] = self._anchors.routing.to_json()
-        self._seal(views, DEAD_LETTERS, switches, history, identity)
+        self._seal(views, DEAD_LETTERS, switches, history, identities)
         log.info("configuration_switched", partitions=len(switches), routing=self._anchors.own)
 
     def _drain(self, views: Mapping[str, TableView], switches: Mapping[TopicPartition, Switch], old: Routing) -> None:
@@ -90,7 +88,7 @@ class Switcher:
         writers = {
             WriterKey(name, tp): Writer(WriterKey(name, tp), position.epoch, 0, position.offset, position.offset)
             for tp, switch in switches.items()
-            for name in old.active_types
+            for name in old.active_with(views)
             if (position := switch.positions.get(name)) is not None
         }
         through = {tp: switch.through for tp, switch in switches.items()}
@@ -119,14 +117,20 @@ class Switcher:
         lake = self._anchors.lake
         ends = {tp: offset + 1 for tp, offset in through.items()}
         budget = Budget(self._round_records_max)
-        footer = {**self._footer, "routing": old.fingerprint()}
         fingerprints = {name: view.fingerprint for name, view in views.items()}
         while plans := plan_round(writers, ends, budget, time.monotonic()):
             by_tp = {plan.tp: plan for plan in plans}
             letters = views[DEAD_LETTERS].transactions
             condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in by_tp}
-            order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footer, condemned)
+            footers = {tp: {**self._committer.footer(tp), "routing": old.fingerprint()} for tp in by_tp}
+            order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footers, condemned)
             for fragment in self._read_round(order).fragments:
+                if unanchored := missing_anchors(writers, fragment):
+                    raise InvariantBroken(
+                        Invariant.ANCHOR,
+                        f"{fragment.plan.tp}: {', '.join(unanchored)} have no position in what has to be drained",
+                        "start the version that wrote these tables; please report this",
+                    )
                 writers = integrate(writers, fragment, time.monotonic()).writers
             by_type: dict[str, list[Writer]] = defaultdict(list)
             for key, writer in writers.items():
@@ -147,7 +151,7 @@ class Switcher:
         name: str,
         switches: Mapping[TopicPartition, Switch],
         properties: Mapping[str, str],
-        identity: TopicIdentity,
+        identities: Mapping[str, TopicIdentity],
     ) -> None:
         """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit.
 
@@ -173,10 +177,11 @@ class Switcher:
                 continue
             olds[tp], news[tp] = was, new
             versions |= _seal_versions(app, tp, was, new)
-            expected += [str(AppId(app, tp, epoch)) for epoch in {p.epoch for p in (was, new) if p is not None}]
+            epochs = {switch.epoch, new.epoch, *([was.epoch] if was is not None else [])}  # no late anchor either
+            expected += [str(AppId(app, tp, epoch)) for epoch in epochs]
         if not news:
             return
-        self._seal_commit(name, view, olds, news, versions, expected, properties, identity)
+        self._seal_commit(name, view, olds, news, versions, expected, properties, identities)
 
     def _seal_commit(
         self,
@@ -187,7 +192,7 @@ class Switcher:
         versions: Mapping[str, int],
         expected: Sequence[str],
         properties: Mapping[str, str],
-        identity: TopicIdentity,
+        identities: Mapping[str, TopicIdentity],
     ) -> None:
         def check(now: TableView | None) -> None:
             if (now is None) != (view is None):
@@ -195,8 +200,10 @@ class Switcher:
             for tp, old in olds.items():
                 if now is not None and now.position(self._anchors.lake.app, tp) != old:
                     raise Moved(f"table {name}, {tp}: {now.position(self._anchors.lake.app, tp)} instead of {old}")
+            if now is not None and view is not None and now.listed_tables() != view.listed_tables():
+                raise Moved("a table of a type that was met meanwhile has to be sealed too")
 
-        create = self._anchors.identity_properties(identity)
+        create = identity_properties(identities)
         declared = self._anchors.declared_schema(name)
         evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
         self._anchors.write(

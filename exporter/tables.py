@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from offsets.table_log import (
     TableView,
     parse_commit,
 )
+
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+"""Spark schema JSON of an event type that is not declared: all of a record is in `_rescued`."""
 
 TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
 """A checkpoint each 10 commits (the default) would cost 1-2 s inside the commit."""
@@ -178,16 +181,45 @@ class DeltaTable:
 
     def __init__(self, lake: Lake, event_type: str) -> None:
         self.event_type = event_type
+        self.app = lake.app
         self.folder = lake.root / table_folder(event_type)
         self._lake = lake
 
     def view(self) -> TableView | None:
         """A fresh snapshot, or None if there is no table. Raises TableUnreadable."""
         try:
-            none = self._lake.jvm.scala.Option.empty()
-            return self._view(self._log().update(False, none, none))
+            return self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+
+    def state(self) -> tuple[TableView, Callable[[], Iterator[list[str]]]] | None:
+        """A fresh snapshot and the paths that it names, live files and tombstones, some at a time; None: no table.
+
+        The paths come through Arrow by one Spark job, when they are asked for. Raises TableUnreadable.
+        """
+        try:
+            snapshot = self._snapshot()
+            view = self._view(snapshot)
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        return None if view is None else (view, lambda: self._named(snapshot))
+
+    def _named(self, snapshot: Any) -> Iterator[list[str]]:
+        from pyspark.sql import DataFrame
+
+        try:
+            paths = DataFrame(snapshot.stateDF(), self._lake.session).selectExpr(
+                "coalesce(add.path, remove.path) AS path"
+            )
+            found = paths.where("path IS NOT NULL").toArrow()
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        for batch in found.to_batches():
+            yield batch.column("path").to_pylist()
+
+    def _snapshot(self) -> Any:
+        none = self._lake.jvm.scala.Option.empty()
+        return self._log().update(False, none, none)
 
     def commit(self, change: Change, check: Check) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
@@ -298,6 +330,7 @@ class DeltaTable:
             return None
         metadata = json.loads(snapshot.metadata().json())["metaData"]
         protocol = snapshot.protocol().json()
+        writer = json.loads(protocol)["protocol"]
         return TableView(
             version=version,
             table_id=metadata["id"],
@@ -306,6 +339,8 @@ class DeltaTable:
             properties=metadata.get("configuration", {}),
             partition_columns=tuple(metadata.get("partitionColumns", ())),
             schema_json=metadata["schemaString"],
+            writer_version=writer.get("minWriterVersion", 0),
+            writer_features=tuple(writer.get("writerFeatures") or ()),
         )
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:
@@ -334,6 +369,7 @@ class Lake:
     def __init__(self, session: Any, root: Path, app: str) -> None:
         self.root = root
         self.app = app
+        self.session = session
         self.jvm = session._jvm
         self.jsession = session._jsparkSession
         self.delta = self.jvm.org.apache.spark.sql.delta
@@ -383,6 +419,12 @@ def fingerprint(metadata: Mapping[str, Any], protocol_json: str) -> str:
     relevant = {k: v for k, v in configuration.items() if k.startswith(("delta.constraints.", "delta.columnMapping."))}
     parts = [metadata["id"], metadata["schemaString"], metadata.get("partitionColumns"), relevant, protocol_json]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def holds_just(view: TableView, schema_json: str) -> bool:
+    """True if files that fit the schema fit the table: no further columns, constraints or column mapping."""
+    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == ("day",)
+    return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)
 
 
 def first_line(error: BaseException) -> str:

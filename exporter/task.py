@@ -14,8 +14,8 @@ from typing import Any
 from exporter import spark
 from exporter.commit import Committer
 from exporter.decode import Decoder
-from exporter.errors import ConfigError
-from exporter.group import Membership
+from exporter.errors import ConfigError, ExporterError, JvmEnded
+from exporter.group import Assignment, Membership
 from exporter.log import get_logger
 from exporter.read import RoundReader
 from exporter.recover import Recovery
@@ -24,25 +24,27 @@ from exporter.routing import Routing
 from exporter.schema import arrow_schema
 from exporter.service import Limits, Progress, Service
 from exporter.settings import Settings, kafka_python_options, routing, spark_kafka_options
+from exporter.static import StaticAssignment
 from exporter.tables import Lake
-from exporter.topic import TopicIdentity, TopicReader
+from exporter.topic import TopicReader
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Workbench:
-    """What every verb that touches the lake needs: a session, the lake, the topic, the routing configuration."""
+    """What every verb that touches the lake needs: a session, the lake, the topics, the routing configuration."""
 
     session: Any
     lake: Lake
-    topic: TopicReader
+    topics: TopicReader
     routing: Routing
 
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
-        self.topic.close()
-        self.session.stop()
+        self.topics.close()
+        if spark.alive(self.session):
+            self.session.stop()
 
 
 def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
@@ -66,12 +68,19 @@ def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
 
 def open_workbench(settings: Settings, short_lived: bool = True) -> Workbench:
     """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas."""
-    topic = TopicReader(kafka_python_options(settings), settings.topics[0], settings.isolation)
-    topic.identity()
+    topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+    topics.require()
     name = f"exporter {settings.app}"
     session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    return Workbench(session, Lake(session, settings.root, settings.app), topic, configuration)
+    return Workbench(session, Lake(session, settings.root, settings.app), topics, configuration)
+
+
+def open_lake(settings: Settings) -> Lake:
+    """The lake alone, on a Spark session of its own; no broker is asked."""
+    name = f"exporter {settings.app}"
+    session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived=True)
+    return Lake(session, settings.root, settings.app)
 
 
 def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
@@ -94,6 +103,12 @@ def run(
         with _stopped_by_signals(service.stop):
             service.run()
         return service
+    except ExporterError:
+        raise
+    except Exception as error:
+        if spark.alive(bench.session):
+            raise
+        raise JvmEnded from error
     finally:
         bench.close()
 
@@ -105,47 +120,44 @@ def build_service(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Service:
     """Wire one task; it joins the group here."""
-    identity = bench.topic.identity()
     wake = threading.Event()
-    footer = file_footer(identity, bench.routing)
     reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
+    footer = {"cluster_id": bench.topics.cluster_id(), "routing": bench.routing.fingerprint()}
     committer = Committer(bench.lake, f"{socket.gethostname()}:{os.getpid()}", footer)
     recovery = Recovery(
         bench.lake,
-        bench.topic,
+        bench.topics,
         bench.routing,
         committer,
         reader.read,
         first_position=first_position(settings),
-        footer=footer,
         round_records_max=settings.round_records_max,
-    )
-    membership = Membership(
-        kafka_python_options(settings), settings.group, bench.topic.topic, settings.session_timeout_ms, wake.set
+        on_gap=settings.on_gap,
     )
     return Service(
         bench.lake,
-        bench.topic,
-        membership,
+        bench.topics,
+        _assignment(settings, bench.topics, wake.set),
         reader,
         recovery,
         committer,
         bench.routing,
-        footer,
         _limits(settings),
         wake,
         until_caught_up,
         on_progress,
+        lambda: spark.alive(bench.session),
     )
 
 
-def file_footer(identity: TopicIdentity, configuration: Routing) -> dict[str, str]:
-    """The key-values that every file and tag carries besides its coordinates."""
-    return {
-        "cluster_id": identity.cluster_id,
-        "topic_id": identity.topic_id,
-        "routing": configuration.fingerprint(),
-    }
+def _assignment(settings: Settings, topics: TopicReader, wake: Callable[[], None]) -> Assignment:
+    """How the task comes to its partitions; a member of the group from here on."""
+    options, refresh_secs = kafka_python_options(settings), settings.topics_refresh_secs
+    if settings.share is not None:
+        return StaticAssignment(options, settings.group, topics, settings.share, refresh_secs)
+    return Membership(
+        options, settings.group, topics, settings.session_timeout_ms, refresh_secs, wake, settings.stop_budget_secs
+    )
 
 
 def first_position(settings: Settings) -> str | int:
@@ -165,6 +177,7 @@ def _limits(settings: Settings) -> Limits:
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,
         poll_secs=settings.poll_secs,
+        new_types_max=settings.new_types_max,
     )
 
 

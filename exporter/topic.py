@@ -1,4 +1,4 @@
-"""What the broker says of a topic: identity, partitions, first and end offsets.
+"""What the broker says of the topics: identity, partitions, first and end offsets, who has which partition.
 
 Asks through the admin client, which never creates a topic by asking. Answers are either
 complete or an error; an offset that cannot be read is never taken for one that is not there.
@@ -15,8 +15,11 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
-from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.errors import ConfigError, DependencyUnreachable, InvariantBroken
+from offsets import Invariant
 from offsets.ranges import TopicPartition
+from offsets.selection import Topics
+from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY
 
 ANSWER_TIMEOUT_MS = 10_000
 
@@ -34,12 +37,51 @@ class TopicIdentity:
     partitions: tuple[int, ...]
 
 
-class TopicReader:
-    """Metadata of one topic. Not thread-safe: used by the loop only."""
+def partitions_of(identities: Mapping[str, TopicIdentity]) -> list[TopicPartition]:
+    """Every partition of the topics, in order."""
+    return [TopicPartition(topic, p) for topic, identity in sorted(identities.items()) for p in identity.partitions]
 
-    def __init__(self, client_options: Mapping[str, Any], topic: str, isolation: str) -> None:
+
+def identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, str]:
+    """Table properties that say which cluster and topics the offsets belong to (protocol 5.4)."""
+    properties = {}
+    for topic, identity in identities.items():
+        properties[CLUSTER_PROPERTY] = identity.cluster_id
+        properties[f"{TOPIC_PROPERTY}{topic}"] = identity.topic_id
+    return properties
+
+
+def check_identity(
+    recorded: Mapping[str, str], identities: Mapping[str, TopicIdentity], positions: Mapping[TopicPartition, int]
+) -> None:
+    """Raises InvariantBroken for another cluster or topic. recorded: table properties. positions: of the tables."""
+    for topic, identity in sorted(identities.items()):
+        for prop, now, what in (
+            (CLUSTER_PROPERTY, identity.cluster_id, "cluster"),
+            (f"{TOPIC_PROPERTY}{topic}", identity.topic_id, "topic"),
+        ):
+            was = recorded.get(prop)
+            if was is None or was == now:
+                continue
+            far = ", ".join(f"{tp} through offset {at}" for tp, at in sorted(positions.items()) if tp.topic == topic)
+            cause = "the topic was deleted and created again"
+            if what == "cluster":
+                cause = "`brokers` leads to another cluster: correct it, or if the topic has moved there for good"
+            raise InvariantBroken(
+                Invariant.MONOTONE,
+                f"the {what} id of {topic} was {was} and is {now}: offsets of the two have nothing in common; "
+                f"the tables hold {far or 'nothing'} of the former",
+                f"{cause}: `exporter repair --rebase` shows what it would do, `--apply` does it: the new one is "
+                "exported from its beginning, what the tables hold stays",
+            )
+
+
+class TopicReader:
+    """Metadata of the topics that are exported. Not thread-safe: used by the loop only."""
+
+    def __init__(self, client_options: Mapping[str, Any], topics: Topics, isolation: str) -> None:
         """client_options: keywords of kafka-python's clients (bootstrap_servers and security)."""
-        self.topic = topic
+        self.topics = topics
         self._isolation = isolation
         try:
             self._admin = KafkaAdminClient(**client_options, request_timeout_ms=ANSWER_TIMEOUT_MS)
@@ -49,15 +91,48 @@ class TopicReader:
                 "check `brokers` and [kafka_client]; the log lines above tell why each connection failed",
             ) from error
 
-    def identity(self) -> TopicIdentity:
-        """Raises ConfigError if there is no such topic, BrokerSilent if nobody answers."""
-        described = self._ask(self._admin.describe_topics, [self.topic])
-        entry = next((item for item in described if item.get("name") == self.topic), None)
-        if entry is None or entry.get("error_code"):
-            raise ConfigError(f"topic {self.topic} does not exist", "create it first, or correct `topics`")
-        cluster_id = self._ask(self._admin.describe_cluster).get("cluster_id", "")
-        partitions = tuple(sorted(item["partition_index"] for item in entry["partitions"]))
-        return TopicIdentity(str(cluster_id), str(entry.get("topic_id", "")), partitions)
+    def cluster_id(self) -> str:
+        return str(self._ask(self._admin.describe_cluster).get("cluster_id", ""))
+
+    def identities(self) -> dict[str, TopicIdentity]:
+        """Every topic that is to be exported and is there now. Raises BrokerSilent."""
+        names = list(self.topics.names) or None
+        described = self._ask(self._admin.describe_topics, names)
+        entries = {item["name"]: item for item in described if not item.get("error_code")}
+        wanted = {
+            name: item
+            for name, item in entries.items()
+            if self.topics.match(name) and (name in self.topics.names or not item.get("is_internal"))
+        }
+        return self._identities(wanted)
+
+    def identities_of(self, topics: Collection[str]) -> dict[str, TopicIdentity]:
+        """These topics. Raises BrokerSilent also if one of them is not there (now: it may be on its way in or out)."""
+        described = self._ask(self._admin.describe_topics, sorted(topics)) if topics else []
+        entries = {item["name"]: item for item in described if not item.get("error_code")}
+        if missing := sorted(set(topics) - entries.keys()):
+            raise BrokerSilent(f"topic {missing[0]} is unknown now")
+        return self._identities(entries)
+
+    def require(self) -> dict[str, TopicIdentity]:
+        """As identities(). Raises ConfigError if a topic that is named does not exist; a pattern may match none yet."""
+        found = self.identities()
+        if missing := sorted(set(self.topics.names) - found.keys()):
+            raise ConfigError(f"topic {missing[0]} does not exist", "create it first, or correct `topics`")
+        return found
+
+    def _identities(self, entries: Mapping[str, Any]) -> dict[str, TopicIdentity]:
+        if not entries:
+            return {}
+        cluster_id = self.cluster_id()
+        return {
+            name: TopicIdentity(
+                cluster_id,
+                str(item.get("topic_id", "")),
+                tuple(sorted(partition["partition_index"] for partition in item["partitions"])),
+            )
+            for name, item in sorted(entries.items())
+        }
 
     def first_offsets(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset of the first record still in the log, per partition."""
@@ -77,6 +152,13 @@ class TopicReader:
         missing = [tp for tp in tps if found.get(tp, -1) < 0]
         return {**found, **(self.end_offsets(missing) if missing else {})}
 
+    def assignments(self, group: str) -> dict[str, frozenset[TopicPartition]]:
+        """Member id -> partitions, of a consumer group at rest; empty while it is rebalancing."""
+        described = self._ask(self._admin.describe_groups, [group]).get(group, {})
+        if described.get("group_state") != "Stable":
+            return {}
+        return {member["member_id"]: _assigned(member["member_assignment"]) for member in described["members"]}
+
     def close(self) -> None:
         self._admin.close()
 
@@ -91,6 +173,12 @@ class TopicReader:
         try:
             return call(*args, **kwargs)
         except UnknownTopicOrPartitionError as error:
-            raise BrokerSilent(f"topic {self.topic} or one of its partitions is unknown now: {error}") from error
+            raise BrokerSilent(f"a topic or one of its partitions is unknown now: {error}") from error
         except (KafkaError, OSError) as error:
             raise BrokerSilent(f"the broker did not answer: {type(error).__name__}: {error}") from error
+
+
+def _assigned(assignment: Any) -> frozenset[TopicPartition]:
+    """The partitions in a member's assignment; it has none before its first one."""
+    topics = assignment["assigned_partitions"] if assignment else ()
+    return frozenset(TopicPartition(one["topic"], partition) for one in topics for partition in one["partitions"])

@@ -109,7 +109,7 @@ class PartitionPlan:
     """Offsets start..end-1 of one partition, for the listed types (protocol 3.1).
 
     bounds: listed type -> the offset through which its writer has what it needs already.
-    parked: set if this is the catch-up plan of one parked type.
+    parked: set if this is the catch-up plan of one parked type. unlisted: the active types that are not listed.
     """
 
     tp: TopicPartition
@@ -119,6 +119,16 @@ class PartitionPlan:
     end: int
     bounds: Mapping[str, int]
     parked: Parked | None = None
+    unlisted: tuple[str, ...] = ()
+
+    def bound(self, name: str) -> int | None:
+        """The offset from which on records of a type are staged, exclusive; None if none are.
+
+        A type that nobody knew when the plan was made gets all that it has in the range (protocol 3.1).
+        """
+        if name in self.bounds:
+            return self.bounds[name]
+        return None if self.parked is not None or name in self.unlisted else self.start - 1
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,18 @@ class PartitionState:
 
     position: None = absent. named_offset: greatest last offset in the names of files committed since the
     last position of ours, for the position's epoch (any, if absent); -1 if none.
-    fault: why the table cannot be trusted; empty if it can.
+    fault: why the table cannot be trusted; empty if it can. unused: an undeclared type's position that stands where
+    its epoch was anchored. A task that met the type while another one switched leaves it in an epoch that is closed.
     """
 
     position: Position | None
     named_offset: int = -1
     fault: str = ""
+    unused: bool = False
+
+    def left_behind(self, epoch: int) -> bool:
+        """True if the position was anchored too late, in an epoch that had been closed: as if absent."""
+        return self.unused and self.position is not None and self.position.epoch < epoch
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ def verdict(
     if behind := _behind(tables, in_force_active, epoch):
         return behind
     known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
+    in_force_active = tuple(n for n in in_force_active if n not in tables or not tables[n].left_behind(epoch))
     offsets = (position.offset for name in in_force_active if (position := known.get(name)) is not None)
     through = max(offsets, default=letters.position.offset)
     return Switch(epoch, in_force, through, known, in_force_active)
@@ -172,9 +179,9 @@ def _in_force(tables: Mapping[str, PartitionState], active: tuple[str, ...], epo
     if behind := _behind(tables, active, epoch):
         return behind
     for name in active:
-        position = tables[name].position if name in tables else None
-        if position is not None:
-            positions[name] = position.offset
+        found = tables.get(name)
+        if found is not None and found.position is not None and not found.left_behind(epoch):
+            positions[name] = found.position.offset
     unanchored = tuple(name for name in active if name not in positions)
     return Agree(epoch, positions, unanchored, anchor_at)
 
@@ -182,7 +189,8 @@ def _in_force(tables: Mapping[str, PartitionState], active: tuple[str, ...], epo
 def _behind(tables: Mapping[str, PartitionState], names: tuple[str, ...], epoch: int) -> Stop | None:
     """A table that the configuration in force fills is never at an older epoch than the dead letters."""
     for name in names:
-        position = tables[name].position if name in tables else None
+        state = tables.get(name)
+        position = state.position if state is not None and not state.left_behind(epoch) else None
         if position is not None and position.epoch < epoch:
             return Stop(
                 Invariant.ROUTE,

@@ -4,6 +4,8 @@
     folder  the event type, bytes outside [A-Za-z0-9_-] as ~XX
     appId   <app>/<topic>/<partition>/<epoch>            the position
             <app>/<kind>/<topic>/<partition>/<epoch>     what else a table remembers of a partition
+            <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
+    gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
 What is stored is for ever: new code reads old names.
@@ -24,17 +26,20 @@ FORMAT_VERSION = 1
 APP = re.compile(r"[A-Za-z0-9_-]+\Z")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 FOLDER_BYTES_MAX = 200
+RESERVED_FOLDER = "_delta_log"
+"""A table of this name would make the folder of all tables look like a table itself; delta-rs cannot read it."""
 _OFFSET_DIGITS = 20
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
-Kind = Literal["anchor", "sealed", "condemned", "rebased"]
+Kind = Literal["anchor", "sealed", "condemned", "rebased", "gap"]
 KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "rebased")
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
 condemned: the last record that no decoder survived (dead letters only; protocol 3.7).
-rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7)."""
+rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
+gap, with an event type: the last offset that retention took from the type (dead letters only; protocol 5.5)."""
 
 
 class BadName(ValueError):
@@ -43,19 +48,26 @@ class BadName(ValueError):
 
 @dataclass(frozen=True, order=True)
 class AppId:
-    """The txn appId of a position, or with `kind` of a remembered offset of the same partition and epoch."""
+    """The txn appId of a position, or with `kind` of a remembered offset of the same partition and epoch.
+
+    event_type: of a gap; empty for all else.
+    """
 
     app: str
     tp: TopicPartition
     epoch: int
     kind: Kind | None = None
+    event_type: str = ""
 
     def __post_init__(self) -> None:
         if not (APP.match(self.app) and TOPIC.match(self.tp.topic)) or min(self.tp.partition, self.epoch) < 0:
             raise BadName(f"cannot build an appId from {self!r}")
+        if (self.kind == "gap") != bool(self.event_type):
+            raise BadName(f"a gap, and nothing else, has an event type: {self!r}")
 
     def __str__(self) -> str:
         head = f"{self.app}/{self.kind}" if self.kind else self.app
+        head = f"{head}/{table_folder(self.event_type)}" if self.event_type else head
         return f"{head}/{self.tp.topic}/{self.tp.partition}/{self.epoch}"
 
     @classmethod
@@ -63,14 +75,19 @@ class AppId:
         """Raises BadName if `text` is not one of ours."""
         parts = text.split("/")
         kind: Kind | None = None
-        if len(parts) == 5:
+        event_type = ""
+        if len(parts) == 6 and parts[1] == "gap":
+            kind, event_type = "gap", event_type_of(parts[2])
+            del parts[1:3]
+        elif len(parts) == 5:
             kind = next((known for known in KINDS if known == parts[1]), None)
             if kind is None:
                 raise BadName(f"unknown kind in appId {text!r}")
             del parts[1]
         if len(parts) != 4 or not APP.match(parts[0]) or not TOPIC.match(parts[1]):
             raise BadName(f"not an appId of ours: {text!r}")
-        return cls(parts[0], TopicPartition(parts[1], _number(parts[2], text)), _number(parts[3], text), kind)
+        tp = TopicPartition(parts[1], _number(parts[2], text))
+        return cls(parts[0], tp, _number(parts[3], text), kind, event_type)
 
 
 @dataclass(frozen=True, order=True)
@@ -119,6 +136,16 @@ class DataFile:
         return parsed
 
 
+def gap_file(day: date, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
+    """Path of a file of gap rows, relative to the dead letters' folder; never a DataFile.
+
+    Such a row may be committed at any position of the dead letters, so no offset in a name could tell the sweep when
+    the file is dead: it is left to VACUUM.
+    """
+    DataFile(day, app, tp, epoch, 0, attempt)  # raises BadName
+    return f"day={day.isoformat()}/{app}.{tp.topic}.{tp.partition}.{epoch}.gap.{attempt}{_SUFFIX}"
+
+
 def table_folder(event_type: str) -> str:
     """The folder of an event type's table. Raises BadName for a name that no folder can carry."""
     if not event_type:
@@ -128,6 +155,8 @@ def table_folder(event_type: str) -> str:
     except UnicodeEncodeError as error:
         raise BadName(f"not valid Unicode: {event_type[:40]!r}") from error
     folder = "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in raw)
+    if folder.lower() == RESERVED_FOLDER:
+        raise BadName(f"event type {event_type!r}: the name is Delta's own")
     if len(folder) > FOLDER_BYTES_MAX:
         raise BadName(f"event type {event_type[:40]!r}... needs a folder name of {len(folder)} bytes")
     return folder

@@ -35,6 +35,7 @@ class TableView:
 
     version: Delta version; transactions: txn appId -> version; fingerprint: of all that a
     commit must fit (schema, constraints, partitioning, column mapping, writer features, id).
+    writer_version, writer_features: of the Delta protocol.
     """
 
     version: int
@@ -44,9 +45,16 @@ class TableView:
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_columns: tuple[str, ...] = ()
     schema_json: str = ""
+    writer_version: int = 0
+    writer_features: tuple[str, ...] = ()
 
     def position(self, app: str, tp: TopicPartition) -> Position | None:
         return live_position(self.transactions, app, tp)
+
+    def listed_tables(self) -> dict[str, str]:
+        """Folder -> table id of every table of the app (dead letters only; empty elsewhere)."""
+        listed = self.properties.items()
+        return {prop.removeprefix(TABLE_PROPERTY): one for prop, one in listed if prop.startswith(TABLE_PROPERTY)}
 
     def routing_history(self, tp: TopicPartition) -> dict[int, str]:
         """Epoch -> routing fingerprint of `tp` (dead letters only; empty elsewhere)."""

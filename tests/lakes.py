@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,13 +26,20 @@ from typing import Any
 import confluent_kafka as ck
 import deltalake
 import pyarrow as pa
+import pytest
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.audit_report import AuditReport
+from exporter.commit import Committer, Report
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import Settings, kafka_python_options, load, routing
+from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
 from exporter.tables import Change, Lake, table_schema
+from exporter.task import Workbench, build_service, parse_schemas
+from exporter.topic import TopicReader
 from exporter.writers import StagedFile
-from offsets.names import AppId
+from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
@@ -86,7 +94,10 @@ def mixed(count: int, first: int = 0, bad_every: int = 17) -> list[Record]:
 
 @dataclass(frozen=True)
 class Export:
-    """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it."""
+    """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
+
+    topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
+    """
 
     kafka: str
     topic: str
@@ -95,6 +106,7 @@ class Export:
     types: Mapping[str, str] = field(default_factory=lambda: dict(DDL))
     scalars: Mapping[str, Any] = field(default_factory=dict)
     event_time: str = 'kind = "json"\npath = "at"'
+    type_from: str = 'kind = "json"\nname = "type"'
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
         """The same with other types or settings."""
@@ -116,7 +128,7 @@ class Export:
             **self.scalars,
         }
         lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
-        lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", self.event_time]
+        lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
         for name, ddl in self.types.items():
             lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
         path = self.root / f"{fresh_name('exporter')}.toml"
@@ -127,25 +139,47 @@ class Export:
         return load(self.write(), {}, {})
 
     @contextmanager
+    def bench(self, spark: Any) -> Iterator[Workbench]:
+        """What every verb works with, on the shared session."""
+        settings = self.settings()
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+        schemas = parse_schemas(spark, settings.declared)
+        try:
+            yield Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
+        finally:
+            reader.close()
+
+    @contextmanager
     def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Iterator[Any]:
         """A task on the shared session; its loop fails after `secs_max`."""
-        from exporter.task import Workbench, build_service, parse_schemas
-        from exporter.topic import TopicReader
-
-        settings = self.settings()
-        reader = TopicReader(kafka_python_options(settings), settings.topic, settings.isolation)
-        schemas = parse_schemas(spark, settings.declared)
-        bench = Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
         deadline = time.monotonic() + secs_max
 
         def on_progress(progress: Any) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not caught up within {secs_max} s: {progress}")
 
-        try:
-            yield build_service(settings, bench, until_caught_up, on_progress)
-        finally:
-            reader.close()
+        with self.bench(spark) as bench:
+            yield build_service(self.settings(), bench, until_caught_up, on_progress)
+
+    @contextmanager
+    def going(self, spark: Any, secs_max: float = RUN_SECS_MAX) -> Iterator[Going]:
+        """A task that runs in a thread of this process, stopped at the end; what ended it early is raised there."""
+        with self.service(spark, until_caught_up=False, secs_max=secs_max) as service:
+            task = Going(service)
+            try:
+                yield task
+            finally:
+                task.stop()
+            if task.error is not None:
+                raise task.error
+
+    def audit(self, spark: Any) -> AuditReport:
+        """What `exporter audit` finds."""
+        from exporter.audit import audit
+
+        with self.bench(spark) as bench:
+            options = spark_kafka_options(self.settings())
+            return audit(spark, bench.lake, bench.topics, bench.routing, options)
 
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""
@@ -154,11 +188,14 @@ class Export:
         return service
 
     def table(self, event_type: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(self.root / "lake" / event_type)
+        return deltalake.DeltaTable(self.folder(event_type))
+
+    def folder(self, event_type: str) -> Path:
+        return self.root / "lake" / table_folder(event_type)
 
     def tables(self) -> list[str]:
-        """Folders that hold a Delta log."""
-        return sorted(path.parent.name for path in (self.root / "lake").glob("*/_delta_log"))
+        """The event types that have a table."""
+        return sorted(event_type_of(path.parent.name) for path in (self.root / "lake").glob("*/_delta_log"))
 
     def rows(self, event_type: str) -> list[dict[str, Any]]:
         """All rows as dictionaries, in order of partition and offset, through deltalake."""
@@ -168,34 +205,64 @@ class Export:
     def offsets(self, event_type: str) -> list[int]:
         return [row["_kafka"]["offset"] for row in self.rows(event_type)]
 
-    def placed(self) -> dict[tuple[int, int], list[str]]:
+    def placed(self, topic: str = "") -> dict[tuple[int, int], list[str]]:
         """(partition, offset) -> every table that holds it, once per row."""
         found: dict[tuple[int, int], list[str]] = defaultdict(list)
         for name in self.tables():
             column = self.table(name).to_pyarrow_dataset().to_table(columns=["_kafka"]).column("_kafka")
             for row in column.to_pylist():
-                found[row["partition"], row["offset"]].append(name)
+                if row["topic"] == (topic or self.topic):
+                    found[row["partition"], row["offset"]].append(name)
         return dict(found)
 
-    def position(self, event_type: str, partition: int = 0) -> tuple[int, int]:
+    def position(self, event_type: str, partition: int = 0, topic: str = "") -> tuple[int, int]:
         """(epoch, offset), from the transactions as deltalake reads them."""
-        log = self.root / "lake" / event_type / "_delta_log"
+        log = self.folder(event_type) / "_delta_log"
         versions: dict[str, int] = {}
         for path in sorted(log.glob("*.json")):
             for line in path.read_text().splitlines():
                 if (txn := json.loads(line).get("txn")) is not None:
                     versions[txn["appId"]] = txn["version"]
-        found = live_position(versions, self.app, TopicPartition(self.topic, partition))
+        found = live_position(versions, self.app, TopicPartition(topic or self.topic, partition))
         assert found is not None, f"{event_type} has no position"
         return found.epoch, found.offset
 
-    def positions(self, partition: int = 0) -> dict[str, tuple[int, int]]:
-        return {name: self.position(name, partition) for name in self.tables()}
+    def positions(self, partition: int = 0, topic: str = "") -> dict[str, tuple[int, int]]:
+        return {name: self.position(name, partition, topic) for name in self.tables()}
 
     def files(self, event_type: str) -> set[str]:
         """Every data file in the table's folder, committed or not."""
-        folder = self.root / "lake" / event_type
+        folder = self.folder(event_type)
         return {str(path.relative_to(folder)) for path in folder.glob("day=*/*.parquet")}
+
+
+class Going:
+    """A service's loop in a thread."""
+
+    def __init__(self, service: Any) -> None:
+        self.service = service
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.service.run()
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+            self.error = error
+
+    def stop(self, secs: float = 60.0) -> None:
+        """Stop it and wait for its end."""
+        self.service.stop()
+        self._thread.join(secs)
+        assert not self._thread.is_alive(), f"still running {secs} s after its stop"
+
+    def ended(self, secs: float = 60.0) -> BaseException | None:
+        """Wait until it ends by itself; with what it ended is given back and not raised again."""
+        self._thread.join(secs)
+        assert not self._thread.is_alive(), f"still running after {secs} s"
+        error, self.error = self.error, None
+        return error
 
 
 def expected_places(kafka: str, topic: str, isolation: str = "read_committed") -> dict[tuple[int, int], list[str]]:
@@ -224,9 +291,11 @@ def messages(kafka: str, topic: str, isolation: str = "read_committed") -> Itera
         consumer.close()
 
 
-def wrong_places(export: Export, isolation: str = "read_committed") -> dict[tuple[int, int], tuple[Any, Any]]:
+def wrong_places(
+    export: Export, isolation: str = "read_committed", topic: str = ""
+) -> dict[tuple[int, int], tuple[Any, Any]]:
     """ONCE, checked naively: (partition, offset) -> (where it must be, where it is), for all that differ."""
-    wanted, found = expected_places(export.kafka, export.topic, isolation), export.placed()
+    wanted, found = expected_places(export.kafka, topic or export.topic, isolation), export.placed(topic)
     return {
         at: (wanted.get(at, []), found.get(at, []))
         for at in sorted(wanted.keys() | found.keys())
@@ -283,6 +352,34 @@ def stage_offsets(
     }
     growing.add(pa.table(columns), offsets[0], offsets[-1])
     return growing.finish()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
+    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
+    real, there = Committer.commit, threading.Event()
+
+    def commit(self: Committer, event_type: str, claims: Any) -> Report:
+        if event_type != landing:
+            there.wait(60)
+            raise Crash(event_type)
+        report = real(self, event_type, claims)
+        there.set()
+        return report
+
+    monkeypatch.setattr(Committer, "commit", commit)
+
+
+def delete_before(export: Export, offset: int, partition: int = 0) -> None:
+    """Let the topic lose its records before `offset`, as retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=export.kafka)
+    try:
+        admin.delete_records({KafkaTopicPartition(export.topic, partition): offset})
+    finally:
+        admin.close()
 
 
 class Process:
@@ -349,6 +446,35 @@ def running(export: Export, *flags: str, faults: str = "", env: Mapping[str, str
         yield process
     finally:
         process.end()
+
+
+@contextmanager
+def writing(kafka: str, topic: str, partitions: int = 2, per_sec: int = 300) -> Iterator[None]:
+    """Somebody else writes to all partitions meanwhile."""
+    enough = threading.Event()
+    failed: list[object] = []
+    producer = ck.Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "log_level": 3})
+
+    def write() -> None:
+        first = 100_000
+        while not enough.wait(0.1):
+            for record in mixed(per_sec // 10, first):
+                producer.produce(
+                    topic, record.value, record.key, first % partitions, timestamp=record.timestamp_ms,
+                    on_delivery=lambda error, _: failed.append(error) if error else None,
+                )  # fmt: skip
+                first += 1
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join(10)
+        assert producer.flush(30) == 0
+        assert not failed
 
 
 def process_ids() -> list[int]:

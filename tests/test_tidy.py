@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 FUNCTION_LINES_MAX = 70
 TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", "tests", "deploy"}
 
-PURE = ("writers", "plan", "roll", "heartbeat", "outcome", "routing")
+PURE = ("writers", "plan", "roll", "heartbeat", "outcome", "routing", "fillable")
 PURE_MAY_IMPORT = {"exporter.errors", "exporter.routing", "exporter.writers"}
 EXECUTOR_SIDE = ("route", "decode", "shapes", "wrapped", "judge", "stage", "schema")
 NOT_ON_EXECUTORS = {"pyspark", "kafka", "click"}

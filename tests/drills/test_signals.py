@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
-from tests.drills.test_kills import PARTITIONS, living, writing
-from tests.lakes import Export, Process, descendants, expected_places, mixed, running, wait_until
+from tests.drills.test_kills import PARTITIONS, living
+from tests.lakes import Export, Process, descendants, expected_places, mixed, running, wait_until, writing
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]

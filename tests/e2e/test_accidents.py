@@ -17,16 +17,13 @@ import pytest
 from kafka import KafkaAdminClient
 
 from exporter import faults
-from exporter.audit import AuditReport, audit
 from exporter.broker import create_topic
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
 from exporter.repair import Refused, RepairRow, repair
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import kafka_python_options, routing, spark_kafka_options
-from exporter.tables import DeltaTable, Lake, LogCleaned
-from exporter.task import Workbench, parse_schemas
-from exporter.topic import TopicReader
+from exporter.settings import spark_kafka_options
+from exporter.tables import DeltaTable, LogCleaned
 from offsets import Invariant
 from tests.lakes import Export, event, mixed, wait_until, wrong_places
 from tests.services import fresh_name, produce
@@ -46,28 +43,10 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
     return make
 
 
-@contextmanager
-def bench(e: Export, spark: Any) -> Iterator[Workbench]:
-    """What the verbs work on, on the shared session."""
-    settings = e.settings()
-    reader = TopicReader(kafka_python_options(settings), settings.topic, settings.isolation)
-    try:
-        schemas = parse_schemas(spark, settings.declared)
-        yield Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
-    finally:
-        reader.close()
-
-
 def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", apply: bool = True) -> list[RepairRow]:
     """exporter repair --<action> [--apply]"""
-    with bench(e, spark) as made:
+    with e.bench(spark) as made:
         return repair(made, spark_kafka_options(e.settings()), action, former, "earliest", apply)
-
-
-def audited(e: Export, spark: Any) -> AuditReport:
-    with bench(e, spark) as made:
-        options = spark_kafka_options(e.settings())
-        return audit(spark, made.lake, made.topic, made.routing, options)
 
 
 def sql(e: Export, spark: Any, statement: str) -> None:
@@ -119,7 +98,7 @@ def goes_on(e: Export, spark: Any) -> None:
 def is_whole(e: Export, spark: Any) -> None:
     """It goes on, and the audit is clean."""
     goes_on(e, spark)
-    report = audited(e, spark)
+    report = e.audit(spark)
     assert report.clean, report.as_text()
 
 
@@ -447,7 +426,7 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
         assert kept == old[name]
         new += len(rows) - len(kept)
     assert new == 170
-    report = audited(e, spark)
+    report = e.audit(spark)
     assert report.clean and report.once == 170, report.as_text()
 
 

@@ -18,7 +18,7 @@ from exporter.broker import Broker, answers, create_topic
 from exporter.errors import ConfigError, DependencyUnreachable
 from tests.services import Record, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("broker")]
 
 
 @pytest.fixture(scope="module")

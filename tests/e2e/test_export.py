@@ -15,7 +15,6 @@ import confluent_kafka as ck
 import duckdb
 import pytest
 from kafka import KafkaAdminClient
-from kafka import TopicPartition as KafkaTopicPartition
 
 from exporter.broker import create_topic
 from exporter.condemn import SINGLE_FAILURES_MAX
@@ -24,7 +23,20 @@ from exporter.read import RoundFailed, RoundReader
 from exporter.routing import DEAD_LETTERS
 from exporter.stage import stage as export_stage
 from offsets import Invariant
-from tests.lakes import NOON, Export, bad, days, event, messages, millis, mixed, running, wait_until, wrong_places
+from tests.lakes import (
+    NOON,
+    Export,
+    bad,
+    days,
+    delete_before,
+    event,
+    messages,
+    millis,
+    mixed,
+    running,
+    wait_until,
+    wrong_places,
+)
 from tests.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -273,14 +285,6 @@ def test_deleted_records_that_were_exported_are_no_matter(export: Callable[..., 
     delete_before(e, 20)
     e.run(spark)
     assert sorted(e.placed()) == [(0, offset) for offset in range(30)]
-
-
-def delete_before(e: Export, offset: int) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
-    try:
-        admin.delete_records({KafkaTopicPartition(e.topic, 0): offset})
-    finally:
-        admin.close()
 
 
 def test_a_topic_that_was_deleted_and_made_again_stops_the_task(export: Callable[..., Export], spark: Any) -> None:

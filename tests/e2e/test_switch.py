@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,14 +12,13 @@ from typing import Any
 import pytest
 
 from exporter import faults
-from exporter.commit import Committer, Report
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import routing
 from exporter.task import parse_schemas
 from offsets import Invariant
-from tests.lakes import DDL, Export, event, running, wait_until
+from tests.lakes import DDL, Crash, Export, crash_after, event, running, wait_until
 from tests.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -75,25 +73,6 @@ def test_a_type_declared_later_gets_what_comes_later(export: Export, spark: Any)
     other.root.mkdir()
     other.run(spark)
     expect(other, 89, switched_at=0)
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
-    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
-    real, there = Committer.commit, threading.Event()
-
-    def commit(self: Committer, event_type: str, claims: Any) -> Report:
-        if event_type != landing:
-            there.wait(60)
-            raise Crash(event_type)
-        report = real(self, event_type, claims)
-        there.set()
-        return report
-
-    monkeypatch.setattr(Committer, "commit", commit)
 
 
 @pytest.mark.parametrize("landing", ["order", "click", DEAD_LETTERS])

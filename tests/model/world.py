@@ -147,20 +147,20 @@ class World:
     def real_plan(self, round_: State) -> PartitionPlan:
         current, start, end, bounds, parked = round_
         listed = {name: b for name, b in zip(self.types, bounds, strict=True) if b is not None and b != UNLISTED}
-        return PartitionPlan(TP, 1 if current else 0, 0, start, end, listed, PARKED if parked else None)
+        unlisted = tuple(name for name, bound in zip(self.types, bounds, strict=True) if bound == UNLISTED)
+        return PartitionPlan(TP, 1 if current else 0, 0, start, end, listed, PARKED if parked else None, unlisted)
 
     def fragment(self, round_: State) -> Fragment:
         """What the round's task stages: its records alone decide, and the plan's bounds (ROUTE)."""
-        _, start, end, bounds, _ = round_
+        plan = self.real_plan(round_)
         files = {}
-        for name, bound in zip(self.types, bounds, strict=True):
-            if bound == UNLISTED:
-                continue
-            mine = (o for o in range(start, end) if self.scope.log[o] == name)
-            offsets = tuple(o for o in mine if bound is None or not should_skip(o, bound))
+        for name in self.types:
+            bound = plan.bound(name)
+            mine = (o for o in range(plan.start, plan.end) if self.scope.log[o] == name)
+            offsets = tuple(o for o in mine if bound is not None and not should_skip(o, bound))
             if offsets:
                 files[name] = (self.real_file(offsets),)
-        return Fragment(self.real_plan(round_), files)
+        return Fragment(plan, files)
 
     # -- local moves
 

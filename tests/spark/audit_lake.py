@@ -18,9 +18,9 @@ from exporter.read import RoundReader
 from exporter.recover import Recovery
 from exporter.routing import EventTime, Routing, TypeFrom
 from exporter.tables import Lake
-from exporter.topic import TopicReader
+from exporter.topic import TopicReader, partitions_of
 from exporter.writers import Writer, WriterKey, freeze, integrate
-from offsets.ranges import TopicPartition
+from offsets.selection import Topics
 
 APP = "audited"
 ROUND_RECORDS = 100_000
@@ -61,7 +61,7 @@ class Exported:
         self.session.sql(statement.format(**{k: f"delta.`{self.folder(v)}`" for k, v in tables.items()}))
 
     def audit(self, **wanted: Any) -> AuditReport:
-        reader = TopicReader({"bootstrap_servers": self.kafka}, self.topic, self.routing.isolation)
+        reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
         try:
             return audit(self.session, self.lake, reader, self.routing, self.kafka_options, **wanted)
         finally:
@@ -71,20 +71,16 @@ class Exported:
         self, first_position: str | int = "earliest", through: int | None = None, types: tuple[str, ...] | None = None
     ) -> None:
         """Export what is there, and commit. types: commit only these (their positions run ahead of the others')."""
-        reader = TopicReader({"bootstrap_servers": self.kafka}, self.topic, self.routing.isolation)
+        reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
         try:
-            identity = reader.identity()
-            footer = {"cluster_id": identity.cluster_id, "topic_id": identity.topic_id}
             rounds = RoundReader(self.session, self.kafka_options)
-            committer = Committer(self.lake, "test", footer)
-            recovery = Recovery(
-                self.lake, reader, self.routing, committer, rounds.read, first_position=first_position, footer=footer
-            )
-            tps = [TopicPartition(self.topic, partition) for partition in identity.partitions]
+            committer = Committer(self.lake, "test", {})
+            recovery = Recovery(self.lake, reader, self.routing, committer, rounds.read, first_position=first_position)
+            tps = partitions_of(reader.identities())
             writers: dict[WriterKey, Writer] = dict(recovery.recover(dict.fromkeys(tps, 1)))
             ends = {tp: end if through is None else min(end, through) for tp, end in reader.end_offsets(tps).items()}
             while plans := plan_round(writers, ends, Budget(ROUND_RECORDS), time.monotonic()):
-                order = _order(self, plans, recovery, footer)
+                order = _order(self, plans, recovery, committer)
                 for fragment in rounds.read(order).fragments:
                     writers = dict(integrate(writers, fragment, time.monotonic()).writers)
             _commit(writers, committer, types)
@@ -92,11 +88,12 @@ class Exported:
             reader.close()
 
 
-def _order(lake: Exported, plans: Any, recovery: Recovery, footer: dict[str, str]) -> Any:
+def _order(lake: Exported, plans: Any, recovery: Recovery, committer: Committer) -> Any:
     from exporter.stage import StagingOrder
 
     fingerprints = dict(recovery.table_fingerprints)
-    return StagingOrder(str(lake.root), APP, lake.routing, {plan.tp: plan for plan in plans}, fingerprints, footer)
+    footers = {plan.tp: committer.footer(plan.tp) for plan in plans}
+    return StagingOrder(str(lake.root), APP, lake.routing, {plan.tp: plan for plan in plans}, fingerprints, footers)
 
 
 def _commit(writers: Mapping[WriterKey, Writer], committer: Committer, types: tuple[str, ...] | None) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from exporter.errors import InvariantBroken
 from exporter.routing import DEAD_LETTERS, EventTime, TypeFrom
+from offsets.ranges import TopicPartition
 from tests.services import Record, produce
 from tests.spark.audit_lake import Exported, routing_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
 DDL = {
     "click": "id BIGINT, name STRING, ok BOOLEAN, x DOUBLE, at STRUCT<x: INT, y: INT>, tags ARRAY<STRING>, "
@@ -128,7 +129,7 @@ def test_a_file_that_is_committed_again_under_another_name_is_found(lake):
     add_by_hand(lake, "click", copy, "2025-03-09")
     report = lake.audit()
     assert (report.twice, report.findings) == (5, 5), report.as_text()
-    assert str(report.examples[0]) == "twice: click 0: 3, 12, 21, 30, 39 (also in click)"
+    assert str(report.examples[0]) == f"twice: click {lake.topic}-0: 3, 12, 21, 30, 39 (also in click)"
 
 
 def test_a_live_file_that_is_gone_is_found_with_its_offsets(lake):
@@ -137,7 +138,7 @@ def test_a_live_file_that_is_gone_is_found_with_its_offsets(lake):
     report = lake.audit()
     assert (report.absent_files, report.missing, report.findings) == (1, 5, 6), report.as_text()
     assert (report.absent[0].table, report.absent[0].first_offset, report.absent[0].last_offset) == ("click", 3, 39)
-    assert str(report.examples[0]) == "missing: click 0: 3, 12, 21, 30, 39"
+    assert str(report.examples[0]) == f"missing: click {lake.topic}-0: 3, 12, 21, 30, 39"
 
 
 def test_a_live_file_that_was_cut_is_found(lake):
@@ -156,7 +157,7 @@ def test_a_row_in_the_table_of_another_type_is_found(lake):
     lake.sql("DELETE FROM {c} WHERE id = 3 AND _kafka.partition = 0", c="click")
     report = lake.audit()
     assert (report.wrong_table, report.findings) == (1, 1), report.as_text()
-    assert str(report.examples[0]) == "in another table: view 0: 9 (expected in click)"
+    assert str(report.examples[0]) == f"in another table: view {lake.topic}-0: 9 (expected in click)"
 
 
 @pytest.mark.parametrize(("table", "where", "missing"), [("view", "id >= 10", 5), (DEAD_LETTERS, "value IS NULL", 1)])
@@ -218,8 +219,9 @@ def test_findings_can_be_limited_to_a_day_and_to_offsets(lake):
     lake.sql("DELETE FROM {c} WHERE id IN (3, 4, 7) AND _kafka.partition = 0", c="click")
     assert lake.audit(day=date(2025, 3, 9)).missing == 2
     assert lake.audit(day=date(2025, 3, 8)).missing == 1
-    assert lake.audit(from_offsets={0: 10}).missing == 2
-    report = lake.audit(from_offsets={0: 22, 1: 5})
+    assert lake.audit(from_offsets={TopicPartition(lake.topic, 0): 10}).missing == 2
+    starts = {TopicPartition(lake.topic, 0): 22, TopicPartition(lake.topic, 1): 5}
+    report = lake.audit(from_offsets=starts)
     assert report.clean, report.as_text()
     assert report.checked == (45 - 22) + 20
 

@@ -364,10 +364,8 @@ def test_a_heartbeat_moves_the_position_and_adds_no_file(table: Table) -> None:
 class QuietTopic:
     """A topic of two partitions in which nothing happens."""
 
-    topic = "events"
-
-    def identity(self) -> TopicIdentity:
-        return TopicIdentity("cluster", "topic-id", (0, 1))
+    def identities_of(self, topics: Any) -> dict[str, TopicIdentity]:
+        return {topic: TopicIdentity("cluster", "topic-id", (0, 1)) for topic in topics}
 
     def first_offsets(self, tps: Any) -> dict[TopicPartition, int]:
         return dict.fromkeys(tps, 0)

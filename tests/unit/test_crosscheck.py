@@ -187,3 +187,27 @@ def test_a_stop_tells_what_happened_and_what_to_do(state):
     assert isinstance(found, Stop)
     assert len(found.reason) > 10
     assert len(found.hint) > 10
+
+
+def test_an_unused_position_in_a_closed_epoch_counts_as_none():
+    """A task met the type while another one switched: anchored again, never a table that was replaced by a copy."""
+    late = PartitionState(Position(0, 40), unused=True)
+    tables = {DEAD: at(90, 1), "A": at(90, 1), "met": late}
+    active, history = (DEAD, "A", "met"), {0: OLD, 1: OWN}
+    assert verdict(tables, DEAD, history, OWN, active) == Agree(1, {DEAD: 90, "A": 90}, ("met",), 90)
+    assert isinstance(verdict({**tables, "met": at(40)}, DEAD, history, OWN, active), Stop)
+
+
+def test_an_unused_position_is_not_drained_but_sealed():
+    """It closes the old epoch of the table and holds nothing of the configuration in force back."""
+    late = PartitionState(Position(0, 40), unused=True)
+    tables = {DEAD: at(90, 1), "A": at(95, 1), "met": late}
+    found = verdict(tables, DEAD, {1: OLD}, OWN, (DEAD, "A", "met"), (DEAD, "A", "met"))
+    assert isinstance(found, Switch)
+    assert (found.through, found.in_force_active, found.positions["met"]) == (95, (DEAD, "A"), Position(0, 40))
+
+
+def test_an_unused_position_in_the_live_epoch_is_a_position_like_any_other():
+    """Just anchored: the type goes on from there."""
+    tables = {DEAD: at(90), "met": PartitionState(Position(0, 40), unused=True)}
+    assert verdict(tables, DEAD, {0: OWN}, OWN, (DEAD, "met")) == Agree(0, {DEAD: 90, "met": 40}, (), 90)

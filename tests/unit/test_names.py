@@ -16,6 +16,7 @@ from offsets.names import (
     DataFile,
     case_clash,
     event_type_of,
+    gap_file,
     table_folder,
 )
 from offsets.ranges import TopicPartition
@@ -31,11 +32,15 @@ topics = st.one_of(
 )
 partitions = st.builds(TopicPartition, topics, st.integers(0, 2**31 - 1))
 epochs = st.integers(0, 2**31 - 1)
-kinds = st.sampled_from([None, "anchor", "sealed"])
-app_ids = st.builds(AppId, apps, partitions, epochs, kinds)
+kinds = st.sampled_from([None, "anchor", "sealed", "condemned"])
+event_types = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+gap_types = st.one_of(st.sampled_from(["gap", "anchor", "0", "a/b", "..", "~2F"]), st.text(max_size=20, min_size=1))
+app_ids = st.one_of(
+    st.builds(AppId, apps, partitions, epochs, kinds),
+    st.builds(AppId, apps, partitions, epochs, st.just("gap"), gap_types.filter(lambda name: name.isprintable())),
+)
 attempts = st.one_of(st.uuids().map(str), st.text(LETTERS, min_size=1, max_size=8))
 data_files = st.builds(DataFile, st.dates(), apps, partitions, epochs, st.integers(0, OFFSET_MAX), attempts)
-event_types = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 STORED_FILES = {
@@ -54,6 +59,14 @@ STORED_APP_IDS = {
     "my_app-2/eu.orders.v1/12/3": AppId("my_app-2", TopicPartition("eu.orders.v1", 12), 3),
     "exporter/anchor/orders/0/1": AppId("exporter", TopicPartition("orders", 0), 1, "anchor"),
     "exporter/sealed/orders/0/1": AppId("exporter", TopicPartition("orders", 0), 1, "sealed"),
+    "exporter/gap/order/eu.orders.v1/0/1": AppId(
+        "exporter", TopicPartition("eu.orders.v1", 0), 1, "gap", "order"
+    ),
+    "exporter/gap/order~2Eplaced~2F1/orders/12/0": AppId(
+        "exporter", TopicPartition("orders", 12), 0, "gap", "order.placed/1"
+    ),
+    "exporter/gap/dead_letters/orders/0/0": AppId("exporter", TopicPartition("orders", 0), 0, "gap", "dead_letters"),
+    "exporter/gap/0/1": AppId("exporter", TopicPartition("gap", 0), 1),
     "exporter/anchor/0/1": AppId("exporter", TopicPartition("anchor", 0), 1),
 }
 STORED_FOLDERS = {
@@ -103,6 +116,23 @@ def test_every_legal_file_name_parses_back(name):
 def test_every_legal_app_id_parses_back(app_id):
     """NAMES: parse(build(x)) = x, for positions and for what else a table remembers."""
     assert AppId.parse(str(app_id)) == app_id
+
+
+@unhurried
+@given(st.dates(), apps, partitions, epochs, attempts)
+def test_a_file_of_gap_rows_never_passes_for_a_data_file(day, app, tp, epoch, attempt):
+    """It bears no offset: neither the sweep nor start-up may draw a conclusion from it."""
+    path = gap_file(day, app, tp, epoch, attempt)
+    assert f".gap.{attempt}." in path
+    with pytest.raises(BadName):
+        DataFile.parse(path)
+
+
+@pytest.mark.parametrize("kind, event_type", [("gap", ""), ("sealed", "order"), (None, "order")])
+def test_only_a_gap_has_an_event_type(kind, event_type):
+    """BadName before anything is written."""
+    with pytest.raises(BadName):
+        AppId("app", TopicPartition("t", 0), 0, kind, event_type)
 
 
 @unhurried
@@ -285,6 +315,11 @@ def test_a_path_with_a_number_that_only_begins_well_is_refused(number):
         "exporter/orders/٣/0",
         "exporter/orders/1.0/0",
         "exporter/Anchor/orders/0/0",
+        "exporter/gap/orders/0/0",
+        "exporter/gap//orders/0/0",
+        "exporter/gap/a.b/orders/0/0",
+        "exporter/gap/a~2eb/orders/0/0",
+        "exporter/anchor/order/orders/0/0",
         "exporter/orders//0",
         "exporter/orders/0/10\n",
     ],

@@ -110,14 +110,14 @@ def test_a_round_never_exceeds_its_budget_and_never_passes_an_end(partitions, re
 def test_a_parked_type_does_not_hold_back_the_others():
     """Protocol 3.6: it is out of the common minimum and not listed, until its time has come."""
     found = plan_round(writers(writer("A", 50), writer("B", 3, parked=Parked("x", 10.0))), {T0: 100}, PLENTY, 9.9)
-    assert found == (PartitionPlan(T0, 3, 2, 51, 100, {"A": 50}),)
+    assert found == (PartitionPlan(T0, 3, 2, 51, 100, {"A": 50}, unlisted=("B",)),)
 
 
 def test_a_parked_type_catches_up_by_a_plan_of_its_own():
     """Protocol 3.6: from its own frontier, alone, and the plan remembers the state in which it was parked."""
     parked = Parked("x", 10.0)
     found = plan_round(writers(writer("A", 50), writer("B", 3, parked=parked)), {T0: 100}, PLENTY, 10.0)
-    assert found == (PartitionPlan(T0, 3, 2, 4, 100, {"B": 3}, parked),)
+    assert found == (PartitionPlan(T0, 3, 2, 4, 100, {"B": 3}, parked, ("A",)),)
 
 
 def test_a_catch_up_is_cut_at_the_budget_too():

@@ -47,7 +47,12 @@ def test_a_tombstone_is_never_a_position():
 
 def test_remembered_anchors_and_seals_are_not_positions():
     """Only an appId without a kind is a position."""
-    transactions = {"app/anchor/orders/0/3": 7, "app/sealed/orders/0/2": 9, "app/orders/0/1": 5}
+    transactions = {
+        "app/anchor/orders/0/3": 7,
+        "app/sealed/orders/0/2": 9,
+        "app/gap/order/orders/0/4": 11,
+        "app/orders/0/1": 5,
+    }
     assert live_position(transactions, "app", TP) == Position(1, 5)
 
 
@@ -114,6 +119,8 @@ def test_a_table_tells_epoch_by_epoch_what_it_covers():
         "app/orders/0/1": 120,
         "app/anchor/orders/1/0": 7,
         "app/orders/1/0": 8,
+        "app/gap/order/orders/0/1": 300,
+        "app/condemned/orders/0/1": 301,
     }
     assert intervals(transactions, "app", TP) == [Interval(0, -1, 99), Interval(1, 49, 120)]
 

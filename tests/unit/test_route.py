@@ -164,8 +164,20 @@ def test_new_types_get_tables_if_configured() -> None:
     """With new_type = table an undeclared type is live, unless its name clashes with a declared one or ours."""
     values: list[bytes | None] = [b'{"type":"%s"}' % name for name in (b"a", b"zz", b"A", b"Dead_Letters", b"zz")]
     routed = router("json", "type", new_type="table").route(batch(values))
-    assert [code for _, code in answers(routed)] == ["live", "live", "unknown_type", "unknown_type", "live"]
+    assert [code for _, code in answers(routed)] == ["live", "live", "bad_type_name", "bad_type_name", "live"]
+    assert routed.dead["reason"].to_pylist()[0] == "bad_type_name: 'A' and the declared type 'a' differ by case only"
     assert routed.groups["zz"].to_pylist() == [1, 4]
+
+
+def test_a_new_types_name_is_judged_alone() -> None:
+    """ROUTE: names that differ by case among each other both pass, whichever comes first; unusable ones never do."""
+    names = ["Zz", "zz", "ä", "Ä", "..", "a/b", " ", "_x", "_delta_log", "_Delta_Log", "x" * 201, "ä" * 34]
+    values: list[bytes | None] = [json.dumps({"type": name}).encode() for name in names]
+    routing = {"new_type": "table"}
+    codes = [code for _, code in answers(router("json", "type", **routing).route(batch(values)))]
+    assert codes == ["live"] * 8 + ["bad_type_name"] * 4
+    for value, code in zip(values, codes, strict=True):
+        assert [code] == [one for _, one in answers(router("json", "type", **routing).route(batch([value])))]
 
 
 def test_empty_batch() -> None:

@@ -85,6 +85,13 @@ def test_the_dead_letters_are_an_active_type_and_come_first():
     assert replace(ROUTING, types=()).active_types == (DEAD_LETTERS,)
 
 
+def test_a_table_that_is_there_makes_a_type_active_where_the_configuration_fills_it():
+    """With new_type = table, unless the name clashes: what no record reaches would hold every minimum back."""
+    stored = ("refund", "ORDER", DEAD_LETTERS, "Order")
+    assert ROUTING.active_with(stored) == ROUTING.active_types
+    assert replace(ROUTING, new_type="table").active_with(stored) == (*ROUTING.active_types, "refund")
+
+
 def test_schemas_are_found_by_event_type():
     """Event type -> Spark schema JSON."""
     assert ROUTING.schemas == dict(ROUTING.types)

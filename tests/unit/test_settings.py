@@ -31,6 +31,7 @@ from exporter.settings import (
     spark_kafka_options,
     variable,
 )
+from offsets.selection import Share, Topics
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "exporter.example.toml"
 SECRET = "hunter2-very-secret"
@@ -221,8 +222,9 @@ def test_an_error_names_the_setting_in_the_spelling_in_which_it_was_given() -> N
         ("first_position = '2026-13-31T00:00:00Z'", "with a zone"),
         ("first_position = '1969-12-31T23:59:59.999Z'", "before 1970"),
         ("event_time_min = 946684800", "with a zone"),
-        ("on_gap = 'record'", "should be 'stop'"),
-        ("new_type = 'table'", "should be 'dead_letter'"),
+        ("on_gap = 'skip'", "should be 'stop' or 'record'"),
+        ("new_type = 'guess'", "should be 'dead_letter' or 'table'"),
+        ("new_types_max = 0", "new_types_max"),
         ("unknown_fields = 'drop'", "should be 'rescue', 'ignore' or 'dead_letter'"),
         ("driver_memory = '1 GB'", "such as 2g"),
         ("spark_master = 'locl[2]'", "spark://"),
@@ -240,9 +242,10 @@ def test_a_value_that_cannot_be_meant_is_refused(line: str, reason: str) -> None
         ("brokers", "", "at least 1"),
         ("brokers", "k1", "'k1' should be host:port"),
         ("brokers", "k1:9092,k2:99999", "'k2:99999' should be host:port"),
-        ("topics", " , ", "at least 1"),
-        ("topics", "a,b", "several topics are not supported yet"),
+        ("topics", "a,b,a", "named twice"),
         ("topics", "a b", "a topic's name"),
+        ("topics_pattern", "a.*", "cannot be given together with topics"),
+        ("partitions", "0,1", "no effect without assignment = static"),
         ("topics", "..", "a topic's name"),
         ("group", " ", "name of a consumer group"),
         ("table_root", "s3://bucket/tables", "s3:// is not supported yet"),
@@ -264,7 +267,65 @@ def test_lists_are_given_as_comma_text_or_as_lists() -> None:
     """`a, b` of a flag is ["a", "b"] of the file."""
     settings = load(write(), {"brokers": "k1:9092, [::1]:9093"}, {})
     assert settings.brokers == ("k1:9092", "[::1]:9093")
-    assert settings.topic == "events"
+    assert load(write(), {"topics": "a, b"}, {}).selection == Topics(("a", "b"))
+
+
+def test_topics_or_a_pattern_must_be_given() -> None:
+    """An empty list is no way to say "all"."""
+    with pytest.raises(ConfigError, match=r"topics_pattern \(default\): either topics or topics_pattern is needed"):
+        load(write(), {"topics": " , "}, {})
+
+
+def test_topics_are_named_or_match_a_pattern_as_a_whole() -> None:
+    """Exactly one of the two; a pattern that matches a part of the name only does not take it."""
+    patterned = load(write(), {"topics": "", "topics_pattern": r"shop\..+|b"}, {}).selection
+    names = ("shop.a", "shop.", "b", "bb", "my.shop.a", "b\n")
+    assert [name for name in names if patterned.match(name)] == ["shop.a", "b"]
+    assert [name for name in ("event", "events") if loaded().selection.match(name)] == ["events"]
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        load(write(), {"topics": "", "topics_pattern": "a("}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [("0,2,5", {0, 2, 5}), ("3", {3}), ("1/4", {1, 5}), ("0/1", set(range(8))), (" 2 / 3 ", {2, 5})],
+)
+def test_static_partitions_are_listed_or_counted(text: str, held: set[int]) -> None:
+    """A list of partitions, or index/count as a scheduler gives them to its allocations."""
+    share = loaded(f'assignment = "static"\npartitions = "{text}"').share
+    assert share is not None
+    assert {partition for partition in range(8) if share.holds(partition)} == held
+
+
+def test_the_shares_of_all_indices_are_each_partition_once() -> None:
+    """index/count for index 0 to count - 1 covers every partition and none twice."""
+    shares = [Share.parse(f"{index}/3") for index in range(3)]
+    assert [sum(share.holds(partition) for share in shares) for partition in range(10)] == [1] * 10
+
+
+def test_static_partitions_may_be_a_list_of_the_file() -> None:
+    """[0, 2] in TOML is "0,2" of a flag; without assignment = static the group decides."""
+    assert loaded('assignment = "static"\npartitions = [0, 2]').share == Share(frozenset({0, 2}))
+    assert loaded().share is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is needed with assignment = static"),
+        ("a", "partitions such as 0,2,5"),
+        ("1,,2", "partitions such as 0,2,5"),
+        ("-1", "partitions such as 0,2,5"),
+        ("1,2,1", "names a partition twice"),
+        ("4/4", "index 4 should be less than the count 4"),
+        ("0/0", "index 0 should be less than the count 0"),
+        ("1/2/3", "index/count such as 1/4"),
+        ("1,2/3", "index/count such as 1/4"),
+    ],
+)
+def test_static_partitions_that_cannot_be_meant_are_refused(text: str, reason: str) -> None:
+    """Before anything is asked over the network."""
+    assert reason in refused(f'assignment = "static"\npartitions = "{text}"')
 
 
 def test_the_root_is_a_path_however_it_is_written() -> None:
@@ -502,7 +563,9 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
     Path("b.toml").write_text(text, "utf-8")
     full = load(Path("b.toml"), {}, {})
     assert full.model_dump() == plain.model_dump()
-    assert {name for name in SCALARS if full.origin(name) == "default"} == {"app"}
+    assert {name for name in SCALARS if full.origin(name) == "default"} == {
+        "app", "topics_pattern", "partitions"
+    }  # fmt: skip
 
 
 def test_the_reference_lists_every_setting_with_a_sentence() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ import pytest
 from exporter import stage as stage_module
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.stage import StagingOrder, stage
-from exporter.writers import PartitionPlan
+from exporter.writers import Parked, PartitionPlan
 from offsets.names import DataFile, table_folder
 from offsets.ranges import TopicPartition
 
@@ -32,7 +34,9 @@ def record(name: str, n: object, ts: str = "2025-12-31T12:00:00Z") -> bytes:
     return json.dumps({"type": name, "n": n, "ts": ts}).encode()
 
 
-def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.RecordBatch:
+def batch(
+    values: Iterable[bytes | None], first: int = 0, step: int = 1, topic: str = TP.topic
+) -> pa.RecordBatch:
     """Raw records as Spark's Kafka source gives them, at offsets first, first + step, ..."""
     values = list(values)
     count = len(values)
@@ -40,7 +44,7 @@ def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.R
         [
             pa.array([b"k"] * count, pa.binary()),
             pa.array(values, pa.binary()),
-            pa.array([TP.topic] * count),
+            pa.array([topic] * count),
             pa.array([TP.partition] * count, pa.int32()),
             pa.array([first + step * i for i in range(count)], pa.int64()),
             pa.array([KAFKA_TIME_US] * count, pa.timestamp("us", "UTC")),
@@ -51,10 +55,20 @@ def batch(values: Iterable[bytes | None], first: int = 0, step: int = 1) -> pa.R
     )
 
 
-def run(root: Path, batches: Iterable[pa.RecordBatch], bounds: dict[str, int], condemned: frozenset[int] = frozenset()):
-    """Stage the batches; event type -> offsets per file, and the counts."""
-    plan = PartitionPlan(TP, 1, 2, 0, 10_000, bounds)
-    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {"routing": "r"}, {TP: condemned})
+def run(
+    root: Path,
+    batches: Iterable[pa.RecordBatch],
+    bounds: dict[str, int],
+    condemned: frozenset[int] = frozenset(),
+    routing: Routing = ROUTING,
+    **given: Any,
+):
+    """Stage the batches; event type -> offsets per file, and the counts. given: more of the plan or the order."""
+    unlisted = tuple(name for name in ALL if name not in bounds)
+    ours = {field.name: given.pop(field.name) for field in fields(StagingOrder) if field.name in given}
+    plan = PartitionPlan(TP, 1, 2, **{"start": 0, "end": 10_000, "bounds": bounds, "unlisted": unlisted, **given})
+    order = StagingOrder(str(root), "app", routing, {TP: plan}, **{
+        "fingerprints": {}, "footers": {TP: {"routing": "r"}}, "condemned": {TP: condemned}, **ours})  # fmt: skip
     (manifest,) = stage(order, iter(batches))
     files: dict[str, list[list[int]]] = {}
     counts: dict[str, int] = {}
@@ -70,6 +84,8 @@ def run(root: Path, batches: Iterable[pa.RecordBatch], bounds: dict[str, int], c
 
 
 ALL = {DEAD_LETTERS: -1, "a": -1, "b": -1}
+OPEN = replace(ROUTING, new_type="table")
+"""Undeclared types have tables."""
 
 
 def test_each_record_goes_to_exactly_one_file(tmp_path):
@@ -118,6 +134,35 @@ def test_a_batch_of_nothing_but_condemned_records_passes(tmp_path):
     assert run(tmp_path, [batch([record("a", 0)])], ALL, frozenset({0})) == ({}, {})
 
 
+def test_a_type_that_was_unknown_to_the_plan_is_staged_whole_from_the_plans_start(tmp_path):
+    """Protocol 3.1: its rows hold everything as sent; the bounds of the others are not its own."""
+    values = [record("new", {"x": [1.50, None]}), record("a", 1), record("new", 2, ts="never")]
+    files, _ = run(tmp_path, [batch(values, first=7)], {**ALL, "a": 99}, routing=OPEN, start=7, new_types_max=1)
+    assert files == {"new": [[7]], DEAD_LETTERS: [[9]]}
+    (path,) = tmp_path.glob("new/day=*/*.parquet")
+    (row,) = pq.read_table(path, partitioning=None).to_pylist()
+    assert set(row) == {"_kafka", "_rescued"}
+    assert json.loads(row["_rescued"]) == json.loads(values[0])
+
+
+@pytest.mark.parametrize("plan", [{"unlisted": ("new",)}, {"parked": Parked("x", 0.0)}], ids=["parked", "catch-up"])
+def test_a_new_type_that_is_known_but_not_listed_gets_nothing(tmp_path, plan):
+    """A parked type waits for its own catch-up, and the catch-up of one type is for that type alone."""
+    values = [record("new", 1), record("a", 1)]
+    files, _ = run(tmp_path, [batch(values)], {"a": -1}, routing=OPEN, new_types_max=9, **plan)
+    assert files == {"a": [[1]]}
+
+
+def test_a_task_stages_no_more_new_types_than_there_may_be(tmp_path):
+    """What is over is counted for the driver, which stops; types with a table are not counted."""
+    values = [record(name, 1) for name in ("n1", "n2", "known", "n1", "n3", "n2")]
+    files, counts = run(
+        tmp_path, [batch(values)], ALL, routing=OPEN, new_types_max=2, fingerprints={"known": "f"}
+    )
+    assert files == {"n1": [[0, 3]], "n2": [[1, 5]], "known": [[2]]}
+    assert counts[stage_module.TYPES_OVER_MAX] == 1
+
+
 def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
     """Interleaved days give one file a day, never one a change of day (traps 28)."""
     days = ["2025-12-30T23:59:59.999999Z", "2025-12-31T00:00:00Z"]
@@ -130,6 +175,25 @@ def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
         (date(2025, 12, 30), 4),
         (date(2025, 12, 31), 5),
     ]
+
+
+def test_one_partition_number_of_two_topics_in_one_batch_is_two_partitions(tmp_path):
+    """Each record keeps its own coordinates; files, names and footers are per topic."""
+    other = TopicPartition("other", TP.partition)
+    plans = {tp: PartitionPlan(tp, 1, 0, 0, 9, ALL) for tp in (TP, other)}
+    footers = {TP: {"topic_id": "t"}, other: {"topic_id": "o"}}
+    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, footers)
+    ours, theirs = batch([record("a", 1), record("a", 2)]), batch([record("a", 3)], topic="other")
+    (both,) = pa.Table.from_batches([ours, theirs]).combine_chunks().to_batches()
+    (manifest,) = stage(order, iter([both]))
+    found = {}
+    for row in manifest.to_pylist():
+        if row["path"]:
+            path = tmp_path / "a" / row["path"]
+            kafka = pq.read_table(path, partitioning=None).column("_kafka").to_pylist()
+            topics = {DataFile.parse(row["path"]).tp.topic, *(place["topic"] for place in kafka)}
+            found[row["topic"]] = (topics, row["rows"], pq.read_metadata(path).metadata[b"topic_id"])
+    assert found == {TP.topic: ({TP.topic}, 2, b"t"), "other": ({"other"}, 1, b"o")}
 
 
 def test_offsets_with_holes_are_compared_not_counted(tmp_path):

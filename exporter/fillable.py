@@ -1,0 +1,81 @@
+"""Whether a table can be filled as declared, whoever has changed it (protocol 4.2). Pure.
+
+Data files are written by pyarrow and named in a commit: Delta itself does not look into them. So what Delta would
+enforce on a write through Spark (constraints, NOT NULL, generated columns, defaults) is not enforced on ours, and a
+table that asks for it gets nothing from us until it does not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from offsets.table_log import TableView
+
+CONSTRAINT = "delta.constraints."
+COLUMN_MAPPING = "delta.columnMapping.mode"
+OURS = frozenset({"_kafka", "day"})
+"""Columns that every row of ours has."""
+WRITTEN_BY_DELTA = {
+    "delta.generationExpression": "is generated",
+    "delta.identity.start": "is an identity column",
+    "delta.invariants": "has an invariant",
+    "CURRENT_DEFAULT": "has a default",
+}
+"""Metadata of a column that a writer has to honour -> what it means."""
+WRITER_VERSION_MAX = 7
+KNOWN_FEATURES = frozenset(
+    {
+        "appendOnly",
+        "allowColumnDefaults",
+        "changeDataFeed",
+        "checkConstraints",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "identityColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+        "vacuumProtocolCheck",
+        "v2Checkpoint",
+    }
+)
+"""Writer features that ask nothing of an appended file, or that are looked for in the metadata above."""
+
+
+def unfillable(view: TableView) -> str:
+    """Why a table cannot be filled as declared; empty if it can."""
+    return next(_reasons(view), "")
+
+
+def _reasons(view: TableView) -> Iterator[str]:
+    for name, text in sorted(view.properties.items()):
+        if name.startswith(CONSTRAINT):
+            yield f"constraint {name.removeprefix(CONSTRAINT)} CHECK ({text})"
+    mode = view.properties.get(COLUMN_MAPPING, "none")
+    if mode != "none":
+        yield f"{COLUMN_MAPPING} = {mode}"
+    yield from _columns(json.loads(view.schema_json)["fields"])
+    if view.writer_version > WRITER_VERSION_MAX:
+        yield f"Delta writer version {view.writer_version}"
+    if unknown := sorted(set(view.writer_features) - KNOWN_FEATURES):
+        yield f"Delta writer feature {unknown[0]}"
+
+
+def _columns(fields: list[Mapping[str, Any]], path: str = "") -> Iterator[str]:
+    """Columns, nested ones too, that a row of ours might leave empty or would have to compute."""
+    for field in fields:
+        name = f"{path}{field['name']}"
+        if not path and name in OURS:
+            continue
+        if not field.get("nullable", True):
+            yield f"column {name} is NOT NULL"
+        for key, meaning in WRITTEN_BY_DELTA.items():
+            if key in field.get("metadata", {}):
+                yield f"column {name} {meaning}"
+        if isinstance(field["type"], dict) and field["type"].get("type") == "struct":
+            yield from _columns(field["type"]["fields"], f"{name}.")

@@ -1,0 +1,51 @@
+"""Which data files may be deleted (TEMP; protocol, section 6). Pure.
+
+    listed ── then one snapshot ── named by it, live or tombstone ───────────── stays
+                                   last offset <= version of its name's appId ─ dead
+                                   anything else: may still be committed ────── stays
+
+A commit that adds a file of epoch e lands only while the table's position is in e and below the file's first
+offset (FENCE). A position never goes back (MONOTONE), so once it has reached the file's last offset no commit can
+name the file any more, whoever holds it. The tombstone of a closed epoch is Long.MaxValue: whatever still bears that
+epoch is dead, what was staged beyond its seal as well. An epoch that the table does not know says nothing: stays.
+
+The snapshot must be taken AFTER the listing: a file that was committed before that is named by it. No clock.
+A file that its writer was killed over has its final name from its first byte, and falls under the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from offsets.names import AppId, BadName, DataFile
+
+
+def may_be_dead(paths: Iterable[str], app: str, transactions: Mapping[str, int]) -> dict[str, str]:
+    """File name -> path, of the listed data files of `app` that no commit can add any more.
+
+    paths: relative to the table's folder, listed before the snapshot that `transactions` are from. What that snapshot
+    names has still to be taken off.
+    """
+    candidates: dict[str, str] = {}
+    for path in paths:
+        try:
+            name = DataFile.parse(path)
+        except BadName:
+            continue
+        if name.app == app and name.last_offset <= transactions.get(str(AppId(app, name.tp, name.epoch)), -1):
+            candidates[file_name(path)] = path
+    return candidates
+
+
+def spare(candidates: dict[str, str], named: Iterable[str]) -> None:
+    """Take off what the snapshot names. named: paths of its live files and tombstones, in any spelling of the folder.
+
+    Compared by the name alone, which is unique by its attempt: an absolute path or one of a clone spares it too.
+    """
+    for path in named:
+        candidates.pop(file_name(path), None)
+
+
+def file_name(path: str) -> str:
+    """The last part of a path; names of ours hold nothing that a URL would encode."""
+    return path.rpartition("/")[2]

@@ -1,0 +1,68 @@
+"""A task that sleeps through its session and wakes up while another one owns its partitions (FENCE, traps 14)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.faults import Fault
+from tests.lakes import Export, mixed, running, wait_until, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
+
+PARTITIONS = 2
+HELD = 600
+"""Records of each partition that the sleeper has read and is about to commit."""
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars={"heartbeat_secs": 60})
+
+
+def positions(e: Export) -> set[int]:
+    return {offset for partition in range(PARTITIONS) for _, offset in e.positions(partition).values()}
+
+
+def take_over(e: Export, spark: Any, more: bool) -> None:
+    """Own the sleeper's partitions, in the same group, once its session is over; commit more or less than it holds."""
+    if more:
+        produce(e.kafka, e.topic, {partition: mixed(100, 5000 * (1 + partition)) for partition in range(PARTITIONS)})
+        e.run(spark)
+        assert positions(e) == {HELD + 99}
+        return
+    small = e.with_(round_records_max=40, roll_records_max=5)
+    with small.going(spark):
+        wait_until(lambda: -1 not in positions(e), 60, "every position has moved")
+    assert -1 < min(positions(e)) <= max(positions(e)) < HELD - 1
+
+
+@pytest.mark.parametrize("more", [True, False], ids=["more", "less"])
+@pytest.mark.parametrize("whole_group", [True, False], ids=["group", "driver"])
+def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(
+    export: Export, spark: Any, whole_group: bool, more: bool
+) -> None:
+    """SIGSTOP right before a commit, longer than the session: its late commit is refused, and it works on."""
+    e = export
+    produce(e.kafka, e.topic, {partition: mixed(HELD, 1000 * partition) for partition in range(PARTITIONS)})
+    with running(e, faults=f"{Fault.BEFORE_DELTA_COMMIT.value}:stop:1") as task:
+        wait_until(task.stopped, 120, "the sleeper sleeps")
+        if whole_group:
+            task.signal_group(signal.SIGSTOP)
+        take_over(e, spark, more)
+        task.signal_group(signal.SIGCONT)
+        task.wait_for("commit_refused")
+        produce(e.kafka, e.topic, {0: mixed(50, 20_000)})
+        task.wait_for("partition_revoked")
+        end = HELD + (100 if more else 0)
+        wait_until(lambda: e.position("order", 0)[1] >= end, 60, "it works on as a member")
+        task.signal_group(signal.SIGTERM)
+        assert task.wait(60) == 0, task.text
+    e.run(spark)
+    assert wrong_places(e) == {}
+    assert e.audit(spark).clean

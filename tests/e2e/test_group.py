@@ -1,0 +1,107 @@
+"""Several tasks of one group on a real broker: partitions move, nothing is lost, doubled or read twice without need."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from exporter import service as _  # noqa: F401 - configures the logs before they are captured
+from tests.lakes import Export, mixed, wait_until, writing, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+JOINS = 30
+MEMBER_SECS_MAX = 280.0
+Logged = list[Mapping[str, Any]]
+
+
+def of(logs: Logged, name: str) -> Logged:
+    return [line for line in list(logs) if line["event"] == name]
+
+
+def number(line: Mapping[str, Any]) -> int:
+    """The partition's number in a log line."""
+    return int(str(line["partition"]).rpartition("-")[2])
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Two partitions; rolls by age only after a minute: what is staged stays staged unless something else happens."""
+    return Export(
+        kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60}
+    )
+
+
+def staged(service: Any, partition: int) -> int:
+    return sum(writer.staged_rows for key, writer in service._writers.items() if key.tp.partition == partition)
+
+
+def read_all(e: Export, service: Any, counts: Mapping[int, int]) -> None:
+    """Write mixed records and wait until the task has staged them all."""
+    produce(e.kafka, e.topic, {partition: mixed(count, 1000 * partition) for partition, count in counts.items()})
+    for partition, count in counts.items():
+        wait_until(lambda p=partition, n=count: staged(service, p) == n, 60, f"{count} rows staged of {partition}")
+
+
+def test_a_partition_that_moves_is_rolled_first_and_one_that_stays_keeps_its_files(export: Export, spark: Any) -> None:
+    """The listener runs (traps 1): the moved partition is committed as far as it was read, the other is not."""
+    with capture_logs() as logs, ExitStack() as stack:
+        first = stack.enter_context(export.going(spark)).service
+        read_all(export, first, {0: 60, 1: 80})
+        assert of(logs, "commit_landed") == []
+        stack.enter_context(export.going(spark))
+        (moved,) = wait_until(lambda: of(logs, "partition_revoked"), 30, "a partition is given away")
+        assert (moved["lost"], moved["dropped_rows"]) == (False, 0)
+        partition = number(moved)
+        through = (60, 80)[partition] - 1
+        wait_until(lambda: len(of(logs, "partition_assigned")) == 3, 30, "the second member owns it")
+        assert set(export.positions(partition).values()) == {(0, through)}
+        assert set(export.positions(1 - partition).values()) == {(0, -1)}
+        assert staged(first, 1 - partition) == (60, 80)[1 - partition]
+    assert wrong_places(export) == {}
+    assert export.audit(spark).clean
+
+
+def test_without_a_budget_what_is_staged_is_dropped_and_read_again(export: Export, spark: Any) -> None:
+    """stop_budget_secs = 0: the partition leaves at once, its rows are the next owner's."""
+    e = export.with_(stop_budget_secs=0)
+    with capture_logs() as logs, ExitStack() as stack:
+        first = stack.enter_context(e.going(spark)).service
+        read_all(e, first, {0: 60, 1: 80})
+        second = stack.enter_context(export.going(spark)).service
+        (moved,) = wait_until(lambda: of(logs, "partition_revoked"), 30, "a partition is given away")
+        partition = number(moved)
+        assert moved["dropped_rows"] == (60, 80)[partition]
+        wait_until(lambda: staged(second, partition) == (60, 80)[partition], 60, "the next owner has read it")
+    export.run(spark)
+    assert wrong_places(export) == {}
+
+
+@pytest.mark.timeout(300)
+def test_thirty_joins_and_leaves_under_load_lose_and_double_nothing(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """ONCE: one member stays, up to two more come and go while records arrive; every listener ran."""
+    e = Export(kafka, topic(3), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 0.5, "heartbeat_secs": 0.5})
+    rng = random.Random(20261121)
+    with capture_logs() as logs, writing(e.kafka, e.topic, partitions=3), e.going(spark, MEMBER_SECS_MAX):
+        for _ in range(JOINS // 2):
+            with ExitStack() as stack:
+                for _ in range(2):
+                    joined = stack.enter_context(e.going(spark, MEMBER_SECS_MAX))
+                    wait_until(lambda task=joined: task.service._owned, 60, "it owns a partition")
+                    landed = len(of(logs, "commit_landed")) + rng.randrange(5)
+                    wait_until(lambda n=landed: len(of(logs, "commit_landed")) >= n, 60, "some commits")
+    moves = of(logs, "partition_revoked")
+    assert len(moves) >= JOINS // 2
+    assert not any(line["lost"] for line in moves)
+    e.run(spark)
+    assert wrong_places(e) == {}
+    assert e.audit(spark).clean

@@ -1,0 +1,103 @@
+"""Commits whose reply is lost, by a real Delta log store that writes a commit and reports failure, or does neither."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.routing import DEAD_LETTERS
+from tests import log_store
+from tests.lakes import Export, bad, event, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def losing(spark: Any) -> Iterator[None]:
+    """The tables of these tests have the losing store."""
+    with log_store.losing_log_store(spark):
+        yield
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Two partitions, a few records a commit."""
+    scalars = {"new_type": "table", "round_records_max": 20, "roll_records_max": 10}
+    return Export(kafka, topic(2), tmp_path, fresh_name("app"), types={"order": "id BIGINT"}, scalars=scalars)
+
+
+@pytest.fixture
+def events(caplog: pytest.LogCaptureFixture) -> Callable[[str], Counter[str]]:
+    """event -> how often it was logged of a table."""
+    caplog.set_level(logging.INFO, "exporter")
+
+    def of(table: str) -> Counter[str]:
+        said = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+        return Counter(line["event"] for line in said if line.get("table") == table)
+
+    return of
+
+
+def live(e: Export, name: str) -> set[str]:
+    return {path.replace("%3D", "=") for path in e.table(name).get_add_actions(flatten=True).to_pydict()["path"]}
+
+
+@pytest.mark.parametrize(
+    "accident, unknown",
+    [
+        ({"replies": 1}, 0),
+        ({"replies": 2}, 0),
+        ({"retries": 1}, 0),
+        ({"retries": 2}, 0),
+        ({"requests": 1}, 1),
+        ({"requests": 2, "replies": 1, "retries": 1}, 2),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["order", DEAD_LETTERS])
+def test_a_lost_reply_is_landed_and_a_lost_request_is_offered_again(
+    export: Export,
+    spark: Any,
+    events: Callable[[str], Counter[str]],
+    accident: dict[str, int],
+    unknown: int,
+    name: str,
+) -> None:
+    """Both partitions of the commit: every row once, nothing refused, staged twice or deleted; the log says landed."""
+    e = export
+    produce(e.kafka, e.topic, {p: [event("order", 1), bad(b"{")] for p in (0, 1)})
+    e.run(spark)
+    before = events(name)
+    log_store.arm(spark, name, **accident)
+    produce(e.kafka, e.topic, {p: [event("order", n) if n % 2 else bad(b"{") for n in range(30)] for p in (0, 1)})
+    service = e.run(spark)
+    assert log_store.left(spark, name) == 0, "all of it has happened"
+    assert wrong_places(e) == {}
+    assert service.totals.refused == 0
+    assert service.totals.records == 60, "nothing was read again"
+    said = events(name) - before
+    # One claim a partition is logged as unknown, and a commit of several is one landing.
+    assert (said["commit_unknown"] >= unknown, said["commit_unknown"] > 0) == (True, unknown > 0)
+    said_so = events(name)["commit_landed"] + events(name)["positions_anchored"]
+    assert said_so == e.table(name).version() + (0 if name == DEAD_LETTERS else 1), "all but the listing of tables"
+    assert said["commit_refused"] == said["staged_files_dropped"] == 0
+    assert live(e, name) == e.files(name), "each file that was ever written is there and committed"
+
+
+@pytest.mark.parametrize("kind", ["replies", "retries", "requests"])
+def test_a_table_whose_creation_has_no_reply_is_found_or_made_again(export: Export, spark: Any, kind: str) -> None:
+    """The dead letters, a declared type and one met at run time are created and anchored once; the audit is clean."""
+    e = export
+    for name in (DEAD_LETTERS, "order", "click"):
+        log_store.arm(spark, name, **{kind: 1})
+    produce(e.kafka, e.topic, {p: [event("order", 1), event("click", 2), bad(b"{")] for p in (0, 1)})
+    e.run(spark)
+    assert [log_store.left(spark, name) for name in (DEAD_LETTERS, "order", "click")] == [0, 0, 0]
+    assert wrong_places(e) == {}
+    assert e.audit(spark).clean

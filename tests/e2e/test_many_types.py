@@ -1,0 +1,43 @@
+"""Hundreds of event types: a table each, started and restarted within seconds rather than minutes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lakes import Export, event, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+TYPES = 300
+SECS_MAX = 240.0
+"""On two busy cores; it is a quarter of that where nothing else runs."""
+
+
+@pytest.mark.timeout(600)
+def test_three_hundred_types_are_exported_restarted_and_audited(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Half of them declared, half met at run time; a restart reads 301 tables, and the audit is clean."""
+    names = [f"type{number:03}" for number in range(TYPES)]
+    declared = dict.fromkeys(names[: TYPES // 2], "id BIGINT")
+    e = Export(kafka, topic(), tmp_path, fresh_name("app"), declared, {"new_type": "table", "new_types_max": TYPES})
+    took = {}
+    for step in ("first", "second"):
+        produce(e.kafka, e.topic, {0: [event(name, number) for number, name in enumerate(names * 2)]})
+        started = time.monotonic()
+        e.run(spark)
+        took[step] = time.monotonic() - started
+    assert wrong_places(e) == {}
+    assert len(e.tables()) == TYPES + 1
+    started = time.monotonic()
+    report = e.audit(spark)
+    took["audit"] = time.monotonic() - started
+    assert report.clean, report
+    assert max(took.values()) < SECS_MAX, took
+    print(took)

@@ -1,0 +1,284 @@
+"""Several topics, topics and partitions that come, go and are replaced while a task runs, and who reads what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from exporter import recover
+from exporter.broker import create_topic
+from exporter.check import check_broker
+from exporter.errors import ConfigError, InvariantBroken
+from exporter.offsets_view import offset_rows
+from exporter.routing import DEAD_LETTERS
+from exporter.topic import TopicReader
+from offsets import Invariant
+from offsets.ranges import TopicPartition
+from tests.lakes import DDL, Export, bad, event, mixed, wait_until, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+SOON = {"topics_refresh_secs": 0.3}
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
+    """Makes exports of fresh topics: export(2, isolation="read_uncommitted")."""
+
+    def make(count: int = 1, **scalars: Any) -> Export:
+        return Export(kafka, topic(count), tmp_path, fresh_name("app"), scalars={**SOON, **scalars})
+
+    return make
+
+
+@contextmanager
+def administered(kafka: str) -> Iterator[KafkaAdminClient]:
+    admin = KafkaAdminClient(bootstrap_servers=kafka)
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def delete(e: Export, topic: str) -> None:
+    with administered(e.kafka) as admin:
+        admin.delete_topics([topic])
+        wait_until(lambda: topic not in admin.list_topics(), 30, "the topic is gone")
+
+
+def at(e: Export, offset: int, partition: int = 0, topic: str = "") -> Callable[[], bool]:
+    """Whether every table covers the offset."""
+
+    def reached() -> bool:
+        try:
+            positions = e.positions(partition, topic)
+        except AssertionError:
+            return False
+        return len(positions) == len(e.types) + 1 and all(found[1] >= offset for found in positions.values())
+
+    return reached
+
+
+def clean(e: Export, spark: Any, offsets: int) -> None:
+    """The audit is clean, and has compared as many offsets."""
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+    assert (report.once, report.pending) == (offsets, 0), report.as_text()
+
+
+def test_two_topics_go_into_one_set_of_tables(
+    export: Callable[..., Export], topic: Callable[..., str], spark: Any
+) -> None:
+    """ONCE per topic, though partition numbers and offsets are the same; a topic that is added later joins in."""
+    e, other = export(2), topic(1)
+    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(40, first=100)})
+    produce(e.kafka, other, {0: mixed(50, first=200)})
+    e.run(spark)
+    both = e.with_(topics=[e.topic, other])
+    both.run(spark)
+    assert both.run(spark).totals.records == 0
+    assert wrong_places(both) == wrong_places(both, topic=other) == {}
+    assert set(both.positions(0, other).values()) == {(0, 49)}
+    clean(both, spark, 150)
+    with both.bench(spark) as bench:
+        ends = {(row.event_type, row.tp): (row.end, row.lag) for row in offset_rows(bench)}
+        ids = {name: one.topic_id for name, one in bench.topics.identities().items()}
+    checked = {finding.says for finding in check_broker(both.settings()) if finding.what == "topic"}
+    assert checked == {f"{e.topic}, 2 partitions, id {ids[e.topic]}", f"{other}, 1 partitions, id {ids[other]}"}
+    assert len(ends) == 4 * 3
+    assert ends["order", TopicPartition(other, 0)] == (50, 0)
+    assert {(tags["topic"], tags["topic_id"]) for tags in file_tags(both, "order")} == set(ids.items())
+    assert both.table("order").metadata().configuration.items() >= {
+        f"exporter.topic_id.{name}": topic_id for name, topic_id in ids.items()
+    }.items()
+
+
+def file_tags(e: Export, event_type: str) -> Iterator[dict[str, str]]:
+    """The tags of every file that a commit has added."""
+    for path in sorted((e.root / "lake" / event_type / "_delta_log").glob("*.json")):
+        for line in path.read_text().splitlines():
+            if (add := json.loads(line).get("add")) is not None:
+                yield add["tags"]
+
+
+def test_a_row_of_one_topic_under_another_is_found_by_the_audit(
+    export: Callable[..., Export], topic: Callable[..., str], spark: Any
+) -> None:
+    """Coordinates are those of a topic: the same partition and offset of another one is no match, but a clash there."""
+    first, other = export(), topic()
+    e = first.with_(topics=[first.topic, other])
+    produce(e.kafka, e.topic, {0: [event("order", 1), event("order", 2)]})
+    produce(e.kafka, other, {0: [event("click", 1), event("click", 2)]})
+    e.run(spark)
+    folder = e.root / "lake" / "order"
+    spark.sql(f"UPDATE delta.`{folder}` SET _kafka.topic = '{other}' WHERE id = 2")
+    report = e.audit(spark)
+    assert (report.missing, report.twice, report.findings) == (1, 1, 2), report.as_text()
+    assert {str(example) for example in report.examples} == {
+        f"missing: order {e.topic}-0: 1",
+        f"twice: click {other}-0: 1 (also in order)",
+    }
+
+
+def test_the_topic_may_be_the_event_type(kafka: str, tmp_path: Path, spark: Any) -> None:
+    """type_from.kind = topic, with a pattern: one table per topic, also for a topic whose name needs escaping."""
+    prefix = fresh_name("shop")
+    names = [f"{prefix}.order", f"{prefix}.click", f"{prefix}.other"]
+    types = {names[0]: DDL["order"], names[1]: DDL["click"]}
+    pattern = {"topics": [], "topics_pattern": prefix + r"\.[a-z]+", **SOON}
+    e = Export(kafka, names[0], tmp_path, fresh_name("app"), types, pattern, type_from='kind = "topic"')
+    create_topic(kafka, prefix)
+    for number, name in enumerate(names):
+        create_topic(kafka, name)
+        kind = ("order", "click", "order")[number]
+        produce(kafka, name, {0: [event(kind, number * 10 + row) for row in range(5)]})
+    produce(kafka, prefix, {0: mixed(5)})
+    e.run(spark)
+    placed = [set(map(tuple, e.placed(name).values())) for name in (*names, prefix)]
+    folders = [name.replace(".", "~2E") for name in names]
+    assert placed == [{(folders[0],)}, {(folders[1],)}, {(DEAD_LETTERS,)}, set()]
+    clean(e, spark, 15)
+
+
+def test_a_topic_that_begins_to_match_the_pattern_is_exported_and_one_that_goes_is_let_go(
+    kafka: str, tmp_path: Path, spark: Any
+) -> None:
+    """While the task runs, which began without any topic: nothing of the new ones is missed, nothing stops it."""
+    prefix = fresh_name("p")
+    pattern = {"topics": [], "topics_pattern": f"{prefix}-.*", **SOON}
+    e = Export(kafka, f"{prefix}-one", tmp_path, fresh_name("app"), scalars=pattern)
+    late = f"{prefix}-late"
+    with e.going(spark):
+        create_topic(kafka, e.topic)
+        produce(kafka, e.topic, {0: mixed(30)})
+        wait_until(at(e, 29), 60, "the first topic is exported")
+        create_topic(kafka, late, 2)
+        produce(kafka, late, {0: mixed(20, first=100), 1: mixed(10, first=200)})
+        wait_until(lambda: at(e, 19, 0, late)() and at(e, 9, 1, late)(), 60, "the late topic is exported")
+        clean(e, spark, 60)
+        delete(e, late)
+        produce(kafka, e.topic, {0: mixed(10, first=300)})
+        wait_until(at(e, 39), 60, "the remaining topic goes on")
+    assert wrong_places(e) == {}
+    assert (len(e.placed()), len(e.placed(late))) == (40, 30)
+
+
+@pytest.mark.parametrize("assignment", [{}, {"assignment": "static", "partitions": "0/1"}], ids=["group", "static"])
+def test_partitions_that_are_added_begin_at_their_first_record(
+    export: Callable[..., Export], spark: Any, assignment: dict[str, str]
+) -> None:
+    """While the task runs, and although the first position was the latest: what is in them before they are noticed."""
+    e = export(first_position="latest", topics_refresh_secs=2, **assignment)
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    with e.going(spark):
+        wait_until(at(e, 19), 60, "anchored at the end")
+        with administered(e.kafka) as admin:
+            admin.create_partitions({e.topic: 3})
+        wait_until(lambda: partitions(e) == 3, 30, "three partitions")
+        produce(e.kafka, e.topic, {0: mixed(10, first=20), 1: mixed(30, first=100), 2: mixed(5, first=200)})
+        wait_until(lambda: at(e, 29)() and at(e, 29, 1)() and at(e, 4, 2)(), 60, "the new partitions are exported")
+    assert sorted(e.placed()) == sorted(
+        [(0, offset) for offset in range(20, 30)]
+        + [(1, offset) for offset in range(30)]
+        + [(2, offset) for offset in range(5)]
+    )
+    clean(e, spark, 45)
+
+
+def partitions(e: Export) -> int:
+    with administered(e.kafka) as admin:
+        return len(admin.describe_topics([e.topic])[0]["partitions"])
+
+
+@pytest.mark.parametrize("more", [5, 60], ids=["fewer records than before", "more records than before"])
+def test_a_topic_that_is_made_again_stops_the_running_task(
+    export: Callable[..., Export], spark: Any, more: int
+) -> None:
+    """MONOTONE: with more records than before it is only its id that tells; not one of them reaches a table."""
+    e = export(topics_refresh_secs=30, poll_secs=4)
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    with e.going(spark) as task:
+        wait_until(at(e, 19), 60, "the first topic is exported")
+        delete(e, e.topic)
+        create_topic(e.kafka, e.topic)
+        produce(e.kafka, e.topic, {0: mixed(more, first=500)})
+        stopped = task.ended()
+    assert isinstance(stopped, InvariantBroken)
+    assert (stopped.invariant, stopped.exit_code) == (Invariant.MONOTONE, 70)
+    assert f"topic id of {e.topic} was" in stopped.message
+    assert f"{e.topic}-0 through offset 19" in stopped.message
+    assert "repair --rebase" in stopped.hint
+    assert len(e.placed()) == 20
+    assert set(e.positions().values()) == {(0, 19)}
+
+
+def test_a_log_that_is_shorter_than_the_tables_stops_the_running_task(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MONOTONE: the same topic, but its end lies below the position, three times in a row."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    monkeypatch.setattr(recover, "TRUNCATION_SECS", 0.1)
+    ends, marks = TopicReader.end_offsets, TopicReader.high_watermarks
+    with e.going(spark) as task:
+        wait_until(at(e, 19), 60, "all is exported")
+        monkeypatch.setattr(TopicReader, "high_watermarks", shorter(marks))
+        monkeypatch.setattr(TopicReader, "end_offsets", shorter(ends))
+        stopped = task.ended()
+    assert isinstance(stopped, InvariantBroken)
+    assert stopped.exit_code == 70
+    assert f"{e.topic}-0: the log ends at 12, the tables are at 19: offsets 12..19" in stopped.message
+    assert "repair --rebase" in stopped.hint
+
+
+def shorter(real: Callable[..., dict[TopicPartition, int]]) -> Callable[..., dict[TopicPartition, int]]:
+    """As if an unclean election had lost the last eight records."""
+    return lambda reader, tps: {tp: end - 8 for tp, end in real(reader, tps).items()}
+
+
+def test_static_tasks_export_their_shares_one_after_the_other(
+    export: Callable[..., Export], topic: Callable[..., str], spark: Any
+) -> None:
+    """0/2 and 1/2 make the whole of two topics; a list too; the group offsets are there for lag tools."""
+    first, other = export(3), topic(2)
+    e = first.with_(topics=[first.topic, other], assignment="static")
+    produce(e.kafka, e.topic, {partition: mixed(20, first=100 * partition) for partition in range(3)})
+    produce(e.kafka, other, {partition: mixed(10, first=1000 + 100 * partition) for partition in range(2)})
+    e.with_(partitions="0/2").run(spark)
+    assert {partition for partition, _ in e.placed()} == {0, 2}
+    assert {partition for partition, _ in e.placed(other)} == {0}
+    e.with_(partitions="1/2").run(spark)
+    assert wrong_places(e) == wrong_places(e, topic=other) == {}
+    produce(e.kafka, e.topic, {2: [bad(b"x")], 1: [event("click", 999)]})
+    e.with_(partitions="1,2").run(spark)
+    assert wrong_places(e) == wrong_places(e, topic=other) == {}
+    clean(e.with_(partitions="0/1"), spark, 82)
+    with administered(e.kafka) as admin:
+        written = {(tp.topic, tp.partition): at.offset for tp, at in admin.list_group_offsets([e.app])[e.app].items()}
+    assert written[e.topic, 0] == 20 and written[other, 1] == 10
+    with pytest.raises(ConfigError, match="no topic has a partition 7"):
+        e.with_(partitions="1,7").run(spark)
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["group", "static"])
+def test_a_task_for_which_no_partition_is_left_is_caught_up(
+    export: Callable[..., Export], spark: Any, static: bool
+) -> None:
+    """More tasks than partitions: `--until-caught-up` ends while the other task goes on, and takes nothing from it."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(10)})
+    spare = e.with_(assignment="static", partitions="1/2") if static else e
+    with e.going(spark) as task:
+        wait_until(at(e, 9), 60, "the one task has the one partition")
+        assert spare.run(spark).totals.records == 0
+        produce(e.kafka, e.topic, {0: mixed(10, first=10)})
+        wait_until(at(e, 19), 60, "the one task goes on")
+        assert task.service.totals.refused == 0
+    assert wrong_places(e) == {}

@@ -1,0 +1,236 @@
+"""What people do to the tables of an exporter: it goes on, and the audit tells exactly what they did."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.commit import Committer, Report
+from exporter.errors import FoundProblem
+from exporter.routing import DEAD_LETTERS
+from exporter.tables import Lake, LogCleaned
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from tests.lakes import DDL, Export, create_anchored, event, mixed, wait_until, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+ALL = (DEAD_LETTERS, *DDL)
+SHORT = "('delta.deletedFileRetentionDuration' = 'interval 1 day', 'delta.logRetentionDuration' = 'interval 1 day')"
+"""The shortest time that the exporter accepts for removed files; Delta wants as much of the log."""
+UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    return Export(kafka, topic(), tmp_path, fresh_name("app"))
+
+
+def sql(e: Export, spark: Any, statement: str, *tables: str) -> None:
+    """The statement for each table, {t} its name in SQL."""
+    for name in tables:
+        spark.sql(statement.format(t=f"delta.`{e.root / 'lake' / name}`"))
+
+
+def vacuum(e: Export, spark: Any, *tables: str) -> None:
+    """Whatever no version needs now is gone, staged files too."""
+    spark.conf.set(UNCHECKED, "false")
+    try:
+        sql(e, spark, "VACUUM {t} RETAIN 0 HOURS", *tables)
+    finally:
+        spark.conf.unset(UNCHECKED)
+
+
+def clean(e: Export, spark: Any) -> None:
+    """ONCE, judged twice: naively from the topic's keys, and by the audit."""
+    assert wrong_places(e) == {}
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+
+
+class Gate:
+    """Holds the commits of some types that carry files, once each, until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.waiting: set[str] = set()
+        self._opened = threading.Event()
+        real = Committer.commit
+
+        def commit(committer: Committer, event_type: str, claims: Any) -> Report:
+            if event_type in names and any(claim.files for claim in claims):
+                self.waiting.add(event_type)
+                assert self._opened.wait(60)
+            return real(committer, event_type, claims)
+
+        monkeypatch.setattr(Committer, "commit", commit)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+def test_optimize_and_vacuum_between_two_runs_change_nothing(export: Export, spark: Any) -> None:
+    """Names and tags of rewritten files are gone, the positions stay; old files are gone, the rows stay."""
+    e = export
+    for first in (0, 30):
+        produce(e.kafka, e.topic, {0: [event("order", number) for number in range(first, first + 30)]})
+        e.run(spark)
+    before = e.files("order")
+    sql(e, spark, "OPTIMIZE {t}", "order")
+    vacuum(e, spark, "order")
+    assert len(before) == 2 and not before & e.files("order")
+    produce(e.kafka, e.topic, {0: mixed(30, first=60)})
+    e.run(spark)
+    assert {offset for _, offset in e.positions().values()} == {89}
+    clean(e, spark)
+
+
+def test_deleted_and_updated_rows_are_what_the_audit_names_and_the_export_goes_on(
+    export: Export, spark: Any
+) -> None:
+    """Rows that a user deleted are missing, rows that were changed differ; no other finding, nothing comes back."""
+    e = export
+    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(30)]})
+    e.run(spark)
+    sql(e, spark, "DELETE FROM {t} WHERE id IN (3, 4, 5)", "order")
+    sql(e, spark, "UPDATE {t} SET note = 'redacted' WHERE id = 7", "order")
+    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(30, 60)]})
+    e.run(spark)
+    assert e.offsets("order") == [number for number in range(60) if number not in (3, 4, 5)]
+    report = e.audit(spark)
+    assert (report.missing, report.different, report.findings) == (3, 1, 4), report.as_text()
+    assert {str(example).partition(":")[2].strip() for example in report.examples} == {"order 0: 3..5", "order 0: 7"}
+
+
+def test_staged_files_that_vacuum_took_are_staged_again(
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Protocol 4.2: a commit never names a file that is gone; while running, without a stop."""
+    e, gate = export, Gate(monkeypatch, "click", "order")
+    produce(e.kafka, e.topic, {0: mixed(40)})
+    with e.going(spark) as task:
+        wait_until(lambda: gate.waiting, 60, "a commit is about to be written")
+        staged = {name: e.files(name) for name in ("click", "order")}
+        assert all(staged.values())
+        vacuum(e, spark, "click", "order")
+        assert not any(e.files(name) & staged[name] for name in staged)
+        gate.open()
+        wait_until(lambda: {offset for _, offset in e.positions().values()} == {39}, 60, "all positions at 39")
+        assert task.service.totals.records > 40
+    clean(e, spark)
+
+
+def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both come between staging and commit; the others go on, and without the constraint the type catches up."""
+    e, gate = export, Gate(monkeypatch, "click", "order")
+    produce(e.kafka, e.topic, {0: mixed(40)})
+    with e.going(spark):
+        wait_until(lambda: len(gate.waiting) == 2, 60, "two commits are about to be written")
+        sql(e, spark, "ALTER TABLE {t} ADD COLUMNS (extra STRING)", "order")
+        sql(e, spark, "ALTER TABLE {t} ADD CONSTRAINT small CHECK (id < 15)", "click")
+        gate.open()
+        others = [name for name in ALL if name != "click"]
+        wait_until(lambda: {e.position(name)[1] for name in others} == {39}, 60, "the others at 39")
+        produce(e.kafka, e.topic, {0: mixed(20, first=40)})
+        wait_until(lambda: {e.position(name)[1] for name in others} == {59}, 60, "the others at 59")
+        assert (e.position("click"), e.rows("click")) == ((0, -1), [])
+    produce(e.kafka, e.topic, {0: mixed(20, first=60)})
+    with pytest.raises(FoundProblem, match=r"table click, .*: offsets from 0 on .*constraint small CHECK \(id < 15\)"):
+        e.run(spark)
+    assert {e.position(name)[1] for name in others} == {79}
+    with e.going(spark):
+        sql(e, spark, "ALTER TABLE {t} DROP CONSTRAINT small", "click")
+        wait_until(lambda: e.position("click") == (0, 79), 90, "the parked type at 79")
+    assert {row["extra"] for row in e.rows("order")} == {None}
+    clean(e, spark)
+
+
+def test_other_tables_and_other_rows_are_let_be(export: Export, spark: Any) -> None:
+    """A plain table and another app's lake under the root; rows of another topic; rows without coordinates."""
+    e = export
+    lake = Lake(spark, e.root / "lake", "somebody-else")
+    create_anchored(lake, "theirs", {TopicPartition(e.topic, 0): Position(0, 7)})
+    produce(e.kafka, e.topic, {0: mixed(30)})
+    e.run(spark)
+    plain = e.root / "lake" / "plain"
+    spark.range(5).write.format("delta").save(str(plain))
+    kafka = "named_struct('topic', 'elsewhere', 'partition', 0, 'epoch', 0, 'offset', 999L, 'timestamp', now())"
+    insert = f"INSERT INTO {{t}} (_kafka, id, day) VALUES ({kafka}, 1, DATE'2026-01-31')"
+    sql(e, spark, insert, "order")
+    produce(e.kafka, e.topic, {0: mixed(30, first=30)})
+    e.run(spark)
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+    assert {offset for _, offset in (e.position(name) for name in ALL)} == {59}
+    assert spark.read.format("delta").load(str(plain)).count() == 5
+    sql(e, spark, "INSERT INTO {t} (id, day) VALUES (2, DATE'2026-01-31'), (3, DATE'2026-01-31')", "order")
+    produce(e.kafka, e.topic, {0: mixed(10, first=60)})
+    e.run(spark)
+    report = e.audit(spark)
+    assert (report.foreign, report.findings) == (2, 2), report.as_text()
+    view = lake.table("theirs").view()
+    assert view is not None and view.version == 0
+
+
+def age_log(e: Export, spark: Any, name: str) -> None:
+    """Make the log of a table three days old, then a checkpoint and Delta's own clean-up of what is before it."""
+    log = e.root / "lake" / name / "_delta_log"
+    old = time.time() - 3 * 86_400
+    for path in log.iterdir():
+        os.utime(path, (old, old))
+    with e.bench(spark) as bench:
+        bench.lake.delta.DeltaLog.forTable(bench.lake.jsession, str(log.parent)).checkpoint()
+
+
+def versions(e: Export, name: str) -> list[int]:
+    return sorted(int(path.stem) for path in (e.root / "lake" / name / "_delta_log").glob("0*[0-9].json"))
+
+
+def test_checkpoints_and_a_cleaned_log_change_nothing(export: Export, spark: Any) -> None:
+    """Positions come from the snapshot; only operations after our last own commit are looked for in the log."""
+    e = export
+    for first in (0, 20, 40):
+        produce(e.kafka, e.topic, {0: mixed(20, first=first)})
+        e.run(spark)
+    sql(e, spark, "ALTER TABLE {t} SET TBLPROPERTIES " + SHORT, *ALL)
+    produce(e.kafka, e.topic, {0: mixed(20, first=60)})
+    e.run(spark)
+    for name in ALL:
+        age_log(e, spark, name)
+    produce(e.kafka, e.topic, {0: mixed(20, first=80)})
+    e.run(spark)
+    for name in ALL:
+        age_log(e, spark, name)
+        assert 0 not in versions(e, name), f"nothing was cleaned up: {versions(e, name)}"
+    produce(e.kafka, e.topic, {0: mixed(20, first=100)})
+    e.run(spark)
+    with e.bench(spark) as bench:
+        views = [bench.lake.table(name).view() for name in ALL]
+    at = {view.position(e.app, TopicPartition(e.topic, 0)) for view in views if view is not None}
+    assert at == {Position(0, 119)}
+    clean(e, spark)
+
+
+def test_operations_that_nobody_can_look_at_any_more_stop_the_task(export: Export, spark: Any) -> None:
+    """Exit 70 with table and version: a RESTORE among them would have taken rows away (protocol 5.1)."""
+    e = export
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.run(spark)
+    sql(e, spark, "ALTER TABLE {t} SET TBLPROPERTIES " + SHORT, "order")
+    for _ in range(3):
+        sql(e, spark, "UPDATE {t} SET note = concat(note, '.')", "order")
+    age_log(e, spark, "order")
+    sql(e, spark, "UPDATE {t} SET note = concat(note, '.')", "order")
+    age_log(e, spark, "order")
+    assert versions(e, "order")[0] > 3
+    with pytest.raises(LogCleaned, match=r"table order: version \d+ is no longer in its log") as stopped:
+        e.run(spark)
+    assert stopped.value.exit_code == 70 and stopped.value.hint

@@ -1,0 +1,123 @@
+"""The sweep on a real table: what it lists, what it deletes, and what it must never touch (TEMP)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pytest
+
+from exporter.commit import Committer
+from exporter.outcome import Landed
+from exporter.sweep import sweep
+from exporter.tables import Change, Lake
+from exporter.writers import Claim, StagedFile, WriterKey
+from offsets.names import AppId
+from offsets.positions import TOMBSTONE, Position
+from offsets.ranges import TopicPartition
+from tests.lakes import create_anchored, stage_offsets
+
+pytestmark = pytest.mark.spark
+
+P0 = TopicPartition("events", 0)
+DAY = date(2026, 1, 31)
+
+
+@pytest.fixture
+def lake(spark: Any, tmp_path: Path) -> Lake:
+    lake = Lake(spark, tmp_path, "sweeping")
+    create_anchored(lake, "order", {P0: Position(0, -1)})
+    return lake
+
+
+def commit(lake: Lake, expected: int, new: int, files: Sequence[StagedFile]) -> None:
+    committer, view = Committer(lake, "test", {}), lake.table("order").view()
+    assert view is not None
+    committer.trust("order", view)
+    claim = Claim(WriterKey("order", P0), 0, expected, new, tuple(files), view.version)
+    report = committer.commit("order", [claim])
+    assert all(isinstance(settled.outcome, Landed) for settled in report.settled), report
+
+
+def stage(lake: Lake, first: int, last: int, epoch: int = 0) -> StagedFile:
+    return stage_offsets(lake, "order", P0, list(range(first, last + 1)), DAY, epoch)
+
+
+def on_disk(lake: Lake, name: str = "order") -> set[str]:
+    folder = lake.table(name).folder
+    return {str(path.relative_to(folder)) for path in folder.glob("day=*/*")}
+
+
+def ids(lake: Lake) -> list[int]:
+    column = deltalake.DeltaTable(lake.table("order").folder).to_pyarrow_table(columns=["id"]).column("id")
+    return sorted(column.to_pylist())
+
+
+def test_exactly_the_orphans_at_or_before_the_position_are_listed_and_then_deleted(lake: Lake, spark: Any) -> None:
+    """Live files, tombstones, what may still be committed, other apps' and foreign files stay; so do all rows."""
+    folder = lake.table("order").folder
+    commit(lake, -1, 9, [stage(lake, 0, 9)])
+    orphans = [stage(lake, 0, 9), stage(lake, 3, 19)]
+    torn = stage(lake, 5, 6)
+    (folder / torn.path).write_bytes(b"PAR1 half")
+    commit(lake, 9, 19, [stage(lake, 10, 19)])
+    spark.sql(f"OPTIMIZE delta.`{folder}`")
+    tombstoned = on_disk(lake)
+    spark.sql(f"DELETE FROM delta.`{folder}` WHERE id = 4")
+    staged = stage(lake, 20, 29)
+    (folder / f"day={DAY}" / "part-00000-0a.c000.zstd.parquet").write_bytes(b"x")
+    other = Lake(spark, lake.root, "other")
+    foreign = stage_offsets(other, "order", P0, [1], DAY)
+    before, rows = on_disk(lake), ids(lake)
+    wanted = sorted(file.path for file in [*orphans, torn])
+
+    (found,) = sweep(lake, apply=False)
+    assert list(found.paths) == wanted
+    assert found.bytes == sum((folder / path).stat().st_size for path in wanted)
+    assert on_disk(lake) == before
+    (done,) = sweep(lake, apply=True)
+    assert (done.deleted, list(done.paths)) == (3, wanted)
+    assert on_disk(lake) == before - set(wanted)
+    assert {staged.path, foreign.path} <= on_disk(lake) and tombstoned - set(wanted) <= on_disk(lake)
+    (again,) = sweep(lake, apply=True)
+    assert (again.paths, again.deleted) == ((), 0)
+    commit(lake, 19, 29, [staged])
+    assert ids(lake) == sorted([*rows, *range(20, 30)])
+    spark.sql(f"RESTORE delta.`{folder}` TO VERSION AS OF 1")
+    assert ids(lake) == list(range(10))
+
+
+def test_a_file_that_is_committed_after_the_listing_is_spared(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshot comes after the listing: with the order turned round a live file would be deleted."""
+    staged = stage(lake, 0, 9)
+    real = type(lake.table("order")).state
+
+    def state(table: Any) -> Any:
+        if table.view().position(lake.app, P0) == Position(0, -1):
+            commit(lake, -1, 9, [staged])
+        return real(table)
+
+    monkeypatch.setattr(type(lake.table("order")), "state", state)
+    (done,) = sweep(lake, apply=True)
+    assert done.paths == ()
+    assert ids(lake) == list(range(10))
+
+
+def test_a_closed_epoch_leaves_nothing_and_another_apps_table_is_left_alone(lake: Lake, spark: Any) -> None:
+    """What a fenced task staged beyond the seal cannot land any more; the next epoch's files may."""
+    beyond, ahead = stage(lake, 0, 99), stage(lake, 10, 19, epoch=1)
+    old, new = str(AppId(lake.app, P0, 0)), str(AppId(lake.app, P0, 1))
+    versions = {old: TOMBSTONE, str(AppId(lake.app, P0, 0, "sealed")): 9, new: 9}
+    lake.table("order").commit(Change((old, new), versions, {}), lambda view: None)
+    other = Lake(spark, lake.root, "other")
+    create_anchored(other, "click", {P0: Position(0, 50)})
+    theirs = stage_offsets(lake, "click", P0, [1], DAY)
+    (done,) = sweep(lake, apply=True)
+    assert (done.event_type, done.paths) == ("order", (beyond.path,))
+    assert on_disk(lake) == {ahead.path}
+    assert on_disk(lake, "click") == {theirs.path}
