@@ -181,7 +181,14 @@ class Recovery:
         return tuple(sorted({*listed, *self._routing.active_types}))
 
     def _is_ours(self, name: str, view: TableView) -> bool:
-        """Raises InvariantBroken if an active type's table belongs to another app (protocol 5.6)."""
+        """Raises InvariantBroken if an active type's table belongs to another app (protocol 5.6).
+
+        A table that somebody made in the place of one that the dead letters list is not ours: that one is missed.
+        """
+        if APP_PROPERTY not in view.properties:
+            letters = self._lake.table(DEAD_LETTERS).view()
+            if letters is not None and table_folder(name) in letters.listed_tables():
+                return False
         if name in self._routing.active_types:
             check_properties(name, view, self._lake.app)
             return True
