@@ -318,15 +318,18 @@ class Service:
             log.warning("anchors_missing", tables=len(wanted), error=first_line(error))
             self._retry_at["anchors"] = now + 1.0
             return
+        unfillable: dict[str, str] = {}
         for name, view in views.items():
             if name not in self._recovery.table_fingerprints:
                 self._committer.trust(name, view)
-                self._recovery.accept(name, view)
+                unfillable[name] = self._recovery.accept(name, view)
         for key, anchor in wanted.items():
             position = views[key.event_type].position(self._lake.app, key.tp) if key.event_type in views else None
             if position is not None and position.epoch == anchor.epoch:
                 ownership = self._owned[key.tp]
-                self._writers[key] = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
+                writer = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
+                reason = unfillable.get(key.event_type)
+                self._writers[key] = park(writer, reason, now) if reason else writer
 
     def _staying(self) -> dict[TopicPartition, int]:
         """The partitions that are ours and not about to be taken away, with their ownership epochs."""

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from exporter import static
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.group import Assigned, Revoked
-from exporter.recover import TRUNCATION_READINGS, check_log
+from exporter.recover import TRUNCATION_READINGS, check_truncation
 from exporter.static import StaticAssignment
 from exporter.topic import BrokerSilent, TopicIdentity, check_identity, identity_properties, partitions_of
 from offsets import Invariant
@@ -52,35 +52,32 @@ def test_another_cluster_is_named_as_such():
 class Log:
     """A topic's log as the broker tells it: first offsets, and one high watermark per reading."""
 
-    def __init__(self, first: int, *ends: int) -> None:
-        self.first, self.ends = first, list(ends)
-
-    def first_offsets(self, tps: Any) -> dict[TopicPartition, int]:
-        return dict.fromkeys(tps, self.first)
+    def __init__(self, *ends: int) -> None:
+        self.ends = list(ends)
 
     def high_watermarks(self, tps: Any) -> dict[TopicPartition, int]:
         return dict.fromkeys(tps, self.ends.pop(0))
 
 
-def check(log: Any, least: int, most: int) -> list[float]:
+def check(log: Any, most: int) -> list[float]:
     """The waits between the readings."""
     waits: list[float] = []
-    check_log(log, {A0: (least, most)}, waits.append)
+    check_truncation(log, {A0: most}, waits.append)
     assert not log.ends
     return waits
 
 
 def test_a_log_that_goes_on_behind_the_tables_is_read_once():
-    """Begin and end exactly at the positions are no gap and no truncation."""
-    assert check(Log(10, 20), 9, 19) == []
+    """An end right behind the positions is no truncation."""
+    assert check(Log(20), 19) == []
 
 
 def test_a_log_that_ends_before_the_tables_stops_after_three_readings():
     """An end that is back at the second or third reading was a change of the leader."""
-    assert len(check(Log(0, 15, 20), 9, 19)) == 1
-    assert len(check(Log(0, 15, 15, 20), 9, 19)) == 2
+    assert len(check(Log(15, 20), 19)) == 1
+    assert len(check(Log(15, 15, 20), 19)) == 2
     with pytest.raises(InvariantBroken) as stopped:
-        check(Log(0, *[15] * TRUNCATION_READINGS), 9, 19)
+        check(Log(*[15] * TRUNCATION_READINGS), 19)
     assert stopped.value.invariant is Invariant.MONOTONE
     assert "a-0: the log ends at 15, the tables are at 19: offsets 15..19" in stopped.value.message
     assert "repair --rebase" in stopped.value.hint

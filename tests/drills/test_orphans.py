@@ -1,0 +1,63 @@
+"""What killed tasks leave behind is swept while another task works on (TEMP)."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.faults import Fault
+from exporter.sweep import sweep
+from tests.lakes import Export, running, wait_until, writing, wrong_places
+from tests.services import fresh_name
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
+
+KILLED, SPARED = "0/2", "1/2"
+"""Shares of two tasks: one is killed again and again, the other one works on."""
+
+
+def live(e: Export) -> dict[str, set[str]]:
+    """Table -> the data files that its newest version names."""
+    return {name: {add["path"] for add in e.table(name).get_add_actions().to_pylist()} for name in e.tables()}
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, kills: int
+) -> None:
+    """Each kill strikes with files staged; afterwards every file on disk is live or staged by the living task."""
+    seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
+    print(f"DRILL_SEED={seed}")
+    rng = random.Random(seed)
+    both = Export(kafka, topic(2), tmp_path, fresh_name("app"))
+    e = both.with_(assignment="static", partitions=KILLED, roll_age_max_secs=0.5, round_records_max=400)
+    other = both.with_(assignment="static", partitions=SPARED, roll_age_max_secs=900, heartbeat_secs=900)
+    with writing(e.kafka, e.topic), other.going(spark) as task:
+        for _ in range(kills):
+            with running(e, faults=f"{Fault.BEFORE_DELTA_COMMIT.value}:kill:{rng.randrange(1, 9)}") as killed:
+                assert killed.wait() == -signal.SIGKILL, killed.text
+        e.run(spark)
+        staged = {w.key.event_type: {f.path for f in w.staged} for w in task.service._writers.values() if w.staged}
+        assert staged, "the other task holds files that no commit names yet"
+        with e.bench(spark) as bench:
+            listed = {name: e.files(name) for name in e.tables()}
+            orphans = {name: listed[name] - live(e)[name] - staged.get(name, set()) for name in listed}
+            wanted = {name: {path for path in paths if ".0.0." in path} for name, paths in orphans.items()}
+            assert sum(map(len, wanted.values())) >= kills
+            assert {found.event_type: set(found.paths) for found in sweep(bench.lake, False)} == wanted
+            assert all(listed[name] <= e.files(name) for name in listed), "a dry run deletes nothing"
+            assert sum(found.deleted for found in sweep(bench.lake, True)) == sum(map(len, wanted.values()))
+        for name, paths in wanted.items():
+            assert not paths & e.files(name)
+            assert live(e)[name] <= e.files(name)
+        wait_until(lambda: task.service.totals.rounds > 2, 60, "the other task works on")
+    both.run(spark)
+    assert wrong_places(both) == {}
+    assert both.audit(spark).clean
