@@ -18,6 +18,7 @@ from kafka import KafkaAdminClient
 
 from exporter import faults
 from exporter.broker import create_topic
+from exporter.commit import Committer
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
 from exporter.repair import Refused, RepairRow, repair
@@ -319,7 +320,6 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
         produce(e.kafka, e.topic, {0: [event("order", 7001)]})
         error = ended()
     assert isinstance(error, Fenced) and error.exit_code == 75, error
-    assert "closed by a repair" in error.message
     goes_on(e, spark)
 
 
@@ -327,25 +327,27 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
 def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool
 ) -> None:
-    """RESTORE between a commit's snapshot and its writing does not conflict: the task lands, looks, and exits 70.
+    """A commit that did not see the RESTORE before it lands, because positions stay; then it looks, and exits 70.
 
     OPTIMIZE then puts rows from both sides of the new position in one file: those beyond are deleted first.
     """
     e = export(2)
     first = twice_exported(e, spark)
     produce(e.kafka, e.topic, {0: mixed(50, first=200), 1: mixed(50, first=1200)})
-    real = DeltaTable.commit
+    real, real_look = DeltaTable.commit, Committer._look_through
 
     def commit(self: DeltaTable, change: Any, check: Any) -> int:
-        def checked(view: Any) -> None:
-            check(view)
-            if self.event_type == "order":
-                restore(e, spark, first)
+        if self.event_type == "order":
+            restore(e, spark, first)
+        return real(self, change, check)
 
-        return real(self, change, checked)
+    def look(self: Committer, table: DeltaTable, version: int, view: Any = None, landed: bool = False) -> None:
+        if landed:
+            real_look(self, table, version, view, landed)
 
     with monkeypatch.context() as patch:
         patch.setattr(DeltaTable, "commit", commit)
+        patch.setattr(Committer, "_look_through", look)
         with pytest.raises(InvariantBroken, match="table order: RESTORE"):
             e.run(spark)
     assert {row["_kafka"]["offset"] for row in e.rows("order")} & set(range(200, 250))
