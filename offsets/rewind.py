@@ -32,14 +32,16 @@ class Setback:
 
 
 def held(position: int, setbacks: Sequence[Setback]) -> int:
-    """The offset through which a table certainly holds everything. setbacks: in the order in which they happened."""
+    """The offset through which a table certainly holds everything, once. setbacks: in the order in which they happened.
+
+    What a RESTORE brought beyond the position of then may have been exported once more since.
+    """
     through: int | None = None
     for one in setbacks:
-        lost = one.through if one.through < one.was else None
-        if one.restored or through is None:
-            through = lost
-        elif lost is not None:
-            through = min(through, lost)
+        if one.restored:
+            through = min(one.through, one.was)
+        elif one.through < one.was:
+            through = one.through if through is None else min(through, one.through)
     return position if through is None else min(position, through)
 
 
