@@ -49,7 +49,7 @@ from exporter.tables import NO_COLUMNS, Lake, first_line
 from exporter.topic import TopicIdentity, check_identity, partitions_of
 from offsets.gaps import recorded_gaps
 from offsets.names import BadName, DataFile, table_folder
-from offsets.positions import condemned_offsets, intervals, live_position, our_transactions
+from offsets.positions import condemned_offsets, first_epoch, intervals, live_position, our_transactions
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
@@ -76,7 +76,7 @@ FOREVER = 2**63 - 1
 
 COVER_DDL = (
     "code int, topic string, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint, "
-    "gaps array<struct<after: bigint, through: bigint>>"
+    "gaps array<struct<after: bigint, through: bigint>>, since int"
 )
 INFO_DDL = (
     "topic string, partition int, wanted bigint, first bigint, next bigint, "
@@ -85,7 +85,7 @@ INFO_DDL = (
     "regions array<struct<after: bigint, through: bigint, routing: int, complete: boolean, visible: boolean>>"
 )
 ROWS_DDL = (
-    "code int, topic string, partition int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
+    "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
     "outside boolean, checkable boolean"
 )
 
@@ -122,7 +122,8 @@ class Pinned:
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
     covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
     record was given up (its dead letter is committed before any position passes it), -1 for none. gaps: offsets
-    (after, through] that retention took from a type, as its gap rows say; nothing is expected there.
+    (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
+    epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`).
     """
 
     views: dict[str, TableView]
@@ -132,6 +133,7 @@ class Pinned:
     positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     condemned: dict[TopicPartition, int] = field(default_factory=dict)
     gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
+    since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -240,8 +242,11 @@ def _pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) 
             position = live_position(view.transactions, lake.app, tp)
             if spans and position is not None:
                 pinned.spans[name, tp], pinned.positions[name, tp] = spans, position.offset
+                pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
         if letters is not None:
             pinned.condemned[tp] = max(condemned_offsets(letters.transactions, lake.app, tp), default=-1)
+    if any(pinned.since.values()):
+        pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
     _check_tables(pinned, identities)
     _pin_routings(pinned, lake.app, routing)
     names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
@@ -437,6 +442,8 @@ def _pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[st
     by_epoch: dict[tuple[str, TopicPartition, int], list[OffsetRange]] = {}
     for row in frame.select(columns).sort("event_type", "topic", "partition", "first_offset").collect():
         lost, tp = OffsetRange(row.first_offset, row.last_offset), TopicPartition(row.topic, row.partition)
+        if row.epoch < first_epoch(letters.transactions, app, tp):
+            continue
         by_epoch.setdefault((row.event_type, tp, row.epoch), []).append(lost)
         pinned.gaps.setdefault((row.event_type, tp), []).append((lost.first_offset - 1, lost.last_offset))
         pinned.notes.append(f"table {row.event_type}, {tp}: offsets {lost} are a recorded gap")
@@ -505,8 +512,8 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
         position = pinned.positions[name, tp]
         condemned = pinned.condemned.get(tp, -1) if name == DEAD_LETTERS else -1
         early = [(position, condemned)] if condemned > position else []
-        lost = pinned.gaps.get((name, tp), [])
-        rows.append((pinned.codes[name], tp.topic, tp.partition, [*spans, *early], position, lost))
+        lost, since = pinned.gaps.get((name, tp), []), pinned.since[name, tp]
+        rows.append((pinned.codes[name], tp.topic, tp.partition, [*spans, *early], position, lost, since))
     return rows
 
 
@@ -634,6 +641,7 @@ def _rows(
     readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
     checkable = sf.coalesce(readable & sf.col("region.visible"), sf.lit(False))
     wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
+    wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
     outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
     return frame.filter(wanted).select(
         "code", *PARTITION, "offset", *hashed, outside.alias("outside"), checkable.alias("checkable")
@@ -661,6 +669,7 @@ def _table_rows(
         sf.lit(code).alias("code"),
         sf.col("_kafka.topic").alias("topic"),
         sf.col("_kafka.partition").alias("partition"),
+        sf.col("_kafka.epoch").alias("epoch"),
         sf.col("_kafka.offset").alias("offset"),
         hashed.alias("row_hash"),
         sf.col("day").alias("row_day"),

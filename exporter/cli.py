@@ -184,6 +184,39 @@ def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, obj
 
 
 @cli.command()
+@click.option("--rewind", "action", flag_value="rewind", help="A table was restored, overwritten, replaced or removed.")
+@click.option("--rebase", "action", flag_value="rebase", help="The topic was deleted and created again.")
+@click.option("--adopt", "former", metavar="APP", help="The tables are another app's: go on with them under ours.")
+@click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
+@FORMAT
+@click_options
+def repair(
+    action: str | None, former: str | None, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
+) -> None:
+    """Put positions right after an accident; shows what it would do unless --apply is given."""
+    from exporter.repair import repair as run_repair
+    from exporter.settings import spark_kafka_options
+    from exporter.task import first_position, open_workbench
+
+    if (action is None) == (former is None):
+        raise click.UsageError("give one of --rewind, --rebase and --adopt APP")
+    settings = _load(config, flags)
+    bench = open_workbench(settings)
+    try:
+        options = spark_kafka_options(settings)
+        rows = run_repair(bench, options, action or "adopt", former or "", first_position(settings), apply)
+    finally:
+        bench.close()
+    if output == "json":
+        click.echo(json.dumps({"applied": apply, "changes": [row.as_dict() for row in rows]}))
+        return
+    columns = ("table", "partition", "position", "becomes", "files out", "")
+    shown = [(r.table, _text(r.tp), _text(r.old), _text(r.new), str(r.removed), r.says) for r in rows]
+    _print_table(columns, shown)
+    click.echo("done" if apply else "nothing was written; --apply does it", err=True)
+
+
+@cli.command()
 @click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
 @click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")

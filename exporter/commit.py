@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter.accidents import check_accidents, gone
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin, merge
@@ -119,7 +120,7 @@ class Committer:
         except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
             settled = self._look_or_unknown(table, offers, error)
             return Report(event_type, None, time.monotonic() - started, (*settled, *stale), first_line(error))
-        self._look_between(table, version)
+        self._look_through(table, version, landed=True)
         settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
         return Report(event_type, version, time.monotonic() - started, (*settled, *stale))
 
@@ -161,7 +162,7 @@ class Committer:
 
     def _offer(self, table: DeltaTable, offers: Sequence[Claim], commit_id: str) -> int:
         def check(view: TableView | None) -> None:
-            self._check(table.event_type, view, offers)
+            self._check(table, view, offers)
 
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
@@ -174,9 +175,12 @@ class Committer:
         point(Fault.AFTER_DELTA_COMMIT)
         return version
 
-    def _check(self, event_type: str, view: TableView | None, offers: Sequence[Claim]) -> None:
-        """Protocol 4.2, on the snapshot that the commit is based on."""
-        view = self.require_ours(event_type, view)
+    def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> None:
+        """Protocol 4.2, on the snapshot that the commit is based on. An accident is named before its consequences."""
+        event_type = table.event_type
+        if view is not None:
+            self._look_through(table, view.version, view)
+        view = self.require_ours(event_type, view, offers)
         for claim in offers:
             if any(file.fingerprint != view.fingerprint for file in claim.files):
                 raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
@@ -185,16 +189,12 @@ class Committer:
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
 
-    def require_ours(self, event_type: str, view: TableView | None) -> TableView:
+    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
         """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
         known_id = self._table_ids.get(event_type)
         if view is None or (known_id is not None and view.table_id != known_id):
             what = "is gone" if view is None else f"has another table id, {view.table_id} instead of {known_id}"
-            raise InvariantBroken(
-                Invariant.MONOTONE,
-                f"table {event_type} {what}",
-                "it was dropped or replaced; put it back (or move the whole lake away to start anew)",
-            )
+            raise gone(event_type, what, {claim.key.tp: claim.expected for claim in offers})
         check_properties(event_type, view, self._lake.app)
         return view
 
@@ -208,7 +208,10 @@ class Committer:
 
     def _look(self, table: DeltaTable, offers: Sequence[Claim], error: BaseException) -> list[Settled]:
         """What became of the claims (protocol 4.4). Raises TableUnreadable if it cannot be found out."""
-        view = self.require_ours(table.event_type, table.view())
+        view = table.view()
+        if view is not None:
+            self._look_through(table, view.version, view)
+        view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
         logged = {commit.version: commit.commit_id for commit in table.commits(base, view.version)}
         settled = []
@@ -222,14 +225,19 @@ class Committer:
                 log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),
                             expected=claim.expected, new=claim.new, found=str(outcome.position),
                             reason=first_line(error))  # fmt: skip
-        self._look_between(table, view.version + 1)
         return settled
 
-    def _look_between(self, table: DeltaTable, version: int) -> None:
-        """Look at the operations between the last checked version and our own (protocol 4.5)."""
-        checked = self._checked.get(table.event_type, version - 1)
-        for logged in table.commits(checked, version - 1):
-            check_operation(table.event_type, logged.version, logged.operation, logged.rewinds)
+    def _look_through(
+        self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False
+    ) -> None:
+        """Look at the operations since the last checked version (protocol 4.5).
+
+        view: of `version`, if it is at hand. landed: `version` is our own commit.
+        """
+        checked = self._checked.get(table.event_type, version)
+        logged = table.commits(checked, version - landed)
+        if any(one.rewinds for one in logged):
+            check_accidents(table, self._lake.app, view or table.view_at(version), logged)
         self._checked[table.event_type] = max(checked, version)
 
     def _user_metadata(self, event_type: str, offers: Sequence[Claim], commit_id: str) -> dict[str, Any]:
@@ -282,7 +290,10 @@ def check_properties(event_type: str, view: TableView, app: str) -> None:
         raise InvariantBroken(
             Invariant.ONCE,
             f"table {event_type} belongs to app {owner!r}, not to {app!r}",
-            "a renamed app would export everything twice; set `app` back or choose another table_root",
+            "a renamed app would export everything twice: set `app` back, choose another table_root, "
+            f"or let {app} go on with these tables: `exporter repair --adopt {owner}`"
+            if owner
+            else "set `app` back or choose another table_root",
         )
     if TXN_RETENTION in view.properties:
         raise InvariantBroken(
@@ -306,16 +317,6 @@ def retention_is_safe(interval: str) -> bool:
         return False
     hours = {"hour": 1, "day": 24, "week": 168, "month": 720, "year": 8760}.get(words[1].rstrip("s"), 0)
     return int(words[0]) * hours >= 24
-
-
-def check_operation(event_type: str, version: int, operation: str, rewinds: bool) -> None:
-    """MONOTONE: raises InvariantBroken for an operation that takes rows away behind the positions."""
-    if rewinds:
-        raise InvariantBroken(
-            Invariant.MONOTONE,
-            f"table {event_type}: {operation} at version {version} took the table back behind its positions",
-            "`exporter audit` lists the offsets that are missing",
-        )
 
 
 def _require(table: DeltaTable, file: StagedFile) -> None:

@@ -24,6 +24,7 @@ class Fault(str, Enum):
     BEFORE_GROUP_OFFSET = "before_group_offset"
     AFTER_ANCHOR = "after_anchor"
     AFTER_SEAL = "after_seal"
+    AFTER_REPAIR = "after_repair"
     AFTER_GAP_ROW = "after_gap_row"
     AFTER_GAP_MOVE = "after_gap_move"
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from exporter.accidents import History, gone
 from exporter.anchor import Anchors, Moved, Switched
-from exporter.commit import Committer, check_operation, check_properties
+from exporter.commit import Committer, check_properties
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
@@ -46,13 +47,12 @@ from offsets.gaps import find_gaps, recorded_gaps
 from offsets.names import AppId, table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
+from offsets.rewind import live_positions
 from offsets.table_log import (
     APP_PROPERTY,
     CONFIG_PROPERTY,
-    LoggedCommit,
     TableView,
     last_named_offsets,
-    own_metadata,
 )
 
 log = get_logger(__name__)
@@ -103,12 +103,15 @@ class Recovery:
         self._identity: dict[str, str] = {}
         self._gap_rows = GapRows(self._anchors)
         self._records_gaps = on_gap == "record"
+        self._epochs: dict[TopicPartition, int] = {}
         self.table_fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of the given partitions (each with its ownership epoch), at the positions of the tables.
+
+        A task that worked in an epoch which a repair has closed since ends: it may hold what is no longer true.
 
         Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable.
         """
@@ -161,9 +164,10 @@ class Recovery:
         """One table and the offsets that its files have named since our last commit; None if there is none of ours."""
         table = self._lake.table(name)
         view = table.view()
-        if view is None or not self._is_ours(name, view):
+        if view is None:
             return None
-        return view, self._named_since(table, view)
+        named = self._named_since(table, view)
+        return (view, named) if self._is_ours(name, view) else None
 
     def verdicts(self, reading: Reading) -> dict[TopicPartition, Verdict]:
         """One verdict per partition, from one reading."""
@@ -177,7 +181,14 @@ class Recovery:
         return tuple(sorted({*listed, *self._routing.active_types}))
 
     def _is_ours(self, name: str, view: TableView) -> bool:
-        """Raises InvariantBroken if an active type's table belongs to another app (protocol 5.6)."""
+        """Raises InvariantBroken if an active type's table belongs to another app (protocol 5.6).
+
+        A table that somebody made in the place of one that the dead letters list is not ours: that one is missed.
+        """
+        if APP_PROPERTY not in view.properties:
+            letters = self._lake.table(DEAD_LETTERS).view()
+            if letters is not None and table_folder(name) in letters.listed_tables():
+                return False
         if name in self._routing.active_types:
             check_properties(name, view, self._lake.app)
             return True
@@ -186,21 +197,17 @@ class Recovery:
     def _named_since(self, table: DeltaTable, view: TableView) -> dict[tuple[TopicPartition, int], int]:
         """Greatest offsets named by files that were committed after our last own commit.
 
-        Raises InvariantBroken if an operation since then took the table back (MONOTONE), LogCleaned.
+        Raises InvariantBroken if an operation since then took the table back (MONOTONE), LogCleaned. A REPLACE takes
+        the properties too, but not the positions: by these the table is still known as ours.
         """
-        since: list[LoggedCommit] = []
-        through = -1
-        for version in range(view.version, -1, -1):
-            logged = table.logged(version)
-            metadata = own_metadata(logged.user_metadata)
-            if metadata.get("app") == self._lake.app:
-                through = int(metadata.get("checked_through", version - 1))
-                break
-            since.append(logged)
-        since += table.commits(through, version - 1) if through < version - 1 else []
-        for logged in since:
-            check_operation(table.event_type, logged.version, logged.operation, logged.rewinds)
-        return last_named_offsets((path for logged in since for path in logged.added), self._lake.app)
+        if view.properties.get(APP_PROPERTY) != self._lake.app and not live_positions(
+            view.transactions, self._lake.app
+        ):
+            return {}
+        history = History(table, self._lake.app, view)
+        if history.accidents:
+            raise history.broken()
+        return last_named_offsets((path for logged in history.since for path in logged.added), self._lake.app)
 
     def _state(
         self, tp: TopicPartition, name: str, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
@@ -381,16 +388,21 @@ class Recovery:
         for folder, table_id in (letters.listed_tables() if letters else {}).items():
             view = by_folder.get(folder)
             if view is None or view.table_id != table_id:
-                raise InvariantBroken(
-                    Invariant.MONOTONE,
-                    f"table {folder} {'is gone' if view is None else 'was replaced'} since it was written",
-                    "put the table back, or move the whole lake away to start anew",
-                )
+                known = {tp: state[DEAD_LETTERS].position for tp, state in reading.states.items()}
+                far = {tp: position.offset for tp, position in known.items() if position is not None}
+                raise gone(folder, "is gone" if view is None else "was replaced", far)
 
     def _writers(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
     ) -> dict[WriterKey, Writer]:
         now = time.monotonic()
+        for tp, found in verdicts.items():
+            if isinstance(found, Agree) and self._epochs.setdefault(tp, found.epoch) != found.epoch:
+                raise Fenced(
+                    f"{tp}: epoch {self._epochs[tp]}, in which this task worked, was closed by a repair; "
+                    f"the tables are in epoch {found.epoch}",
+                    "start again: a fresh task goes on from the new positions",
+                )
         for tp in ownership:
             letters = reading.views[DEAD_LETTERS].transactions
             self.condemned[tp] = condemned_offsets(letters, self._lake.app, tp)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,7 @@ class Change:
     expected: appIds whose versions the commit depends on; registered as read. positions: appId -> new version.
     adds: Delta `add` actions. properties: table properties to set (a metadata change). create: Spark schema JSON
     of a table to be created by this very commit. evolve: Spark schema JSON that an existing table gets.
+    removes: paths of live files, as the log writes them, that this commit takes out of the table (a rewind).
     """
 
     expected: tuple[str, ...]
@@ -168,6 +169,7 @@ class Change:
     properties: Mapping[str, str] = field(default_factory=dict)
     create: str | None = None
     evolve: str | None = None
+    removes: tuple[str, ...] = ()
 
 
 Check = Callable[[TableView | None], None]
@@ -242,11 +244,43 @@ class DeltaTable:
             actions.add(self._action({"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}))
         for add in change.adds:
             actions.add(self._action({"add": add}))
+        for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
+            actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
         mode = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
         operation = delta.DeltaOperations.StreamingUpdate(mode, self._lake.app, 0, jvm.scala.Some(text))
         sequence = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
         return int(txn.commit(sequence, operation))
+
+    def view_at(self, version: int) -> TableView:
+        """The table as it was at a version. Raises LogCleaned."""
+        view = self._view(self._snapshot_at(version))
+        if view is None:
+            raise LogCleaned(f"table {self.event_type}: version {version} can no longer be read")
+        return view
+
+    def files_at(self, version: int) -> list[dict[str, Any]]:
+        """The `add` actions of the live files at a version. Raises LogCleaned."""
+        rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
+        return [json.loads(row) for row in json.loads(self._lake.to_json(rows))]
+
+    def rows_of(self, version: int, paths: Collection[str]) -> Any:
+        """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
+        snapshot, none = self._snapshot_at(version), self._lake.jvm.scala.Option.empty()
+        adds = self._lake.jvm.java.util.ArrayList()
+        for live in _live_files(snapshot, paths):
+            adds.add(live)
+        sequence = self._lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(adds).toSeq()
+        return self._log().createDataFrame(snapshot, sequence, False, none)
+
+    def _snapshot_at(self, version: int) -> Any:
+        none = self._lake.jvm.scala.Option.empty()
+        try:
+            return self._log().getSnapshotAt(version, none, none, False)
+        except Exception as error:  # py4j raises its own kinds
+            raise LogCleaned(
+                f"table {self.event_type}: version {version} can no longer be read: {first_line(error)}"
+            ) from error
 
     def commits(self, after: int, through: int) -> list[LoggedCommit]:
         """What the versions after+1..through say. Raises LogCleaned if one of them is gone."""
@@ -261,7 +295,8 @@ class DeltaTable:
         except FileNotFoundError as error:
             raise LogCleaned(
                 f"table {self.event_type}: version {version} is no longer in its log",
-                "the log was cleaned up while no task ran, so accidents in between cannot be excluded",
+                "the log was cleaned up while no task ran: `exporter repair --rewind` compares the tables with the "
+                "topic and, with `--apply`, accepts them if nothing is missing",
             ) from error
         except (OSError, ValueError) as error:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
@@ -317,6 +352,15 @@ class DeltaTable:
             return {action["appId"]: int(action["version"]) for action in actions}
         reconstructed = json.loads(self._lake.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
+    """The AddFile objects of live files. Raises TableUnreadable if one of them is not live."""
+    quoted = ", ".join("'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'" for path in sorted(paths))
+    found = snapshot.allFiles().filter(f"path IN ({quoted})").collectAsList()
+    if len(found) != len(paths):
+        raise TableUnreadable(f"{len(paths) - len(found)} of {len(paths)} files are not live any more")
+    return found
 
 
 class Lake:

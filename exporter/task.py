@@ -130,7 +130,7 @@ def build_service(
         bench.routing,
         committer,
         reader.read,
-        first_position=_first_position(settings),
+        first_position=first_position(settings),
         round_records_max=settings.round_records_max,
         on_gap=settings.on_gap,
     )
@@ -160,7 +160,8 @@ def _assignment(settings: Settings, topics: TopicReader, wake: Callable[[], None
     )
 
 
-def _first_position(settings: Settings) -> str | int:
+def first_position(settings: Settings) -> str | int:
+    """earliest, latest, or milliseconds since 1970 UTC."""
     at = settings.first_position_ms
     return str(settings.first_position) if at is None else at
 

@@ -34,10 +34,11 @@ _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
-Kind = Literal["anchor", "sealed", "condemned", "gap"]
-KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned")
+Kind = Literal["anchor", "sealed", "condemned", "rebased", "gap"]
+KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "rebased")
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
 condemned: the last record that no decoder survived (dead letters only; protocol 3.7).
+rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
 gap, with an event type: the last offset that retention took from the type (dead letters only; protocol 5.5)."""
 
 

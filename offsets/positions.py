@@ -61,11 +61,14 @@ def should_skip(offset: int, bound: int) -> bool:
 
 
 def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> frozenset[int]:
-    """The offsets of `tp` that no task may decode again, from the dead letters' transactions (protocol 3.7)."""
+    """The offsets of `tp` that no task may decode again, from the dead letters' transactions (protocol 3.7).
+
+    A repair withdraws one, by a tombstone, whose row it took away.
+    """
     return frozenset(
         version
         for app_id, version in our_transactions(transactions, app)
-        if app_id.tp == tp and app_id.kind == "condemned"
+        if app_id.tp == tp and app_id.kind == "condemned" and version != TOMBSTONE
     )
 
 
@@ -78,8 +81,18 @@ class Interval:
     through: int
 
 
+def first_epoch(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:
+    """The epoch in which the topic of today began: 0, or that of the last re-base (protocol 7)."""
+    ours = our_transactions(transactions, app)
+    return max((app_id.epoch for app_id, _ in ours if app_id.tp == tp and app_id.kind == "rebased"), default=0)
+
+
 def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> list[Interval]:
-    """What a table says it covers of `tp`, epoch by epoch: from its anchor to its seal or live position."""
+    """What a table says it covers of `tp`, epoch by epoch: from its anchor to its seal or live position.
+
+    Epochs before a re-base speak of another topic's offsets and are left out.
+    """
+    since = first_epoch(transactions, app, tp)
     anchors: dict[int, int] = {}
     ends: dict[int, int] = {}
     for app_id, version in our_transactions(transactions, app):
@@ -89,4 +102,5 @@ def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> 
             anchors[app_id.epoch] = version
         elif app_id.kind in (None, "sealed") and version != TOMBSTONE:
             ends[app_id.epoch] = version
-    return [Interval(epoch, anchors[epoch], ends[epoch]) for epoch in sorted(anchors) if epoch in ends]
+    known = sorted(epoch for epoch in anchors if epoch in ends and epoch >= since)
+    return [Interval(epoch, anchors[epoch], ends[epoch]) for epoch in known]

@@ -7,7 +7,7 @@ every rebalance (protocol 5.1). How it is read is the caller's; what it says is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,15 +64,19 @@ class TableView:
 
 @dataclass(frozen=True)
 class LoggedCommit:
-    """What one version of a table's log says: its operation, its metadata and the data files that it added."""
+    """What one version of a table's log says: its operation, its metadata, the data files that it added and removed.
+
+    restored_to: the version, or the time as it was written, that a RESTORE went back to.
+    """
 
     version: int
     operation: str
     user_metadata: str
     added: tuple[str, ...]
-    removed: int
+    removed: tuple[str, ...]
     table_id: str | None
     overwrites: bool
+    restored_to: int | str | None = None
 
     @property
     def commit_id(self) -> str | None:
@@ -97,8 +101,9 @@ def own_metadata(text: str) -> dict[str, Any]:
 def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     """One commit file of `_delta_log` (a JSON object a line). Source: the Delta protocol, 'Actions'."""
     operation, user_metadata, table_id, overwrites = "", "", None, False
+    restored_to: int | str | None = None
     added: list[str] = []
-    removed = 0
+    removed: list[str] = []
     for line in lines:
         if not line.strip():
             continue
@@ -107,15 +112,49 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
             info = action["commitInfo"]
             operation = info.get("operation", "")
             user_metadata = info.get("userMetadata") or ""
-            mode = (info.get("operationParameters") or {}).get("mode", "")
-            overwrites = operation == "WRITE" and "overwrite" in str(mode).lower()
+            parameters = info.get("operationParameters") or {}
+            overwrites = _overwrites(operation, parameters)
+            if operation == "RESTORE":
+                restored_to = _restored_to(parameters)
         elif "add" in action:
             added.append(action["add"]["path"])
         elif "remove" in action:
-            removed += 1
+            removed.append(action["remove"]["path"])
         elif "metaData" in action:
             table_id = action["metaData"].get("id")
-    return LoggedCommit(version, operation, user_metadata, tuple(added), removed, table_id, overwrites)
+    return LoggedCommit(
+        version, operation, user_metadata, tuple(added), tuple(removed), table_id, overwrites, restored_to
+    )
+
+
+def _overwrites(operation: str, parameters: Mapping[str, Any]) -> bool:
+    """A write in mode overwrite, of whatever part of the table; a stream in output mode complete."""
+    mode, output_mode = str(parameters.get("mode", "")).lower(), str(parameters.get("outputMode", "")).lower()
+    return (operation == "WRITE" and "overwrite" in mode) or (
+        operation == "STREAMING UPDATE" and output_mode == "complete"
+    )
+
+
+def _restored_to(parameters: Mapping[str, Any]) -> int | str | None:
+    """Spark writes `version` and `timestamp`, one of them null; delta-rs may write a number as text."""
+    version, timestamp = parameters.get("version"), parameters.get("timestamp")
+    if version is not None and str(version).isdigit():
+        return int(version)
+    return None if timestamp is None else str(timestamp)
+
+
+def same_files_before(live: Collection[str], now: Collection[str], commits: Iterable[LoggedCommit]) -> int | None:
+    """The newest earlier version with exactly the files `now`: what a RESTORE to a time went back to.
+
+    live: the files before the RESTORE; commits: the versions before it, newest first. None if no version had them.
+    The newest of several is right: between them only positions moved.
+    """
+    wanted, files = set(now), set(live)
+    for commit in commits:
+        if files == wanted:
+            return commit.version
+        files = (files - set(commit.added)) | set(commit.removed)
+    return None
 
 
 def last_named_offsets(paths: Iterable[str], app: str) -> dict[tuple[TopicPartition, int], int]:

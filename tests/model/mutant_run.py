@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from tests.model import switch_world, world
+from tests.model import met_world, pair_world, restore_world, sweep_world, switch_world, world
 from tests.model.search import Found, RoleSearch, Search
+
+ROLED: dict[str, Callable[..., Any]] = {
+    "switch": lambda **scope: switch_world.SwitchWorld(switch_world.SwitchScope(**scope)),
+    "met": lambda **scope: met_world.MetWorld(met_world.MetScope(**scope)),
+    "sweep": lambda **scope: sweep_world.SweepWorld(sweep_world.SweepScope(**scope)),
+    "restore": lambda **scope: restore_world.RestoreWorld(restore_world.RestoreScope(**scope)),
+}
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
-    """kind: two (processes), one (against all others), switch (configurations)."""
-    if kind == "switch":
-        switch = switch_world.SwitchWorld(switch_world.SwitchScope(**scope))
-        roles, names = switch.roles()
-        tables, processes = switch.first_state()
-        return RoleSearch(switch, roles, names, stops_count=stops_count).run(tables, processes, states_max)
+    """kind: two (processes), one (against all others), pair (of partitions), switch, met, sweep, restore."""
+    if kind in ROLED:
+        roled = ROLED[kind](**scope)
+        roles, names = roled.roles()
+        tables, processes = roled.first_state()
+        return RoleSearch(roled, roles, names, stops_count=stops_count).run(tables, processes, states_max)
+    if kind == "pair":
+        pair = pair_world.PairWorld(pair_world.PairScope(**scope))
+        tables, process = pair.first_state()
+        return Search(pair, stops_count).run(tables, (process, process), states_max)
     if kind == "one":
         others = world.Others(world.Scope(**scope))
         tables, process = others.first_state()

@@ -25,7 +25,10 @@ STATES_MAX = 60_000
 
 WRITERS, HEARTBEAT, OUTCOME = "exporter/writers.py", "exporter/heartbeat.py", "exporter/outcome.py"
 PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crosscheck.py"
-WORLD, SWITCH = "tests/model/world.py", "tests/model/switch_world.py"
+SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offsets/table_log.py"
+WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
+SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
+MET = "tests/model/met_world.py"
 
 Edit = tuple[str, str, str]
 
@@ -81,6 +84,28 @@ NO_EXIT = (
     "if False:\n            return Unfinished(name)",
 )
 OWN_EPOCHS = (SWITCH, "(found.epoch, found.positions[n]) if", "(live[n].epoch, found.positions[n]) if")
+
+REFUSED_KEEPS = (
+    PAIR,
+    "            return _compact(landed(real, real.claim, 0.0))\n        return None\n",
+    "            return _compact(landed(real, real.claim, 0.0))\n"
+    "        return (found.position.offset, writer[1], writer[2], None)\n",
+)
+REST_RELEASED = (PAIR, "            return writer\n", "            return (*writer[:3], None)\n")
+NOT_IN_DELTA = (
+    SWEEPING,
+    "name.app == app and name.last_offset <= transactions.get(str(AppId(app, name.tp, name.epoch)), -1)",
+    "name.app == app",
+)
+SNAPSHOT_FIRST = (SWEEP, 'SWEEPS = ("lists", "takes a snapshot")', 'SWEEPS = ("takes a snapshot", "lists")')
+DELETES_REFUSED = (
+    SWEEP,
+    "        return world\n\n    def logged",
+    "        return _with(world, files=tuple(one for one in world[4] if one != file))\n\n    def logged",
+)
+ROWS = frozenset({"ONCE", "COVER"})
+UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
+TWICE = {"log": "A", "restores": 2}
 
 MUTANTS = (
     Mutant(
@@ -420,6 +445,380 @@ MUTANTS = (
         SWITCHED,
         ADDS_TYPE,
         "switch",
+    ),
+    Mutant(
+        "met_seal_ignores_list",
+        "4.7, 5.3c the dead letters are sealed although they list a table that the switch has not read",
+        ((MET, "if index == self.letters and world[2] != more[0]:", "if False:"),),
+        UNFIT,
+        {"takes": True, "new": "AC"},
+        "met",
+    ),
+    Mutant(
+        "met_not_listed",
+        "4.7 a new type is written before the dead letters list its table",
+        ((MET, "(ANCHORED, *position), *known", "position, *known"),),
+        UNFIT,
+        {},
+        "met",
+    ),
+    Mutant(
+        "met_listed_blindly",
+        "4.7 a new type's table is listed whatever the epoch of the dead letters",
+        ((MET, "        if self.letters_epoch(world) != known[self.letters][0]:\n", "        if False:\n"),),
+        UNFIT,
+        {},
+        "met",
+    ),
+    Mutant(
+        "met_not_listed_at_start",
+        "5.1 a task that starts runs with a table that the dead letters do not list",
+        ((MET, "if isinstance(found, crosscheck.Agree) and exists and not listed:", "if False:"),),
+        UNFIT,
+        {},
+        "met",
+    ),
+    Mutant(
+        "met_table_missed",
+        "5.1 a table that came after the listing is not read, though the dead letters list it",
+        ((MET, "if world[2] and not self._of(seen, self.met)[1][0]:", "if False:"),),
+        UNFIT,
+        {"takes": True, "new": "AC"},
+        "met",
+    ),
+    Mutant(
+        "met_passed",
+        "ANCHOR positions pass a record of a type that has been met and is not anchored",
+        ((MET, "                continue  # ANCHOR", "                pass  # ANCHOR"),),
+        UNFIT,
+        {},
+        "met",
+    ),
+    Mutant(
+        "met_left_behind_stops",
+        "5.3 an anchor that came too late, in a closed epoch, counts as a position",
+        ((CROSSCHECK, "return self.unused and self.position", "return False and self.position"),),
+        frozenset({"STOP"}),
+        {"takes": True, "new": "AC"},
+        "met",
+    ),
+    Mutant(
+        "met_left_behind_used",
+        "5.3 a position in a closed epoch counts as an anchor that came too late, used or not: held by the list",
+        ((CROSSCHECK, "return self.unused and self.position is not None", "return self.position is not None"),),
+        NOTHING,
+        {"takes": True, "new": "AC"},
+        "met",
+    ),
+    Mutant(
+        "pair_compares_one",
+        "FENCE a commit compares the position of one of its two partitions",
+        ((PAIR, "for p, expected, *_ in claims):", "for p, expected, *_ in claims[:1]):"),),
+        ANY,
+        {},
+        "pair",
+    ),
+    Mutant(
+        "pair_offers_frontier",
+        "4.1, 4.3 what is offered again claims the frontier of now with the files of then",
+        (
+            (
+                PAIR,
+                "frozen = freeze(real[p], 0) if p in fresh else real[p]\n",
+                "frozen = freeze(real[p], 0) if p in fresh else replace(\n"
+                "                    real[p], claim=replace(real[p].claim, new=real[p].frontier)\n"
+                "                )\n",
+            ),
+        ),
+        LOSS,
+        {"logs": ("AA", ".")},
+        "pair",
+    ),
+    Mutant(
+        "pair_refused_keeps",
+        "4.3 a refused partition keeps what it has staged, and no check before the commit",
+        (REFUSED_KEEPS, NO_RANGE_CHECK),
+        frozenset({"ONCE"}),
+        {"logs": ("AA", "A")},
+        "pair",
+    ),
+    Mutant(
+        "pair_refused_keeps_alone",
+        "4.3 the same: held by the check before the commit",
+        (REFUSED_KEEPS,),
+        NOTHING,
+        {"logs": ("AA", "A")},
+        "pair",
+    ),
+    Mutant(
+        "pair_rest_released",
+        "4.1 resolved for one partition taken as resolved for both (freeze moves the files out of staged)",
+        (FREEZE_TAKES_STAGED, REST_RELEASED),
+        LOSS,
+        {},
+        "pair",
+    ),
+    Mutant(
+        "pair_rest_released_alone",
+        "4.1 the same, but claimed files stay in staged: held by the compare-and-set",
+        (REST_RELEASED,),
+        NOTHING,
+        {"late": True},
+        "pair",
+    ),
+    Mutant(
+        "pair_landed_by_position",
+        "4.4 landed for each partition by its position, not for all by the commit id: held by the compare-and-set",
+        (
+            (
+                OUTCOME,
+                "    if any(commit_id in logged_ids for commit_id in claim.offers):\n",
+                "    if position == Position(claim.epoch, claim.new):\n",
+            ),
+        ),
+        NOTHING,
+        {"logs": ("AA", "A")},
+        "pair",
+    ),
+    Mutant(
+        "pair_landed_past",
+        "4.4 landed, the position is past ours, and nothing is dropped: held by the compare-and-set",
+        (
+            (
+                PAIR,
+                "if isinstance(found, outcome.Landed) and found.position == Position(0, real.claim.new):",
+                "if isinstance(found, outcome.Landed):",
+            ),
+        ),
+        NOTHING,
+        {"logs": ("AA", "A")},
+        "pair",
+    ),
+    Mutant(
+        "pair_recovers_at_once",
+        "4.1 a partition is read again while a commit that names it is under way: held by the compare-and-set",
+        ((PAIR, "if writer is None and process[1] is None:", "if writer is None:"),),
+        NOTHING,
+        {"logs": ("A", "."), "revokes": True},
+        "pair",
+    ),
+    Mutant(
+        "sweep_not_in_delta",
+        "6 what no commit names is deleted, wherever the position is",
+        (NOT_IN_DELTA,),
+        frozenset({"TEMP"}),
+        {"records": 1},
+        "sweep",
+    ),
+    Mutant(
+        "sweep_snapshot_first",
+        "6 the snapshot is taken before the listing: held by the test of the position",
+        (SNAPSHOT_FIRST,),
+        NOTHING,
+        {"closes": True},
+        "sweep",
+    ),
+    Mutant(
+        "sweep_live",
+        "6 the position alone decides, live files are not looked at",
+        ((SWEEP, "[_path(file) for file in (*live, *removed)]", "[_path(file) for file in removed]"),),
+        frozenset({"TEMP"}),
+        {"records": 1},
+        "sweep",
+    ),
+    Mutant(
+        "sweep_tombstones",
+        "6 tombstones are not looked at, and RESTORE brings the rows back",
+        ((SWEEP, "[_path(file) for file in (*live, *removed)]", "[_path(file) for file in live]"),),
+        frozenset({"TEMP"}),
+        {"records": 1, "writers": 1, "steps": 2},
+        "sweep",
+    ),
+    Mutant(
+        "sweep_any_epoch",
+        "6 the position of another epoch than that in the file's name",
+        ((SWEEPING, "AppId(app, name.tp, name.epoch)", "AppId(app, name.tp, 0)"),),
+        frozenset({"TEMP"}),
+        {"writers": 1, "closes": True},
+        "sweep",
+    ),
+    Mutant(
+        "refused_deletes",
+        "TEMP a refused commit deletes its files, and a lost answer is taken as refused",
+        (DELETES_REFUSED, NEVER_LANDED),
+        frozenset({"TEMP"}),
+        {"records": 1},
+        "sweep",
+    ),
+    Mutant(
+        "refused_deletes_alone",
+        "TEMP a refused commit deletes its files: held by the outcome of 4.4",
+        (DELETES_REFUSED,),
+        NOTHING,
+        {"attempts": 2},
+        "sweep",
+    ),
+    Mutant(
+        "restore_unknown",
+        "4.5, 5.1 RESTORE is not among the operations that stop",
+        ((TABLE_LOG, 'frozenset({"RESTORE", ', "frozenset({"),),
+        LOSS,
+        {"log": "A"},
+        "restore",
+    ),
+    Mutant(
+        "restore_not_looked_after",
+        "4.5 what came between is not looked at after a landing",
+        ((RESTORE, "if self.rewinds_between(after[index], checked, landed):", "if False:"),),
+        LOSS,
+        {"log": "AAA"},
+        "restore",
+    ),
+    Mutant(
+        "restore_checked_through_own",
+        "4.5 checked_through says the own version: a crash before the look hides what came between",
+        ((RESTORE, "{own: new}), files, checked, ", "{own: new}), files, len(table), "),),
+        LOSS,
+        {},
+        "restore",
+    ),
+    Mutant(
+        "repair_same_app_id",
+        "7 a position is moved back under the same appId (ABA)",
+        (
+            (
+                REWIND,
+                "    epoch = next_epoch(positions[letters], positions, targets)\n",
+                "    epoch = positions[letters].epoch\n",
+            ),
+            (RESTORE, "if old is not new and self.live(new) < self.live(old):", "if False:"),
+        ),
+        ROWS,
+        {"log": "AA", "repairs": 2},
+        "restore",
+    ),
+    Mutant(
+        "repair_no_tombstone",
+        "7 the old appId does not become a tombstone: a zombie goes on under it",
+        (
+            (
+                REWIND,
+                "            versions[str(app_id)] = TOMBSTONE\n            versions[str(AppId",
+                "            versions[str(AppId",
+            ),
+        ),
+        ROWS,
+        {"log": "AD"},
+        "restore",
+    ),
+    Mutant(
+        "repair_keeps_rows",
+        "7 live files above the new position stay",
+        ((REWIND, "Position(epoch, targets[name]), cuts=True)", "Position(epoch, targets[name]))"),),
+        frozenset({"ONCE"}),
+        {},
+        "restore",
+    ),
+    Mutant(
+        "repair_keeps_mixed_rows",
+        "7 a file with rows on both sides is left as it is",
+        ((RESTORE, "        if mixed:\n", "        if False:\n"),),
+        frozenset({"ONCE"}),
+        {"restores": 2, "still": "D"},
+        "restore",
+    ),
+    Mutant(
+        "repair_blind",
+        "7 a repair does not compare the position",
+        ((RESTORE, "old is None or (_app_id(old.epoch), old.offset) not in table[-1][1] or", "old is None or"),),
+        ANY,
+        {},
+        "restore",
+    ),
+    Mutant(
+        "repair_letters_first",
+        "7, 5.3a the dead letters are moved first: nobody can go on when the repair is interrupted",
+        ((RESTORE, "sorted(set(moves) - {DEAD_LETTERS}) or sorted(moves)", "sorted(moves, reverse=True)"),),
+        frozenset({"STOP"}),
+        {"log": "D", "restorable": "D"},
+        "restore",
+    ),
+    Mutant(
+        "repair_letters_with_the_rest",
+        "7 the dead letters are moved last, by the same plan as the rest: held by what each move compares",
+        ((RESTORE, "sorted(set(moves) - {DEAD_LETTERS}) or sorted(moves)", "sorted(moves)"),),
+        NOTHING,
+        {"log": "AD", "restorable": "AD"},
+        "restore",
+    ),
+    Mutant(
+        "repair_moves_losers",
+        "7 a table that was hit and has lost nothing is left where it is",
+        (
+            (
+                RESTORE,
+                "for name, table in tables.items() if self.taken_back(table)}",
+                "for name, table in tables.items()\n"
+                "                   if self.taken_back(table) and self.held(table) < positions[name].offset}",
+            ),
+        ),
+        UNFIT,
+        TWICE,
+        "restore",
+    ),
+    Mutant(
+        "repair_moves_one",
+        "7, 5.3a only the table that was taken back goes to the next epoch",
+        ((REWIND, "elif old is not None and old.epoch < epoch and name in active:", "elif False:"),),
+        frozenset({"STOP"}),
+        {"log": "A"},
+        "restore",
+    ),
+    Mutant(
+        "repair_checked_through_own",
+        "4.5, 7 a repair's checked_through says its own version: a RESTORE just before it is not seen",
+        ((RESTORE, "(REWIND, txns, left, checked, epochs)", "(REWIND, txns, left, len(table), epochs)"),),
+        ROWS,
+        TWICE,
+        "restore",
+    ),
+    Mutant(
+        "repair_keeps_condemned",
+        "7, 3.7 a record whose row was taken away stays condemned: every task skips it",
+        ((REWIND, 'elif app_id.kind == "condemned" and (', 'elif app_id.kind == "condemned" and False and ('),),
+        LOSS,
+        {"log": "X", "restorable": "D"},
+        "restore",
+    ),
+    Mutant(
+        "repair_ignores_condemning",
+        "7, 3.7 a repair does not compare what is condemned: a row comes between its reading and its commit",
+        ((RESTORE, "if self.condemned(table) != self.condemned(table[: checked + 1]):", "if False:"),),
+        frozenset({"ONCE"}),
+        {"log": "X", "restorable": "D", "restores": 2, "still": "A"},
+        "restore",
+    ),
+    Mutant(
+        "repair_believes_positions",
+        "7 a RESTORE to a version after an accident: its position is taken for what it holds",
+        (
+            (
+                RESTORE,
+                "through = self.held(table[: table[version][0][1] + 1])",
+                "through = self.live(table[: table[version][0][1] + 1]).offset",
+            ),
+        ),
+        ROWS,
+        {"restores": 2},
+        "restore",
+    ),
+    Mutant(
+        "repair_believes_forward",
+        "7 a RESTORE forward: rows beyond the position of then are taken as there once",
+        ((REWIND, "through = min(one.through, one.was)", "through = one.through"),),
+        frozenset({"ONCE"}),
+        TWICE,
+        "restore",
     ),
 )
 

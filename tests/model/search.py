@@ -5,8 +5,8 @@ stored state is taken just after a shared move, and each edge is "some local mov
 process, then one shared move". Of the local moves only those are taken on which the shared
 move depends, directly or through others (by footprints: what a move reads and writes); the
 rest can as well come after it. The same tables are reached as with every interleaving
-(Mazurkiewicz traces), in far fewer states. Costs count all moves. Two processes of one role
-are interchangeable: the pair is sorted.
+(Mazurkiewicz traces), in far fewer states. Costs count all moves. Processes of one role
+start alike and take the same steps, so they are interchangeable: within a role they are sorted.
 """
 
 from __future__ import annotations
@@ -223,7 +223,11 @@ class Search:
         return (tid, *self._order(pids))
 
     def _order(self, pids: list[int]) -> list[int]:
-        return sorted(pids)
+        return [pids[place] for place in self._places(pids)]
+
+    def _places(self, pids: list[int]) -> list[int]:
+        """Where the process of each place of a sorted node comes from."""
+        return sorted(range(len(pids)), key=lambda place: (pids[place], place))
 
     def _history(self, node: Node, problem: str) -> tuple[str, ...]:
         """The shortest way to the node, as a timeline with one column of texts per process."""
@@ -245,8 +249,7 @@ class Search:
                 lines.append(f"  {step:2}  {names[slot]}  {text:<58} {where}".rstrip())
             after = list(before[1:])
             after[slot] = edge[3]
-            order = sorted(range(len(after)), key=lambda i: (after[i], i))
-            names = [names[i] for i in order] if self._order(after) != after else names
+            names = [names[place] for place in self._places(after)]
         return (*lines, f"      => {problem}")
 
     def _path(self, pid: int, edge: Edge) -> list[tuple[str, int | None]]:
@@ -263,14 +266,17 @@ class Search:
 
 
 class RoleSearch(Search):
-    """A search in which the first `fixed` processes differ from the others (old and new tasks)."""
+    """A search in which processes differ by role (old and new tasks); those of one role are interchangeable.
+
+    roles: per process, ascending. A role of its own for each process leaves every one where it is.
+    """
 
     def __init__(self, world: SearchableWorld, roles: tuple[int, ...], names: tuple[str, ...], **options: Any) -> None:
         super().__init__(world, names=names, **options)
         self.roles = roles
 
-    def _order(self, pids: list[int]) -> list[int]:
-        return pids
+    def _places(self, pids: list[int]) -> list[int]:
+        return sorted(range(len(pids)), key=lambda place: (self.roles[place], pids[place], place))
 
 
 def _depend(one: Footprint, other: Footprint) -> bool:

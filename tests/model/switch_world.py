@@ -155,7 +155,7 @@ class SwitchWorld:
                     yield text, (config, RUNS, (), memory), after
 
     def _switch(self, task: State, world: State) -> Iterator[tuple[str, Any, State]]:
-        config, _, _, (in_force, epoch, through, known) = task
+        config, _, _, (in_force, epoch, through, known, *more) = task
         names = self.types
         behind = [i for i, at in enumerate(known) if at and self.drains(names[i], in_force) and at[1] < through]
         for index in behind:
@@ -166,7 +166,7 @@ class SwitchWorld:
         if behind:
             return
         for index in self.sealable(known, epoch):
-            after = self.seal(world, index, known[index], epoch, through, config)
+            after = self.seal(world, index, known[index], epoch, through, config, *more)
             text = f"seals {self.types[index]} as epoch {epoch + 1} at {through}"
             yield self._switched(task, world, index, (epoch + 1, through), after, text)
 
@@ -182,12 +182,12 @@ class SwitchWorld:
     def _switched(
         self, task: State, world: State, index: int, at: State, after: State | None, text: str
     ) -> tuple[str, Any, State]:
-        config, _, _, (in_force, epoch, through, known) = task
+        config, _, _, (in_force, epoch, through, known, *more) = task
         if after is None:
             return f"{text}: refused", (config, READS, (), ()), world
         if index == self.letters and at[0] == epoch + 1:
             return text, (config, READS, (), ()), after
-        memory = (in_force, epoch, through, (*known[:index], at, *known[index + 1 :]))
+        memory = (in_force, epoch, through, (*known[:index], at, *known[index + 1 :]), *more)
         return text, (config, SWITCHES, (), memory), after
 
     def clean_step(self, task: State, world: State) -> tuple[str, State, State] | None:
@@ -214,21 +214,24 @@ class SwitchWorld:
         if position != expected:
             return None
         after = _with_table(world, index, ((epoch + 1, through), committed))
-        return (after[0], (*world[1], (epoch + 1, config))) if index == self.letters else after
+        return (after[0], (*world[1], (epoch + 1, config)), *after[2:]) if index == self.letters else after
 
     # -- invariants
 
     def broken(self, world: State) -> str:
         """ONCE over all tables; COVER: a record that every table has passed is committed somewhere."""
-        tables, _ = world
+        tables = world[0]
         committed = [offset for _, offsets in tables for offset in offsets]
         for offset, name in enumerate(self.scope.old):
             if committed.count(offset) > 1:
                 return f"ONCE: record {offset} is committed {committed.count(offset)} times"
-            passed = all(position is None or position[1] >= offset for position, _ in tables)
-            if name != "." and passed and offset > self.scope.first and offset not in committed:
+            if name != "." and self.passed(world, offset) and offset > self.scope.first and offset not in committed:
                 return f"COVER: every table has passed record {offset}, it is lost"
         return f"STOP: {reason}" if (reason := self.confirmed_stop(world)) else ""
+
+    def passed(self, world: State, offset: int) -> bool:
+        """True if no table will be given the record at an offset any more."""
+        return all(position is None or position[1] >= offset for position, _ in world[0])
 
     def went_back(self, before: State, after: State) -> str:
         """MONOTONE: neither the epoch nor, within it, the position."""
@@ -239,12 +242,16 @@ class SwitchWorld:
 
     def confirmed_stop(self, world: State) -> str:
         """A Stop that a second reading, undisturbed, would confirm; empty if none."""
-        seen = tuple((world[0][i][0], world[1] if i == self.letters else None) for i in self.order())
+        seen = self.reading(world)
         for config in (OLD, NEW):
             found = self.verdict(config, seen)
             if isinstance(found, crosscheck.Stop):
                 return found.reason
         return ""
+
+    def reading(self, world: State) -> State:
+        """What a reading sees that nobody disturbs."""
+        return tuple((world[0][i][0], world[1] if i == self.letters else None) for i in self.order())
 
     def finished(self, world: State) -> bool:
         """The new configuration is in force, everything is covered."""
@@ -258,7 +265,7 @@ class SwitchWorld:
 
 
 def _with_table(world: State, index: int, table: State) -> State:
-    return ((*world[0][:index], table, *world[0][index + 1 :]), world[1])
+    return ((*world[0][:index], table, *world[0][index + 1 :]), *world[1:])
 
 
 def _show(position: State | None) -> str:

@@ -15,6 +15,7 @@ from offsets.table_log import (
     last_named_offsets,
     own_metadata,
     parse_commit,
+    same_files_before,
 )
 
 TP = TopicPartition("orders", 0)
@@ -68,13 +69,13 @@ def test_a_commit_file_tells_operation_files_and_table_id():
     commit = parse_commit(7, lines)
     assert (commit.version, commit.operation, commit.commit_id) == (7, "STREAMING UPDATE", "c1")
     assert commit.added == (named(41), named(42))
-    assert (commit.removed, commit.table_id, commit.rewinds) == (1, "table-1", False)
+    assert (commit.removed, commit.table_id, commit.rewinds) == (("x",), "table-1", False)
 
 
 def test_an_empty_marker_adds_no_file():
     """Traps 26: a commit with a position only has nothing added or removed."""
     commit = parse_commit(1, [info("STREAMING UPDATE", "{}"), '{"txn": {"appId": "a", "version": 1}}'])
-    assert (commit.added, commit.removed, commit.table_id, commit.commit_id) == ((), 0, None, None)
+    assert (commit.added, commit.removed, commit.table_id, commit.commit_id) == ((), (), None, None)
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,36 @@ def test_names_of_other_apps_and_writers_are_passed_over():
     """Spark's part files and other apps' files say nothing about our positions."""
     paths = ["part-0000.parquet", named(9, app="app2"), named(5, topic="a.b"), "s3://b/" + named(8)]
     assert last_named_offsets(paths, "app") == {(TopicPartition("a.b", 0), 0): 5}
+
+
+@pytest.mark.parametrize(
+    "parameters, expected",
+    [
+        ({"version": 7, "timestamp": None}, 7),
+        ({"version": "7"}, 7),
+        ({"version": None, "timestamp": "2026-11-21 14:00:00"}, "2026-11-21 14:00:00"),
+        ({}, None),
+    ],
+)
+def test_a_restore_tells_where_it_went_back_to(parameters, expected):
+    """By version or by time, one of them null; delta-rs writes numbers as text."""
+    assert parse_commit(1, [info("RESTORE", **parameters)]).restored_to == expected
+    assert parse_commit(1, [info("WRITE", **parameters)]).restored_to is None
+
+
+def test_a_stream_in_complete_mode_overwrites():
+    """MONOTONE: it replaces all rows with each batch; our own commits are in append mode."""
+    assert parse_commit(1, [info("STREAMING UPDATE", outputMode="Complete")]).rewinds
+    assert not parse_commit(1, [info("STREAMING UPDATE", outputMode="Append")]).rewinds
+
+
+def test_the_version_with_the_same_files_is_found_in_the_log():
+    """What a RESTORE to a time went back to; the newest one, because between equal ones only positions moved."""
+    remove = '{"remove": {"path": "%s"}}'
+    log = [[add("a")], [add("b")], [], [add("c"), remove % "a"]]
+    commits = [parse_commit(version, lines) for version, lines in enumerate(log)]
+    live = {"b", "c"}
+    assert same_files_before(live, {"a", "b"}, reversed(commits)) == 2
+    assert same_files_before(live, {"a"}, reversed(commits)) == 0
+    assert same_files_before(live, {"b", "c"}, reversed(commits)) == 3
+    assert same_files_before(live, {"z"}, reversed(commits)) is None

@@ -1,0 +1,224 @@
+"""What accidents did to a table, read from its log: which operations, and which offsets are gone (MONOTONE).
+
+    last commit of the app ─ its checked_through ─┬─ the versions since ─ RESTORE, REPLACE, overwrite
+                                                  └─ per partition: held, the offset through which
+                                                     the table certainly has everything
+
+RESTORE leaves positions where they are, ahead of the rows; what the table holds is what it held at the version
+that it went back to. An overwrite takes files away; the table holds what lies before the first of their rows.
+Reads only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from exporter.errors import InvariantBroken
+from exporter.tables import DeltaTable, LogCleaned, TableUnreadable
+from offsets import Invariant
+from offsets.positions import Position, condemned_offsets, first_epoch
+from offsets.ranges import TopicPartition
+from offsets.rewind import Setback, first_anchor, held, live_positions
+from offsets.table_log import LoggedCommit, TableView, own_metadata, same_files_before
+
+SHOWN_MAX = 8
+"""Partitions that a message names."""
+HINT = (
+    "`exporter repair --rewind` shows what it would do, `--apply` does it: "
+    "the positions go back to what the table has, and the missing records are exported again"
+)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One partition of a table that an accident hit: its position, and through which offset the table holds all."""
+
+    position: Position
+    held: int
+    withdrawn: bool = False
+
+    @property
+    def is_real(self) -> bool:
+        """True if anything has to be exported again. withdrawn: the row of a condemned record is gone."""
+        return self.held < self.position.offset or self.withdrawn
+
+
+class History:
+    """A table's log as one app sees it, up to the version of a view."""
+
+    def __init__(self, table: DeltaTable, app: str, view: TableView) -> None:
+        self._table = table
+        self._app = app
+        self.view = view
+        self._views = {view.version: view}
+        self._files: dict[int, list[dict[str, Any]]] = {}
+        self._older: dict[int, Mapping[TopicPartition, Loss]] = {}
+
+    @cached_property
+    def _untrusted(self) -> tuple[tuple[LoggedCommit, ...], str]:
+        """The versions whose operations no task of the app has looked at, oldest first; its last commit's action."""
+        later: list[LoggedCommit] = []
+        for version in range(self.view.version, -1, -1):
+            logged = self._table.logged(version)
+            metadata = own_metadata(logged.user_metadata)
+            if metadata.get("app") == self._app:
+                through = int(metadata.get("checked_through", version - 1))
+                later += self._table.commits(through, version - 1)
+                ordered = tuple(sorted(later, key=lambda one: one.version))
+                return ordered, str(metadata.get("action", ""))
+            later.append(logged)
+        return tuple(reversed(later)), ""
+
+    @property
+    def since(self) -> tuple[LoggedCommit, ...]:
+        """The versions that nobody has looked at yet, except the app's own last commit. Raises LogCleaned."""
+        return self._untrusted[0]
+
+    @property
+    def last_action(self) -> str:
+        """Of the app's last commit: anchor, seal, rewind, rebase, ...; empty for an ordinary one."""
+        return self._untrusted[1]
+
+    @property
+    def accidents(self) -> tuple[LoggedCommit, ...]:
+        return tuple(logged for logged in self.since if logged.rewinds)
+
+    @cached_property
+    def losses(self) -> Mapping[TopicPartition, Loss]:
+        """What the accidents did to each partition that has a position. Raises LogCleaned, TableUnreadable."""
+        accidents = [(logged, self._at(logged.version)) for logged in self.accidents]
+        transactions, found = self.view.transactions, {}
+        for tp, position in live_positions(transactions, self._app).items():
+            through = held(position.offset, [self._setback(logged, was, tp) for logged, was in accidents])
+            condemned = condemned_offsets(transactions, self._app, tp) if accidents else frozenset()
+            found[tp] = Loss(position, through, any(offset > through for offset in condemned))
+        return found
+
+    def _at(self, version: int) -> TableView:
+        if version not in self._views:
+            self._views[version] = self._table.view_at(version)
+        return self._views[version]
+
+    def _files_at(self, version: int) -> list[dict[str, Any]]:
+        if version not in self._files:
+            self._files[version] = self._table.files_at(version)
+        return self._files[version]
+
+    def _setback(self, logged: LoggedCommit, was: TableView, tp: TopicPartition) -> Setback:
+        """What one accident did to one partition."""
+        position = was.position(self._app, tp)
+        start = first_anchor(self.view.transactions, self._app, tp, self._since_epoch(tp))
+        start = -1 if start is None else start
+        if position is None:
+            return Setback(start, start, restored=False)
+        if logged.operation == "RESTORE":
+            return Setback(position.offset, max(start, self._held_at(self._restored_to(logged), tp, start)), True)
+        return Setback(position.offset, max(start, self._first_lost(logged, tp, start) - 1), False)
+
+    def _since_epoch(self, tp: TopicPartition) -> int:
+        return first_epoch(self.view.transactions, self._app, tp)
+
+    def _restored_to(self, logged: LoggedCommit) -> int:
+        """Raises TableUnreadable if the log does not tell."""
+        if isinstance(logged.restored_to, int):
+            return logged.restored_to
+        before, now = self._paths(logged.version - 1), self._paths(logged.version)
+        found = same_files_before(before, now, self._backwards(logged.version - 1))
+        if found is None:
+            raise TableUnreadable(
+                f"table {self._table.event_type}: the log does not tell which version the RESTORE at version "
+                f"{logged.version} went back to",
+                "RESTORE it once more, to a version by its number",
+            )
+        return found
+
+    def _paths(self, version: int) -> set[str]:
+        return {add["path"] for add in self._files_at(version)}
+
+    def _backwards(self, version: int) -> Iterator[LoggedCommit]:
+        for one in range(version, -1, -1):
+            yield self._table.logged(one)
+
+    def _held_at(self, version: int, tp: TopicPartition, start: int) -> int:
+        """What the table held at an older version, which may itself lie after an accident."""
+        then = self._at(version)
+        position = then.position(self._app, tp)
+        if position is None or position.epoch < self._since_epoch(tp):
+            return start
+        if version not in self._older:
+            self._older[version] = History(self._table, self._app, then).losses
+        return self._older[version][tp].held
+
+    def _first_lost(self, logged: LoggedCommit, tp: TopicPartition, start: int) -> int:
+        """A lower bound of the offsets whose rows an overwrite took away, by the tags and statistics of its files."""
+        gone = set(logged.removed)
+        before = self._files_at(logged.version - 1)
+        firsts = [_first_offset(add, tp, self._since_epoch(tp), start) for add in before if add["path"] in gone]
+        return min((first for first in firsts if first is not None), default=2**63 - 1)
+
+    def broken(self) -> InvariantBroken:
+        """The one message: table, operation, partitions, offsets, and the command that helps."""
+        last = self.accidents[-1]
+        what = f"table {self._table.event_type}: {last.operation} at version {last.version}"
+        try:
+            losses = self.losses
+        except LogCleaned as cleaned:
+            return InvariantBroken(
+                Invariant.MONOTONE,
+                f"{what} took it back behind its positions, and how far cannot be told: {cleaned.message}",
+                "RESTORE it to a version that its log still holds, then: " + HINT,
+            )
+        real = {tp: loss for tp, loss in losses.items() if loss.is_real}
+        if real:
+            return InvariantBroken(
+                Invariant.MONOTONE, f"{what} took it back behind its positions; missing: {shown(real)}", HINT
+            )
+        at = ", ".join(f"{tp} through {loss.position}" for tp, loss in [*losses.items()][:SHOWN_MAX])
+        return InvariantBroken(
+            Invariant.MONOTONE, f"{what} wrote over its history; nothing seems to be missing: {at or 'no offset'}", HINT
+        )
+
+
+def shown(losses: Mapping[TopicPartition, Loss]) -> str:
+    """events-0 offsets 120..199, events-1 offsets 7..9"""
+    parts = [f"{tp} offsets {loss.held + 1}..{loss.position.offset}" for tp, loss in sorted(losses.items())]
+    return ", ".join(parts[:SHOWN_MAX]) + (f" and {len(parts) - SHOWN_MAX} more" if len(parts) > SHOWN_MAX else "")
+
+
+def check_accidents(table: DeltaTable, app: str, view: TableView, logged: Sequence[LoggedCommit]) -> None:
+    """MONOTONE: raises InvariantBroken if one of the commits took the table back behind its positions.
+
+    Not if it has been repaired since: whoever worked before then finds its epoch closed.
+    """
+    if any(one.rewinds for one in logged):
+        history = History(table, app, view)
+        if history.accidents:
+            raise history.broken()
+
+
+def gone(event_type: str, what: str, positions: Mapping[TopicPartition, int]) -> InvariantBroken:
+    """The one message for a table that is not there any more, or is another one. positions: as far as is known."""
+    far = ", ".join(f"{tp} through offset {offset}" for tp, offset in sorted(positions.items())[:SHOWN_MAX])
+    return InvariantBroken(
+        Invariant.MONOTONE,
+        f"table {event_type} {what}; what it had is missing: {far or 'nothing yet'}",
+        "put its folder back as it was, or: `exporter repair --rewind` shows what it would do, `--apply` does it: "
+        "the table begins anew and its records are exported again as far as the topic still has them",
+    )
+
+
+def _first_offset(add: Mapping[str, Any], tp: TopicPartition, since: int, start: int) -> int | None:
+    """The first offset of `tp` that a file may hold; None if it holds none of it. start: nothing lies before it."""
+    tags = add.get("tags") or {}
+    if {"topic", "partition", "epoch", "first_offset"} <= tags.keys():
+        ours = (tags["topic"], tags["partition"]) == (tp.topic, str(tp.partition)) and int(tags["epoch"]) >= since
+        return int(tags["first_offset"]) if ours else None
+    stats = json.loads(add.get("stats") or "{}")
+    least, most = (stats.get(end, {}).get("_kafka", {}) for end in ("minValues", "maxValues"))
+    if "offset" not in least or "partition" not in least or "partition" not in most:
+        return start + 1
+    return int(least["offset"]) if least["partition"] <= tp.partition <= most["partition"] else None

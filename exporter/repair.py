@@ -1,0 +1,770 @@
+"""`exporter repair`: puts positions right that an accident left wrong; a dry run unless told to apply (protocol 7).
+
+    rewind   a table was restored, overwritten, replaced or removed: back to what it certainly holds
+    rebase   the topic was deleted and created again: the next epoch begins at the new topic's first record
+    adopt    tables of another app: its positions are carried over under ours
+
+    read everything ─ plan ─ commit each table, each at exactly the version that was read ─ read again ...
+    ... until the plan holds nothing but the dead letters, which are written last: while a table is in a
+    later epoch than they are, every task stays away (protocol 5.3a), and a repair that was interrupted
+    anywhere finds the rest to be done in the tables alone.
+
+The plans are pure (offsets/rewind.py). No data file is deleted: a rewind takes files out of a table.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.accidents import History, Loss
+from exporter.anchor import Moved
+from exporter.audit import AuditReport, audit
+from exporter.errors import ConfigError, ExporterError, Fenced
+from exporter.faults import Fault, point
+from exporter.log import get_logger
+from exporter.routing import DEAD_LETTERS, Routing
+from exporter.tables import (
+    NO_COLUMNS,
+    TABLE_PROPERTIES,
+    Change,
+    DeltaTable,
+    Lake,
+    LogCleaned,
+    TableUnreadable,
+    evolved_schema,
+    first_line,
+    table_schema,
+)
+from exporter.task import Workbench
+from exporter.topic import TopicIdentity
+from offsets.names import FORMAT_VERSION, AppId, event_type_of, table_folder
+from offsets.positions import Position, first_epoch
+from offsets.ranges import TopicPartition
+from offsets.rewind import (
+    Bound,
+    Cut,
+    FileRows,
+    Move,
+    adopted_transactions,
+    cut,
+    first_anchor,
+    live_positions,
+    move_transactions,
+    moves,
+    same_since,
+)
+from offsets.table_log import (
+    APP_PROPERTY,
+    CLUSTER_PROPERTY,
+    CONFIG_PROPERTY,
+    EVENT_TYPE_PROPERTY,
+    FORMAT_PROPERTY,
+    ROUTING_PROPERTY,
+    TABLE_PROPERTY,
+    TOPIC_PROPERTY,
+    TableView,
+)
+
+log = get_logger(__name__)
+
+ATTEMPTS_MAX = 20
+"""Full readings before giving up: a task may still be committing."""
+
+
+class Refused(ExporterError):
+    """There is nothing to repair, or the tables alone cannot decide what would be right."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class RepairRow:
+    """What one table gets for one partition. tp None: the table as a whole. removed: files taken out of the table."""
+
+    table: str
+    tp: TopicPartition | None
+    old: Position | None
+    new: Position | None
+    removed: int = 0
+    says: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON output."""
+        return {
+            "table": self.table,
+            "topic": self.tp.topic if self.tp else None,
+            "partition": self.tp.partition if self.tp else None,
+            "old": _position_dict(self.old),
+            "new": _position_dict(self.new),
+            "files_removed": self.removed,
+            "says": self.says,
+        }
+
+
+def _position_dict(position: Position | None) -> dict[str, int] | None:
+    return None if position is None else {"epoch": position.epoch, "position": position.offset}
+
+
+@dataclass(frozen=True)
+class TableRepair:
+    """All that one table gets, in one commit; a DELETE of rows may have to go first. view None: made anew."""
+
+    name: str
+    view: TableView | None
+    transactions: Mapping[str, int]
+    rows: tuple[RepairRow, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    bounds: tuple[Bound, ...] = ()
+    files: Cut = field(default_factory=lambda: Cut((), ()))
+    create: str | None = None
+    evolve: str | None = None
+    routing: str = ""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A table that the dead letters list: it is gone, or another one without our positions has its name."""
+
+    name: str
+    view: TableView | None
+
+
+class Repairer:
+    """One lake, one app. Every method that plans reads the tables afresh and writes nothing."""
+
+    def __init__(
+        self,
+        session: Any,
+        lake: Lake,
+        identities: Mapping[str, TopicIdentity],
+        starts: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
+        audit: Callable[[], AuditReport],
+    ) -> None:
+        """identities: the topics as they are now. starts: the offsets at which a new topic is to be begun.
+
+        audit: compares tables and topic; asked only where a table's log no longer tells what happened to it.
+        """
+        self._session = session
+        self._lake = lake
+        self._identities = identities
+        self._starts = starts
+        self._audit = cache(audit)
+
+    def run(self, action: str, plan: Callable[[], list[TableRepair]], apply: bool) -> list[RepairRow]:
+        """What was planned, or with `apply` done. Raises Refused if there is nothing to do."""
+        done: list[RepairRow] = []
+        for _ in range(ATTEMPTS_MAX):
+            steps = plan()
+            if not steps and not done:
+                raise Refused(f"there is nothing to {action}", "`exporter offsets` shows where the tables are")
+            if not apply or not steps:
+                return done or [row for step in steps for row in step.rows]
+            for step in steps:
+                if step.name == DEAD_LETTERS and len(steps) > 1:
+                    break  # the dead letters are written by a plan that finds nothing else to do
+                try:
+                    self._commit(action, step)
+                except Moved as moved:
+                    log.info("reading_restarted", reason=str(moved))
+                    break
+                done += step.rows
+        raise Fenced("the tables did not come to rest", "stop the tasks that write them, then start the repair again")
+
+    # --- rewind ---------------------------------------------------------------------------------
+
+    def plan_rewind(self) -> list[TableRepair]:
+        """Protocol 7 after RESTORE; the same for rows that were overwritten and for tables that are gone."""
+        reading = _Reading(self._lake, self._lake.app)
+        self._accept_cleaned(reading)
+        letters, properties = reading.letters, reading.letters_properties
+        lost = reading.lost()
+        by_table: dict[str, dict[TopicPartition, Move]] = {}
+        for tp in reading.partitions():
+            active = _active(reading.in_force(tp)[1], reading.views)
+            targets = {name: loss.held for name, loss in reading.losses(tp).items() if loss.is_real}
+            for name, target in targets.items():
+                reading.check_boundary(name, tp, target)
+            targets |= {one.name: reading.beginning(one.name, tp) for one in lost if one.name in active}
+            if targets or reading.interrupted(tp, "rewind"):
+                positions = reading.positions(tp, left_behind=False)
+                for name, move in moves(DEAD_LETTERS, positions, targets, active).items():
+                    by_table.setdefault(name, {})[tp] = move
+        for one in lost:
+            if one.name not in by_table:
+                raise _undecided(one.name, "is gone, and the configuration in force does not fill it", "put it back")
+        replaced = {one.name: one.view for one in lost}
+        hit = (name for name, history in reading.histories.items() if history.accidents)
+        names = {*by_table, *reading.cleaned, *hit}
+        steps = []
+        for name in sorted(names - {DEAD_LETTERS}):
+            view = replaced[name] if name in replaced else reading.views[name]
+            steps.append(self._rewind(reading, name, view, by_table.get(name, {}), {}))
+        extra = _letters_properties(properties, reading, by_table.get(DEAD_LETTERS, {}))
+        if DEAD_LETTERS in names or any(letters.properties.get(k) != text for k, text in extra.items()):
+            steps.append(self._rewind(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
+        return steps
+
+    def _accept_cleaned(self, reading: _Reading) -> None:
+        """Raises Refused if a log was cleaned up beyond what was looked at, and the audit is not clean."""
+        if not reading.cleaned or (report := self._audit()).clean:
+            return
+        name, cleaned = next(iter(reading.cleaned.items()))
+        raise _undecided(
+            name,
+            f"cannot be judged: {cleaned.message}; the audit found {report.findings} offsets that are not right",
+            "`exporter audit` lists them; RESTORE the table to a version that is whole, then start the repair again",
+        )
+
+    def _rewind(
+        self,
+        reading: _Reading,
+        name: str,
+        view: TableView | None,
+        table_moves: Mapping[TopicPartition, Move],
+        extra: Mapping[str, str],
+    ) -> TableRepair:
+        """One table's step: its files looked through, its properties and columns as they have to be."""
+        transactions = view.transactions if view is not None else {}
+        versions: dict[str, int] = {}
+        bounds = []
+        for tp, move in table_moves.items():
+            versions |= move_transactions(transactions, self._lake.app, tp, move)
+            if move.cuts:
+                bounds.append(Bound(tp, move.new.offset, first_epoch(transactions, self._lake.app, tp)))
+        history = reading.histories.get(name)
+        hit = view is not None and (name not in reading.views or (history is not None and bool(history.accidents)))
+        declared = reading.declared_schema(name)
+        wanted = {**reading.trusted_properties(name), **extra}
+        if name not in reading.views or view is None:
+            ours = {APP_PROPERTY: self._lake.app, EVENT_TYPE_PROPERTY: name, FORMAT_PROPERTY: str(FORMAT_VERSION)}
+            wanted |= {**TABLE_PROPERTIES, **ours, **reading.identity_properties()}
+        evolve = None
+        if hit and view is not None:
+            evolve = _fitting_schema(self._lake.table(name), view, declared, history)
+        files = list(self._files(name, view, bounds)) if view is not None and bounds else []
+        chosen = cut(files, bounds)
+        return TableRepair(
+            name,
+            view,
+            versions,
+            tuple(_rows(name, table_moves, files, chosen, history if hit else None)),
+            {k: text for k, text in wanted.items() if view is None or view.properties.get(k) != text},
+            tuple(bounds),
+            chosen,
+            create=declared if view is None else None,
+            evolve=evolve if view is not None and evolve != view.schema_json else None,
+            routing=reading.fingerprint(),
+        )
+
+    def _files(self, name: str, view: TableView, bounds: Sequence[Bound]) -> Iterator[FileRows]:
+        """The rows of the live files, by their tags; of files without (OPTIMIZE drops them) by reading them."""
+        table, unknown = self._lake.table(name), []
+        least = min((bound.after for bound in bounds), default=0)
+        for add in table.files_at(view.version):
+            if (rows := _tagged(add)) is not None:
+                yield rows
+            elif not _ends_by(add, least):
+                unknown.append(add["path"])
+        if unknown:
+            yield from self._read_rows(table, view, unknown)
+
+    def _read_rows(self, table: DeltaTable, view: TableView, paths: Sequence[str]) -> Iterator[FileRows]:
+        by_name = {unquote(path).rpartition("/")[2]: path for path in paths}
+        if len(by_name) != len(paths):
+            raise TableUnreadable(f"table {table.event_type}: two of its files have the same name")
+        kafka = [sf.col(f"_kafka.{part}").alias(part) for part in ("topic", "partition", "epoch", "offset")]
+        frame = DataFrame(table.rows_of(view.version, paths), self._session)
+        frame = frame.select(sf.input_file_name().alias("file"), *kafka).filter("offset IS NOT NULL")
+        found = frame.groupBy("file", "topic", "partition", "epoch").agg(
+            sf.min("offset").alias("first"), sf.max("offset").alias("last")
+        )
+        for row in found.collect():
+            path = by_name[unquote(row["file"]).rpartition("/")[2]]
+            yield FileRows(
+                path, TopicPartition(row["topic"], row["partition"]), row["epoch"] or 0, row["first"], row["last"]
+            )
+
+    # --- rebase ---------------------------------------------------------------------------------
+
+    def plan_rebase(self) -> list[TableRepair]:
+        """Protocol 5.4 and 7: the tables keep their rows, the next epoch is that of the new topic."""
+        reading = _Reading(self._lake, self._lake.app)
+        reading.refuse_accidents("re-based")
+        recorded = reading.letters.properties
+        changed = {
+            topic: identity
+            for topic, identity in self._identities.items()
+            if f"{TOPIC_PROPERTY}{topic}" in recorded
+            and (recorded[f"{TOPIC_PROPERTY}{topic}"], recorded.get(CLUSTER_PROPERTY))
+            != (identity.topic_id, identity.cluster_id)
+        }
+        by_table: dict[str, dict[TopicPartition, Move]] = {}
+        tps = [tp for tp in reading.partitions() if tp.topic in changed]
+        here = [tp for tp in tps if tp.partition in changed[tp.topic].partitions]
+        starts = dict(self._starts(here)) if here else {}
+        for tp in tps:
+            reading.in_force(tp)
+            wanted = _identity_properties({tp.topic: changed[tp.topic]})
+            todo = {
+                name: starts.get(tp, 0) - 1
+                for name in reading.positions(tp)
+                if any(reading.views[name].properties.get(prop) != text for prop, text in wanted.items())
+            }
+            for name, move in moves(DEAD_LETTERS, reading.positions(tp), todo, reading.views).items():
+                by_table.setdefault(name, {})[tp] = move
+        steps = []
+        for name in sorted(by_table, key=lambda name: (name == DEAD_LETTERS, name)):
+            extra = _identity_properties(changed)
+            if name == DEAD_LETTERS:
+                extra |= _histories(reading, reading.letters.properties, by_table[name])
+            steps.append(self._rebase(reading, name, by_table[name], extra))
+        return steps
+
+    def _rebase(
+        self, reading: _Reading, name: str, table_moves: Mapping[TopicPartition, Move], extra: Mapping[str, str]
+    ) -> TableRepair:
+        view = reading.views[name]
+        versions: dict[str, int] = {}
+        for tp, move in table_moves.items():
+            versions |= move_transactions(view.transactions, self._lake.app, tp, move, rebased=move.cuts)
+        rows = tuple(
+            RepairRow(name, tp, move.old, move.new, 0, "begins with the new topic; its rows stay")
+            for tp, move in table_moves.items()
+        )
+        return TableRepair(name, view, versions, rows, extra, routing=reading.fingerprint())
+
+    # --- adopt ----------------------------------------------------------------------------------
+
+    def plan_adopt(self, former: str) -> list[TableRepair]:
+        """Protocol 5.6: every table of `former` becomes ours, with all that it remembers."""
+        app = self._lake.app
+        if former == app:
+            raise Refused(f"the tables are asked to be those of {app}, which is the app itself", "name the other app")
+        reading = _Reading(self._lake, former, known_as=app)
+        todo = {name: view for name, view in reading.views.items() if view.properties.get(APP_PROPERTY) == former}
+        if not todo:
+            return []
+        letters = todo.get(DEAD_LETTERS)
+        if letters is None:
+            raise _undecided(DEAD_LETTERS, f"is not one of {former}'s", "both apps have written here: move one away")
+        reading.refuse_accidents(f"adopted; start with app = {former!r} and repair them first")
+        for topic, identity in self._identities.items():
+            if letters.properties.get(f"{TOPIC_PROPERTY}{topic}") != identity.topic_id:
+                raise _undecided(
+                    DEAD_LETTERS, f"knows nothing of topic {topic} with the id {identity.topic_id}",
+                    f"only tables of the same topic can be adopted; was it created again? start with app = {former!r}",
+                )  # fmt: skip
+        listed = dict(_listed(letters.properties))
+        ids = {table_folder(name): view.table_id for name, view in reading.views.items()}
+        if missing := sorted(folder for folder, table_id in listed.items() if ids.get(folder) != table_id):
+            raise _undecided(missing[0], "is gone or another one", f"start with app = {former!r} and repair it first")
+        if both := sorted(name for name, view in todo.items() if live_positions(view.transactions, app)):
+            raise _undecided(both[0], f"has positions of both {former} and {app}", "they cannot be told apart")
+        return [self._adopt(name, todo[name], former) for name in sorted(todo, key=lambda n: (n == DEAD_LETTERS, n))]
+
+    def _adopt(self, name: str, view: TableView, former: str) -> TableRepair:
+        rows = tuple(
+            RepairRow(name, tp, position, position, 0, f"was {former}'s, becomes {self._lake.app}'s")
+            for tp, position in live_positions(view.transactions, former).items()
+        )
+        versions = adopted_transactions(view.transactions, former, self._lake.app)
+        return TableRepair(name, view, versions, rows, {APP_PROPERTY: self._lake.app})
+
+    # --- effects --------------------------------------------------------------------------------
+
+    def _commit(self, action: str, step: TableRepair) -> None:
+        """One table. Raises Moved if it is not at the version that was read, or rows had to be deleted first."""
+        table = self._lake.table(step.name)
+        if step.files.mixed:
+            self._delete_rows(table, step.bounds)
+            point(Fault.AFTER_REPAIR)
+            raise Moved(f"table {step.name}: rows were deleted")
+
+        def check(now: TableView | None) -> None:
+            if (now.version if now else -1) != (step.view.version if step.view else -1):
+                raise Moved(f"table {step.name} was written meanwhile")
+
+        change = Change(
+            expected=tuple(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None),
+            positions=step.transactions,
+            user_metadata={
+                "commit_id": uuid.uuid4().hex,
+                "action": action,
+                "app": self._lake.app,
+                "routing": step.routing,
+                "checked_through": step.view.version if step.view else -1,
+                "partitions": {
+                    str(row.tp): {"epoch": row.new.epoch, "new": row.new.offset}
+                    for row in step.rows
+                    if row.tp is not None and row.new is not None
+                },
+            },
+            properties=step.properties,
+            create=step.create,
+            evolve=step.evolve,
+            removes=step.files.removed,
+        )
+        try:
+            table.commit(change, check)
+        except Moved:
+            raise
+        except Exception as error:
+            raise Moved(f"table {step.name}: {first_line(error)}") from error
+        log.info("table_repaired", table=step.name, action=action, partitions=len(step.rows),
+                 files_removed=len(step.files.removed))  # fmt: skip
+        point(Fault.AFTER_REPAIR)
+
+    def _delete_rows(self, table: DeltaTable, bounds: Sequence[Bound]) -> None:
+        conditions = " OR ".join(
+            f"(_kafka.topic = '{b.tp.topic}' AND _kafka.partition = {b.tp.partition} "
+            f"AND _kafka.epoch >= {b.since} AND _kafka.offset > {b.after})"
+            for b in bounds
+        )
+        log.info("rows_deleted", table=table.event_type, condition=conditions)
+        self._session.sql(f"DELETE FROM {_quoted(table)} WHERE {conditions}")
+
+
+def repair(
+    bench: Workbench,
+    kafka_options: Mapping[str, str],
+    action: str,
+    former: str,
+    first_position: str | int,
+    apply: bool,
+) -> list[RepairRow]:
+    """action: rewind, rebase, or adopt (the tables of app `former`). first_position: where a new topic begins.
+
+    kafka_options: of Spark's source, for an audit.
+
+    Raises Refused if there is nothing to repair or the tables do not decide it, Fenced if they do not come to rest.
+    """
+    topics = bench.topics
+
+    def starts(tps: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        if first_position == "earliest":
+            return topics.first_offsets(tps)
+        return topics.end_offsets(tps) if first_position == "latest" else topics.offsets_at(tps, int(first_position))
+
+    def compared() -> AuditReport:
+        return audit(bench.session, bench.lake, topics, bench.routing, kafka_options)
+
+    repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, compared)
+    plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase}
+    return repairer.run(action, plans.get(action, lambda: repairer.plan_adopt(former)), apply)
+
+
+class _Reading:
+    """One reading of every table of an app, the dead letters last, and what follows from it. Writes nothing."""
+
+    def __init__(self, lake: Lake, app: str, known_as: str = "") -> None:
+        """known_as: a second app whose tables are read too. Raises Refused without dead letters of the app."""
+        self._lake = lake
+        self._app = app
+        self.views: dict[str, TableView] = {}
+        self.others: dict[str, TableView] = {}
+        self.histories: dict[str, History] = {}
+        self.cleaned: dict[str, LogCleaned] = {}
+        self._in_force: dict[TopicPartition, tuple[str, Routing]] = {}
+        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
+            table = lake.table(name)
+            view = table.view()
+            if view is None:
+                continue
+            if view.properties.get(APP_PROPERTY) in {app, known_as} or live_positions(view.transactions, app):
+                self.views[name] = view
+                self._look(name, History(table, app, view))
+            else:
+                self.others[name] = view
+        if self.views and DEAD_LETTERS not in self.views:
+            raise _undecided(DEAD_LETTERS, "is gone", "it alone knows the configuration: put its folder back")
+        if not self.views:
+            raise Refused(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
+
+    def _look(self, name: str, history: History) -> None:
+        try:
+            history.since  # noqa: B018 - reads the log now
+        except LogCleaned as cleaned:
+            self.cleaned[name] = cleaned
+        else:
+            self.histories[name] = history
+
+    @property
+    def letters(self) -> TableView:
+        return self.views[DEAD_LETTERS]
+
+    @cached_property
+    def letters_properties(self) -> dict[str, str]:
+        """What the dead letters record, as it was before an accident took it back."""
+        return {**self.letters.properties, **self.trusted_properties(DEAD_LETTERS)}
+
+    def partitions(self) -> list[TopicPartition]:
+        found = {tp for view in self.views.values() for tp in live_positions(view.transactions, self._app)}
+        return sorted(found)
+
+    def positions(self, tp: TopicPartition, left_behind: bool = True) -> dict[str, Position]:
+        """Table -> position. Raises Refused if the dead letters have none.
+
+        left_behind: with the undeclared types that were anchored in an epoch which had been closed already; they
+        count as absent.
+        """
+        found = {name: at for name, view in self.views.items() if (at := view.position(self._app, tp)) is not None}
+        if DEAD_LETTERS not in found:
+            raise _undecided(DEAD_LETTERS, f"has no position for {tp}", "put it back as it was")
+        if left_behind:
+            return found
+        routing, epoch = self.in_force(tp)[1], found[DEAD_LETTERS].epoch
+        return {
+            name: at
+            for name, at in found.items()
+            if not (routing.is_new(name) and at.epoch < epoch and self._unused(name, tp, at))
+        }
+
+    def _unused(self, name: str, tp: TopicPartition, position: Position) -> bool:
+        anchor = str(AppId(self._app, tp, position.epoch, "anchor"))
+        return self.views[name].transactions.get(anchor) == position.offset
+
+    def losses(self, tp: TopicPartition) -> dict[str, Loss]:
+        """Of the tables that an accident hit. Raises Refused if a log no longer tells what the table held."""
+        found = {}
+        for name, history in self.histories.items():
+            try:
+                if history.accidents and tp in history.losses:
+                    found[name] = history.losses[tp]
+            except LogCleaned as cleaned:
+                raise _undecided(
+                    name, f"was taken back, and its log does not tell how far: {cleaned.message}",
+                    "RESTORE it to a version whose log is still there, then start the repair again",
+                ) from cleaned  # fmt: skip
+        return found
+
+    def interrupted(self, tp: TopicPartition, action: str) -> bool:
+        """True if a repair of this kind has moved a table beyond the dead letters' epoch, and ended there."""
+        at = self.positions(tp)
+        ahead = [name for name, position in at.items() if position.epoch > at[DEAD_LETTERS].epoch]
+        return any(name in self.histories and self.histories[name].last_action == action for name in ahead)
+
+    def refuse_accidents(self, what: str) -> None:
+        for name, cleaned in self.cleaned.items():
+            raise Refused(f"table {name} cannot be {what}: {cleaned.message}", cleaned.hint)
+        for name, history in self.histories.items():
+            if history.accidents:
+                broken = history.broken()
+                raise Refused(f"table {name} cannot be {what}: {broken.message}", broken.hint)
+
+    def trusted_properties(self, name: str) -> dict[str, str]:
+        """The exporter's own properties as they were before an accident; empty where there was none."""
+        history = self.histories.get(name)
+        if history is None or not history.accidents or history.accidents[0].version == 0:
+            return {}
+        before = self._lake.table(name).view_at(history.accidents[0].version - 1).properties
+        return {k: text for k, text in before.items() if k.startswith("exporter.") or k in TABLE_PROPERTIES}
+
+    def history_of(self, tp: TopicPartition) -> dict[int, str]:
+        text = self.letters_properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
+        return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
+
+    def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
+        """Fingerprint and configuration in force. Raises Refused if the dead letters do not tell it."""
+        if tp not in self._in_force:
+            self._in_force[tp] = self._read_in_force(tp)
+        return self._in_force[tp]
+
+    def _read_in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
+        epoch = self.positions(tp)[DEAD_LETTERS].epoch
+        fingerprint = self.history_of(tp).get(epoch)
+        text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
+        if fingerprint is None or text is None:
+            raise _undecided(DEAD_LETTERS, f"records no configuration for epoch {epoch} of {tp}", "put it back")
+        try:
+            return fingerprint, Routing.from_json(text)
+        except (ValueError, TypeError, KeyError) as error:
+            raise Refused(
+                f"routing configuration {fingerprint} cannot be read by this version: {error!r}",
+                "repair with the version that wrote it",
+            ) from error
+
+    def fingerprint(self) -> str:
+        """The configuration in force for the first partition, for the reader of the history."""
+        return next((self.in_force(tp)[0] for tp in self.partitions()), "")
+
+    def declared_schema(self, name: str) -> str | None:
+        """Spark schema JSON of a table by the configurations in force; None for a type that none declares."""
+        if name == DEAD_LETTERS:
+            return table_schema(None)
+        for tp in self.partitions():
+            routing = self.in_force(tp)[1]
+            if (declared := routing.schemas.get(name)) is not None or routing.is_new(name):
+                return table_schema(declared or NO_COLUMNS)
+        return None
+
+    def identity_properties(self) -> dict[str, str]:
+        """Cluster and topic ids as the dead letters record them."""
+        recorded = self.letters_properties.items()
+        return {k: text for k, text in recorded if k == CLUSTER_PROPERTY or k.startswith(TOPIC_PROPERTY)}
+
+    def lost(self) -> list[Lost]:
+        """Tables that the dead letters list and that have no position of ours: gone, or made anew by others."""
+        found = []
+        for folder, table_id in _listed(self.letters_properties):
+            name = event_type_of(folder)
+            if name not in self.views:
+                other = self.others.get(name)
+                if other is not None and APP_PROPERTY in other.properties:
+                    raise _undecided(name, f"is one of app {other.properties[APP_PROPERTY]} now", "move that one away")
+                found.append(Lost(name, other))
+            elif self.views[name].table_id != table_id and not live_positions(self.views[name].transactions, self._app):
+                found.append(Lost(name, self.views.pop(name)))
+        return found
+
+    def check_boundary(self, name: str, tp: TopicPartition, target: int) -> None:
+        """Raises Refused where the missing records were exported under another configuration than the one in force."""
+        transactions, position = self.views[name].transactions, self.positions(tp)
+        since = first_epoch(transactions, self._app, tp)
+        in_force = position[DEAD_LETTERS].epoch
+        earliest = same_since(self.history_of(tp), in_force, since)
+        begins = first_anchor(transactions, self._app, tp, earliest)
+        behind = position[name].epoch < in_force
+        if behind or (begins is not None and target < begins):
+            history = self.histories.get(name)
+            at = history.accidents[-1].version - 1 if history and history.accidents else self.views[name].version
+            raise _undecided(
+                name,
+                f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
+                + ("" if behind else f" (the one in force began after offset {begins})"),
+                f"RESTORE TABLE {_quoted(self._lake.table(name))} TO VERSION AS OF {at} brings them back; "
+                "then start the repair again",
+            )
+
+    def beginning(self, name: str, tp: TopicPartition) -> int:
+        """Where a table that is gone has to begin. Raises Refused if an earlier configuration filled it too."""
+        history, letters = self.history_of(tp), self.letters
+        since = first_epoch(letters.transactions, self._app, tp)
+        epoch = self.positions(tp)[DEAD_LETTERS].epoch
+        earliest = same_since(history, epoch, since)
+        for one in sorted(e for e in history if since <= e < earliest):
+            text = self.letters_properties.get(f"{CONFIG_PROPERTY}{history[one]}")
+            if text is None or name in _active(Routing.from_json(text), ()):
+                raise _undecided(name, "is gone, and an earlier configuration filled it too", "put its folder back")
+        begins = first_anchor(letters.transactions, self._app, tp, earliest)
+        if begins is None:
+            raise _undecided(name, f"is gone, and where {tp} began is not recorded", "put its folder back")
+        return begins
+
+
+def _active(routing: Routing, stored: Collection[str]) -> tuple[str, ...]:
+    """The types that a configuration fills. stored: event types that have a table of the app."""
+    return routing.active_with(stored)
+
+
+def _undecided(table: str, what: str, hint: str) -> Refused:
+    return Refused(f"table {table} {what}", hint)
+
+
+def _quoted(table: DeltaTable) -> str:
+    return "delta.`" + str(table.folder).replace("`", "``") + "`"
+
+
+def _listed(properties: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(folder, table id) of every table that the dead letters list."""
+    return [
+        (prop.removeprefix(TABLE_PROPERTY), text)
+        for prop, text in sorted(properties.items())
+        if prop.startswith(TABLE_PROPERTY)
+    ]
+
+
+def _identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, str]:
+    cluster = dict.fromkeys([CLUSTER_PROPERTY], next(iter(identities.values())).cluster_id) if identities else {}
+    return {**cluster, **{f"{TOPIC_PROPERTY}{topic}": identity.topic_id for topic, identity in identities.items()}}
+
+
+def _histories(
+    reading: _Reading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
+) -> dict[str, str]:
+    """The dead letters' routing histories with the new epochs, under the configuration that is in force."""
+    found = {}
+    for tp, move in letters_moves.items():
+        history = {**reading.history_of(tp), move.new.epoch: reading.in_force(tp)[0]}
+        found[f"{ROUTING_PROPERTY}{tp}"] = json.dumps(history)
+    return found
+
+
+def _letters_properties(
+    properties: Mapping[str, str], reading: _Reading, letters_moves: Mapping[TopicPartition, Move]
+) -> dict[str, str]:
+    """What the dead letters have to record: as before the accident, the new epochs, and the tables' present ids."""
+    ids = {
+        f"{TABLE_PROPERTY}{table_folder(name)}": view.table_id
+        for name, view in reading.views.items()
+        if f"{TABLE_PROPERTY}{table_folder(name)}" in properties
+    }
+    return {**ids, **_histories(reading, properties, letters_moves)}
+
+
+def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, history: History | None) -> str:
+    """The table's schema with what it lacks. Raises Refused if it is another one altogether."""
+    version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
+    restore = f"RESTORE TABLE {_quoted(table)} TO VERSION AS OF {version}" if version is not None else "put it back"
+    columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
+    if view.partition_columns != ("day",) or "_kafka" not in columns:
+        raise _undecided(
+            table.event_type, "was replaced by one with other columns", f"{restore}; then start the repair again"
+        )
+    try:
+        return evolved_schema(view.schema_json, declared) if declared is not None else view.schema_json
+    except ConfigError as error:
+        raise _undecided(
+            table.event_type, f"does not fit: {error.message}", f"{restore}; then start the repair again"
+        ) from error
+
+
+def _rows(
+    name: str,
+    table_moves: Mapping[TopicPartition, Move],
+    files: Sequence[FileRows],
+    chosen: Cut,
+    history: History | None,
+) -> Iterator[RepairRow]:
+    """What the plan says of one table, partition by partition."""
+    removed = set(chosen.removed)
+    for tp, move in table_moves.items():
+        count = len({rows.path for rows in files if rows.tp == tp and rows.path in removed})
+        if move.old is None:
+            says = "made anew; exported again from the next offset on"
+        elif not move.cuts:
+            says = "follows into the new epoch"
+        elif move.new.offset < move.old.offset:
+            says = f"offsets {move.new.offset + 1}..{move.old.offset} are exported again"
+        else:
+            says = "a condemned record is looked at again"
+        if any(rows.tp == tp and rows.path in chosen.mixed for rows in files) and move.cuts:
+            says += f"; rows beyond {move.new.offset} are deleted first"
+        yield RepairRow(name, tp, move.old, move.new, count, says)
+    if not table_moves:
+        accident = history.accidents[-1].operation if history is not None and history.accidents else ""
+        says = f"{accident or 'what happened to it'} is accepted: nothing is missing"
+        yield RepairRow(name, None, None, None, 0, says)
+
+
+def _tagged(add: Mapping[str, Any]) -> FileRows | None:
+    """What the tags of one of our files say."""
+    tags = add.get("tags") or {}
+    if not {"topic", "partition", "epoch", "first_offset", "last_offset"} <= tags.keys():
+        return None
+    tp = TopicPartition(tags["topic"], int(tags["partition"]))
+    return FileRows(add["path"], tp, int(tags["epoch"]), int(tags["first_offset"]), int(tags["last_offset"]))
+
+
+def _ends_by(add: Mapping[str, Any], offset: int) -> bool:
+    """True if the statistics say that no row lies beyond `offset`, whatever its partition."""
+    last = json.loads(add.get("stats") or "{}").get("maxValues", {}).get("_kafka", {}).get("offset")
+    return isinstance(last, int) and last <= offset

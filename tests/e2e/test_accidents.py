@@ -1,0 +1,454 @@
+"""Accidents to tables and topics: one message, the command in it helps, and then each record is there once."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from exporter import faults
+from exporter.broker import create_topic
+from exporter.commit import Committer
+from exporter.errors import ExporterError, Fenced, InvariantBroken
+from exporter.faults import InjectedFault
+from exporter.repair import Refused, RepairRow, repair
+from exporter.routing import DEAD_LETTERS
+from exporter.settings import spark_kafka_options
+from exporter.tables import DeltaTable, LogCleaned
+from offsets import Invariant
+from tests.lakes import Export, event, mixed, wait_until, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+ALL = (DEAD_LETTERS, "click", "order", "payment")
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
+    """Makes exports of fresh topics: export(partitions=2)."""
+
+    def make(partitions: int = 1, **scalars: Any) -> Export:
+        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars)
+
+    return make
+
+
+def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", apply: bool = True) -> list[RepairRow]:
+    """exporter repair --<action> [--apply]"""
+    with e.bench(spark) as made:
+        return repair(made, spark_kafka_options(e.settings()), action, former, "earliest", apply)
+
+
+def sql(e: Export, spark: Any, statement: str) -> None:
+    """SQL with {order} and the like replaced by tables."""
+    names = {name: f"delta.`{e.root / 'lake' / name}`" for name in ALL}
+    spark.sql(statement.format(**names))
+
+
+def versions(e: Export) -> dict[str, int]:
+    return {name: e.table(name).version() for name in e.tables()}
+
+
+def forget(spark: Any) -> None:
+    """Delta's cache of logs, as in a fresh process."""
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def twice_exported(e: Export, spark: Any) -> dict[str, int]:
+    """Two runs of 100 records in each of two partitions; the versions after the first."""
+    produce(e.kafka, e.topic, {0: mixed(100), 1: mixed(100, first=1000)})
+    e.run(spark)
+    first = versions(e)
+    produce(e.kafka, e.topic, {0: mixed(100, first=100), 1: mixed(100, first=1100)})
+    e.run(spark)
+    return first
+
+
+def stops(e: Export, spark: Any, table: str, operation: str) -> InvariantBroken:
+    """The next start exits 70; its one message names the table, what happened, a partition, offsets and the command."""
+    before = versions(e)
+    with pytest.raises(InvariantBroken) as stopped:
+        e.run(spark)
+    error = stopped.value
+    assert (error.invariant, error.exit_code) == (Invariant.MONOTONE, 70)
+    assert f"table {table}" in error.message and operation in error.message, error.message
+    assert re.search(rf"{e.topic}-\d (offsets \d+\.\.\d+|through)", error.message), error.message
+    assert "exporter repair --rewind" in error.hint
+    assert versions(e) == before
+    return error
+
+
+def goes_on(e: Export, spark: Any) -> None:
+    """More records arrive and are exported; each record of the topic is once where it must be."""
+    produce(e.kafka, e.topic, {0: mixed(50, first=5000)})
+    e.run(spark)
+    assert wrong_places(e) == {}
+
+
+def is_whole(e: Export, spark: Any) -> None:
+    """It goes on, and the audit is clean."""
+    goes_on(e, spark)
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+
+
+def restore(e: Export, spark: Any, first: dict[str, int]) -> None:
+    sql(e, spark, f"RESTORE TABLE {{order}} TO VERSION AS OF {first['order']}")
+
+
+def restore_by_time(e: Export, spark: Any, first: dict[str, int]) -> None:
+    log = e.root / "lake" / "order" / "_delta_log" / f"{first['order']:020d}.json"
+    at = datetime.fromtimestamp(log.stat().st_mtime, timezone.utc) + timedelta(milliseconds=1)
+    sql(e, spark, f"RESTORE TABLE {{order}} TO TIMESTAMP AS OF '{at:%Y-%m-%d %H:%M:%S.%f}'")
+
+
+def restore_over_optimize(e: Export, spark: Any, first: dict[str, int]) -> None:
+    sql(e, spark, "OPTIMIZE {order}")
+    sql(e, spark, f"RESTORE TABLE {{order}} TO VERSION AS OF {first['order']}")
+    sql(e, spark, "OPTIMIZE {order}")
+
+
+def restore_letters(e: Export, spark: Any, first: dict[str, int]) -> None:
+    """To its creation: without rows, and without the list of tables that it recorded afterwards."""
+    sql(e, spark, "RESTORE TABLE {dead_letters} TO VERSION AS OF 0")
+
+
+def insert_overwrite(e: Export, spark: Any, first: dict[str, int]) -> None:
+    sql(e, spark, "INSERT OVERWRITE {click} SELECT * FROM {click} WHERE _kafka.offset < 40")
+
+
+def overwrite_one_day(e: Export, spark: Any, first: dict[str, int]) -> None:
+    path = str(e.root / "lake" / "click")
+    frame = spark.read.format("delta").load(path).filter("day = '2026-01-29' AND _kafka.offset > 150")
+    frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(path)
+
+
+def replace_where(e: Export, spark: Any, first: dict[str, int]) -> None:
+    where = "REPLACE WHERE _kafka.offset > 120 SELECT * FROM {click} WHERE _kafka.offset > 120 LIMIT 1"
+    sql(e, spark, "INSERT INTO {click} " + where)
+
+
+def truncate(e: Export, spark: Any, first: dict[str, int]) -> None:
+    sql(e, spark, "TRUNCATE TABLE {click}")
+
+
+def replace_table(e: Export, spark: Any, first: dict[str, int]) -> None:
+    sql(e, spark, "CREATE OR REPLACE TABLE {click} USING delta PARTITIONED BY (day) AS "
+                  "SELECT * FROM {click} WHERE _kafka.offset < 40")  # fmt: skip
+
+
+Accident = Callable[[Export, Any, dict[str, int]], None]
+ACCIDENTS: list[tuple[Accident, str, Accident, str]] = [
+    (insert_overwrite, "WRITE", restore, "order"),
+    (overwrite_one_day, "WRITE", restore_by_time, "order"),
+    (replace_where, "WRITE", restore_over_optimize, "order"),
+    (truncate, "TRUNCATE", restore_letters, DEAD_LETTERS),
+    (replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order"),
+]
+"""What happens to `click`, its name in the log, what happens to another table, that table."""
+
+
+@pytest.mark.parametrize("accident, operation, other, table", ACCIDENTS, ids=[a.__name__ for a, *_ in ACCIDENTS])
+def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missing(
+    export: Callable[..., Export], spark: Any, accident: Accident, operation: str, other: Accident, table: str
+) -> None:
+    """The start exits 70 and names what is missing; a dry run writes nothing; applied, all tables are in epoch 1."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    other(e, spark, first)
+    if table != DEAD_LETTERS:
+        stops(e, spark, table, "RESTORE")
+    accident(e, spark, first)
+    stops(e, spark, "click", operation)
+    before = versions(e)
+    planned = repaired(e, spark, apply=False)
+    assert versions(e) == before
+    assert {(row.table, str(row.tp)) for row in planned} == {(name, f"{e.topic}-{p}") for name in ALL for p in (0, 1)}
+    back = {row.table for row in planned if row.old and row.new and row.new.offset < row.old.offset}
+    assert back == {"click", table}
+    repaired(e, spark)
+    assert {epoch for epoch, _ in e.positions().values()} == {1}
+    with pytest.raises(Refused, match="nothing to rewind"):
+        repaired(e, spark)
+    is_whole(e, spark)
+
+
+def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_further(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """Only what the table lost is read again, the other tables keep their positions, no file of it is rewritten."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    restore(e, spark, first)
+    error = stops(e, spark, "order", "RESTORE")
+    assert f"{e.topic}-0 offsets 100..199, {e.topic}-1 offsets 100..199" in error.message
+    rows = {(row.table, row.tp.partition): row for row in repaired(e, spark) if row.tp is not None}
+    assert {(str(row.old), str(row.new)) for at, row in rows.items() if at[0] == "order"} == {("199", "99 (epoch 1)")}
+    assert {(str(row.old), str(row.new)) for at, row in rows.items() if at[0] != "order"} == {("199", "199 (epoch 1)")}
+    assert [row.removed for row in rows.values()] == [0] * 8
+    goes_on(e, spark)
+
+
+def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any) -> None:
+    """A dropped table, and one that somebody made anew with other rows: exit 70, then all their records again."""
+    e = export(2)
+    twice_exported(e, spark)
+    folders = {name: e.root / "lake" / name for name in ("order", "click")}
+    copied = spark.read.format("delta").load(str(folders["click"])).limit(30).toPandas()
+    schema = spark.read.format("delta").load(str(folders["click"])).schema
+    for folder in folders.values():
+        shutil.rmtree(folder)
+    forget(spark)
+    frame = spark.createDataFrame(copied, schema)
+    frame.write.format("delta").partitionBy("day").save(str(folders["click"]))
+    with pytest.raises(InvariantBroken, match=r"table click was replaced.*-0 through offset 199") as stopped:
+        e.run(spark)
+    assert "exporter repair --rewind" in stopped.value.hint
+    repaired(e, spark)
+    is_whole(e, spark)
+
+
+def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Callable[..., Export], spark: Any) -> None:
+    """What replaced it is somebody's: the message names the RESTORE that brings the table back, and nothing is lost."""
+    e = export(2)
+    twice_exported(e, spark)
+    before = e.table("order").version()
+    path = str(e.root / "lake" / "order")
+    spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    stops(e, spark, "order", "WRITE")
+    with pytest.raises(Refused, match="other columns") as refused:
+        repaired(e, spark)
+    assert f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {before}" in refused.value.hint
+    sql(e, spark, f"RESTORE TABLE {{order}} TO VERSION AS OF {before}")
+    error = stops(e, spark, "order", "RESTORE")
+    assert "nothing seems to be missing" in error.message
+    assert [(row.table, row.tp) for row in repaired(e, spark)] == [("order", None)]
+    assert {epoch for epoch, _ in e.positions().values()} == {0}
+    goes_on(e, spark)
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "rows-missing"])
+def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
+    export: Callable[..., Export], spark: Any, missing: bool
+) -> None:
+    """Exit 70: an accident cannot be excluded. The repair compares tables and topic, and refuses if one is seen."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    if missing:
+        restore(e, spark, first)
+    sql(e, spark, "OPTIMIZE {order}")
+    folder = e.root / "lake" / "order"
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(folder)).checkpoint()
+    for version in range(e.table("order").version()):
+        (folder / "_delta_log" / f"{version:020d}.json").unlink()
+    forget(spark)
+    with pytest.raises(LogCleaned, match=r"table order: version \d+ is no longer in its log") as stopped:
+        e.run(spark)
+    assert stopped.value.exit_code == 70 and "exporter repair --rewind" in stopped.value.hint
+    if missing:
+        with pytest.raises(Refused, match="the audit found"):
+            repaired(e, spark)
+        return
+    assert [(row.table, row.tp) for row in repaired(e, spark)] == [("order", None)]
+    is_whole(e, spark)
+
+
+@contextmanager
+def task(e: Export, spark: Any) -> Iterator[Callable[[], ExporterError | None]]:
+    """A task that runs in a thread; called, the handle waits for its end and gives the error that ended it."""
+    ended: list[ExporterError | None] = []
+    with e.service(spark, until_caught_up=False) as service:
+
+        def run() -> None:
+            try:
+                service.run()
+                ended.append(None)
+            except ExporterError as error:
+                ended.append(error)
+
+        def wait() -> Any:
+            thread.join(90)
+            assert ended, "the task runs on"
+            return ended[0]
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield wait
+        finally:
+            service.stop()
+            thread.join(60)
+
+
+def test_a_running_task_notices_a_restore_at_its_next_heartbeat(export: Callable[..., Export], spark: Any) -> None:
+    """A record of another type is enough: the restored table's empty marker is refused, and the task exits 70."""
+    e = export(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
+    first = twice_exported(e, spark)
+    with task(e, spark) as ended:
+        produce(e.kafka, e.topic, {0: [event("click", 7000)]})
+        wait_until(lambda: set(e.positions().values()) == {(0, 200)}, 90, "all positions at 200")
+        restore(e, spark, first)
+        produce(e.kafka, e.topic, {0: [event("click", 7001)]})
+        error = ended()
+    assert isinstance(error, InvariantBroken) and error.invariant is Invariant.MONOTONE
+    assert "table order: RESTORE at version" in error.message
+    assert f"{e.topic}-0 offsets 100..200, {e.topic}-1 offsets 100..199" in error.message
+    repaired(e, spark)
+    goes_on(e, spark)
+
+
+def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., Export], spark: Any) -> None:
+    """Restored and repaired behind its back: it exits 75, not 70, and a fresh task exports what is missing."""
+    e = export(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
+    first = twice_exported(e, spark)
+    with task(e, spark) as ended:
+        produce(e.kafka, e.topic, {0: [event("order", 7000)]})
+        wait_until(lambda: set(e.positions().values()) == {(0, 200)}, 90, "all positions at 200")
+        restore(e, spark, first)
+        repaired(e, spark)
+        produce(e.kafka, e.topic, {0: [event("order", 7001)]})
+        error = ended()
+    assert isinstance(error, Fenced) and error.exit_code == 75, error
+    goes_on(e, spark)
+
+
+@pytest.mark.parametrize("optimized", [False, True], ids=["as-committed", "optimized"])
+def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool
+) -> None:
+    """A commit that did not see the RESTORE before it lands, because positions stay; then it looks, and exits 70.
+
+    OPTIMIZE then puts rows from both sides of the new position in one file: those beyond are deleted first.
+    """
+    e = export(2)
+    first = twice_exported(e, spark)
+    produce(e.kafka, e.topic, {0: mixed(50, first=200), 1: mixed(50, first=1200)})
+    real, real_look = DeltaTable.commit, Committer._look_through
+
+    def commit(self: DeltaTable, change: Any, check: Any) -> int:
+        if self.event_type == "order":
+            restore(e, spark, first)
+        return real(self, change, check)
+
+    def look(self: Committer, table: DeltaTable, version: int, view: Any = None, landed: bool = False) -> None:
+        if landed:
+            real_look(self, table, version, view, landed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTable, "commit", commit)
+        patch.setattr(Committer, "_look_through", look)
+        with pytest.raises(InvariantBroken, match="table order: RESTORE"):
+            e.run(spark)
+    assert {row["_kafka"]["offset"] for row in e.rows("order")} & set(range(200, 250))
+    if optimized:
+        sql(e, spark, "OPTIMIZE {order}")
+    error = stops(e, spark, "order", "RESTORE")
+    assert f"{e.topic}-0 offsets 100..249, {e.topic}-1 offsets 100..249" in error.message
+    planned = [row for row in repaired(e, spark, apply=False) if row.table == "order"]
+    assert {("deleted first" in row.says, row.removed > 0) for row in planned} == {(optimized, not optimized)}
+    repaired(e, spark)
+    assert max(row["_kafka"]["offset"] for row in e.rows("order")) < 100
+    goes_on(e, spark)
+
+
+@pytest.mark.parametrize("tables", [1, 2, 3, 4])
+def test_a_repair_that_ends_between_two_tables_is_started_over_and_ends_the_same(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, tables: int
+) -> None:
+    """Until the dead letters are written every task stays away (75); whatever was done is not done again."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    restore(e, spark, first)
+    with monkeypatch.context() as patch, pytest.raises(InjectedFault):
+        patch.setattr(faults, "_passed", Counter())
+        patch.setenv("EXPORTER_FAULTS", f"after_repair:raise:{tables}")
+        repaired(e, spark)
+    before = versions(e)
+    if tables < len(ALL):
+        kind = InvariantBroken if e.position("order")[0] == 0 else Fenced
+        with pytest.raises(kind):
+            e.run(spark)
+        assert versions(e) == before
+        repaired(e, spark)
+    assert e.positions() == {**dict.fromkeys(ALL, (1, 199)), "order": (1, 99)}
+    goes_on(e, spark)
+
+
+def recreate(e: Export, partitions: int) -> None:
+    """The topic is deleted and made again under the same name."""
+    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
+    try:
+        admin.delete_topics([e.topic])
+        wait_until(lambda: e.topic not in admin.list_topics(), 30, "the topic is gone")
+    finally:
+        admin.close()
+    create_topic(e.kafka, e.topic, partitions)
+
+
+@pytest.mark.parametrize("interrupted", [0, 2])
+def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, interrupted: int
+) -> None:
+    """Old rows stay under epoch 0; the new topic, with a partition more, is whole in epoch 1; the audit is clean."""
+    e = export(2)
+    twice_exported(e, spark)
+    old = {name: e.rows(name) for name in ALL}
+    with pytest.raises(Refused, match="nothing to rebase"):
+        repaired(e, spark, "rebase")
+    recreate(e, 3)
+    produce(e.kafka, e.topic, {0: mixed(150, first=9000), 2: mixed(20, first=9500)})
+    with pytest.raises(InvariantBroken, match="topic id") as stopped:
+        e.run(spark)
+    assert "exporter repair --rebase" in stopped.value.hint
+    if interrupted:
+        with monkeypatch.context() as patch, pytest.raises(InjectedFault):
+            patch.setattr(faults, "_passed", Counter())
+            patch.setenv("EXPORTER_FAULTS", f"after_repair:raise:{interrupted}")
+            repaired(e, spark, "rebase")
+    repaired(e, spark, "rebase")
+    e.run(spark)
+    assert set(e.positions(0).values()) == {(1, 149)}
+    assert set(e.positions(1).values()) == {(1, -1)}
+    assert set(e.positions(2).values()) == {(0, 19)}
+    new = 0
+    for name in ALL:
+        rows = e.rows(name)
+        kept = [row for row in rows if row["_kafka"]["epoch"] == 0 and row["_kafka"]["partition"] != 2]
+        assert kept == old[name]
+        new += len(rows) - len(kept)
+    assert new == 170
+    report = e.audit(spark)
+    assert report.clean and report.once == 170, report.as_text()
+
+
+def test_the_tables_of_another_app_are_adopted_with_their_positions(export: Callable[..., Export], spark: Any) -> None:
+    """A renamed app exits 70 and names the command; after it the export goes on, and the former app exits 70."""
+    e = export(2)
+    twice_exported(e, spark)
+    heir = replace(e, app=fresh_name("heir"))
+    with pytest.raises(InvariantBroken) as stopped:
+        heir.run(spark)
+    assert f"exporter repair --adopt {e.app}" in stopped.value.hint
+    with pytest.raises(Refused, match="no table of app somebody_else"):
+        repaired(heir, spark, "adopt", "somebody_else")
+    repaired(heir, spark, "adopt", e.app)
+    assert set(heir.positions().values()) == {(0, 199)}
+    with pytest.raises(InvariantBroken, match=f"belongs to app '{heir.app}'"):
+        e.run(spark)
+    is_whole(heir, spark)
+    restored = {"order": e.table("order").version() - 1}
+    restore(heir, spark, restored)
+    stops(heir, spark, "order", "RESTORE")
+    repaired(heir, spark)
+    is_whole(heir, spark)
