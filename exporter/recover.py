@@ -53,6 +53,7 @@ from offsets.table_log import (
     CONFIG_PROPERTY,
     TableView,
     last_named_offsets,
+    own_metadata,
 )
 
 log = get_logger(__name__)
@@ -195,7 +196,10 @@ class Recovery:
         return view.properties.get(APP_PROPERTY) == self._lake.app
 
     def _named_since(self, table: DeltaTable, view: TableView) -> dict[tuple[TopicPartition, int], int]:
-        """Greatest offsets named by files that were committed after our last own commit.
+        """Greatest offsets named by files that others have committed since the operations were last looked at.
+
+        Our own commits need no such look: their positions reach what they add, or, where a condemned record's row goes
+        ahead of them (protocol 3.7), remember it.
 
         Raises InvariantBroken if an operation since then took the table back (MONOTONE), LogCleaned. A REPLACE takes
         the properties too, but not the positions: by these the table is still known as ours.
@@ -207,7 +211,9 @@ class Recovery:
         history = History(table, self._lake.app, view)
         if history.accidents:
             raise history.broken()
-        return last_named_offsets((path for logged in history.since for path in logged.added), self._lake.app)
+        app = self._lake.app
+        others = (logged for logged in history.since if own_metadata(logged.user_metadata).get("app") != app)
+        return last_named_offsets((path for logged in others for path in logged.added), app)
 
     def _state(
         self, tp: TopicPartition, name: str, view: TableView, named: Mapping[tuple[TopicPartition, int], int]

@@ -190,7 +190,7 @@ class Repairer:
         by_table: dict[str, dict[TopicPartition, Move]] = {}
         for tp in reading.partitions():
             active = _active(reading.in_force(tp)[1], reading.views)
-            targets = {name: loss.held for name, loss in reading.losses(tp).items() if loss.is_real}
+            targets = {name: loss.held for name, loss in reading.losses(tp).items()}
             for name, target in targets.items():
                 reading.check_boundary(name, tp, target)
             targets |= {one.name: reading.beginning(one.name, tp) for one in lost if one.name in active}
@@ -393,8 +393,10 @@ class Repairer:
             if (now.version if now else -1) != (step.view.version if step.view else -1):
                 raise Moved(f"table {step.name} was written meanwhile")
 
+        closed = [(row.tp, row.old.epoch) for row in step.rows if row.tp is not None and row.old is not None]
+        condemned = [str(AppId(self._lake.app, tp, epoch, "condemned")) for tp, epoch in closed]
         change = Change(
-            expected=tuple(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None),
+            expected=(*(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None), *condemned),
             positions=step.transactions,
             user_metadata={
                 "commit_id": uuid.uuid4().hex,

@@ -264,6 +264,12 @@ class Going:
         error, self.error = self.error, None
         return error
 
+    def live(self, event_type: str) -> set[str]:
+        """The data files that the table's newest version names, relative to its folder."""
+        folder = self.root / "lake" / event_type
+        uris = self.table(event_type).file_uris()
+        return {str(Path(uri.removeprefix("file://")).relative_to(folder)) for uri in uris}
+
 
 def expected_places(kafka: str, topic: str, isolation: str = "read_committed") -> dict[tuple[int, int], list[str]]:
     """(partition, offset) -> [the table that its key names], of every record that a consumer sees."""

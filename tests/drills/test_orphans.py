@@ -22,11 +22,6 @@ KILLED, SPARED = "0/2", "1/2"
 """Shares of two tasks: one is killed again and again, the other one works on."""
 
 
-def live(e: Export) -> dict[str, set[str]]:
-    """Table -> the data files that its newest version names."""
-    return {name: {add["path"] for add in e.table(name).get_add_actions().to_pylist()} for name in e.tables()}
-
-
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
 def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
@@ -48,7 +43,7 @@ def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
         assert staged, "the other task holds files that no commit names yet"
         with e.bench(spark) as bench:
             listed = {name: e.files(name) for name in e.tables()}
-            orphans = {name: listed[name] - live(e)[name] - staged.get(name, set()) for name in listed}
+            orphans = {name: listed[name] - e.live(name) - staged.get(name, set()) for name in listed}
             wanted = {name: {path for path in paths if ".0.0." in path} for name, paths in orphans.items()}
             assert sum(map(len, wanted.values())) >= kills
             assert {found.event_type: set(found.paths) for found in sweep(bench.lake, False)} == wanted
@@ -56,7 +51,7 @@ def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
             assert sum(found.deleted for found in sweep(bench.lake, True)) == sum(map(len, wanted.values()))
         for name, paths in wanted.items():
             assert not paths & e.files(name)
-            assert live(e)[name] <= e.files(name)
+            assert e.live(name) <= e.files(name)
         wait_until(lambda: task.service.totals.rounds > 2, 60, "the other task works on")
     both.run(spark)
     assert wrong_places(both) == {}

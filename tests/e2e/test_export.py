@@ -22,7 +22,11 @@ from exporter.errors import InvariantBroken
 from exporter.read import RoundFailed, RoundReader
 from exporter.routing import DEAD_LETTERS
 from exporter.stage import stage as export_stage
+from exporter.tables import Change, add_action
+from exporter.writers import StagedFile
 from offsets import Invariant
+from offsets.names import AppId, DataFile
+from offsets.ranges import OffsetRange, TopicPartition
 from tests.lakes import (
     NOON,
     Export,
@@ -337,6 +341,25 @@ def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(export: Calla
     assert json.loads(first["_rescued"]) == {"extra": {"deep": [1, None]}}
     assert second["_rescued"] is None
     assert (str(first["amount"]), first["note"]) == ("1.25", "n1")
+
+
+def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Callable[..., Export], spark: Any) -> None:
+    """It is committed before any position reaches it (protocol 3.7): the next start takes that for no accident."""
+    e = export(roll_age_max_secs=0.2, heartbeat_secs=0.2)
+    produce(e.kafka, e.topic, {0: mixed(9)})
+    e.run(spark)
+    with e.going(spark), e.bench(spark) as bench:
+        produce(e.kafka, e.topic, {0: mixed(1, first=9)})
+        wait_until(lambda: set(e.positions().values()) == {(0, 9)}, 60, "all positions at 9")
+        ahead, letters = TopicPartition(e.topic, 0), bench.lake.table(DEAD_LETTERS)
+        app_id = str(AppId(e.app, ahead, 0, "condemned"))
+        row = StagedFile(str(DataFile(NOON.date(), e.app, ahead, 0, 14, "row")), OffsetRange(14, 14), 1, 1)
+        said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": letters.view().version}
+        letters.commit(Change((app_id,), {app_id: 14}, said, (add_action(row, {}),)), lambda view: None)
+        produce(e.kafka, e.topic, {0: mixed(3, first=10)})
+        wait_until(lambda: set(e.positions().values()) == {(0, 12)}, 60, "all positions at 12")
+    e.run(spark)
+    assert set(e.positions().values()) == {(0, 12)}
 
 
 def test_an_outage_condemns_no_good_record(
