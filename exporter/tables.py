@@ -302,6 +302,7 @@ class DeltaTable:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
 
     def _log(self) -> Any:
+        self._lake.activate()
         return self._lake.delta.DeltaLog.forTable(self._lake.jsession, str(self.folder))
 
     def _action(self, action: Mapping[str, Any]) -> Any:
@@ -374,6 +375,10 @@ class Lake:
         self.jsession = session._jsparkSession
         self.delta = self.jvm.org.apache.spark.sql.delta
         self._mapper = self.delta.util.JsonUtils.mapper()
+
+    def activate(self) -> None:
+        """Make the session this thread's own: Delta asks for it wherever it needs a Spark job of its own."""
+        self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.jsession)
 
     def table(self, event_type: str) -> DeltaTable:
         return DeltaTable(self, event_type)

@@ -35,7 +35,7 @@ def spark() -> Iterator[Any]:
     """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
     from exporter.spark import start
 
-    session = start("local[2]", "1g", "tests")
+    session = start("local[2]", "1g", "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()
