@@ -12,8 +12,9 @@ from exporter.commit import check_properties
 from exporter.errors import ExporterError
 from exporter.fillable import unfillable
 from exporter.jars import find_java, jar_paths
+from exporter.kafka_options import kafka_python_options
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import Settings, kafka_python_options
+from exporter.settings import Settings
 from exporter.tables import Lake, table_schema
 from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader

@@ -17,7 +17,9 @@ from rich.table import Table
 
 from exporter import __version__, log
 from exporter.errors import ExporterError, FoundProblem
-from exporter.settings import Settings, click_options, load
+from exporter.settings import Settings
+from exporter.settings_load import load
+from exporter.settings_text import click_options
 
 FORMAT = click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
@@ -142,7 +144,7 @@ def audit(
     """Prove from the topics and the tables alone that each offset is where it must be exactly once."""
     from exporter.audit import audit as run_audit
     from exporter.audit import parse_offsets
-    from exporter.settings import spark_kafka_options
+    from exporter.kafka_options import spark_kafka_options
     from exporter.task import open_workbench
 
     settings = _load(config, flags)
@@ -194,8 +196,8 @@ def repair(
     action: str | None, former: str | None, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
 ) -> None:
     """Put positions right after an accident; shows what it would do unless --apply is given."""
+    from exporter.kafka_options import spark_kafka_options
     from exporter.repair import repair as run_repair
-    from exporter.settings import spark_kafka_options
     from exporter.task import first_position, open_workbench
 
     if (action is None) == (former is None):

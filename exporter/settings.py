@@ -1,27 +1,20 @@
-"""The one settings model: flag > environment EXPORTER_* > TOML file > default.
+"""The one settings model.
 
 One name in three spellings: roll_age_max_secs = --roll-age-max-secs = EXPORTER_ROLL_AGE_MAX_SECS.
 Tables ([type_from], [event_time], [types.<event type>], [kafka_client]) stand in the TOML file only.
-Whatever cannot be used is a ConfigError that says where it was given; unknown names are errors, and no
-message holds a secret. Never reads os.environ: the environment is an argument.
+Filled by settings_load.py, shown by settings_text.py, turned into clients' options by kafka_options.py.
 """
 
 from __future__ import annotations
 
-import base64
-import difflib
-import functools
 import json
 import re
 import sys
-import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import click
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -38,48 +31,27 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from exporter.errors import ConfigError
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from offsets.names import APP, TOPIC, BadName, case_clash, table_folder
 from offsets.selection import Share, Topics
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-    from pydantic_core import ErrorDetails
+    pass
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    pass
 else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+    pass  # type: ignore[import-not-found, unused-ignore]
 
 PREFIX = "EXPORTER_"
-CONFIG_VARIABLE = "EXPORTER_CONFIG"
 CONFIG_DEFAULT = Path("exporter.toml")
-OTHER_VARIABLES = frozenset(
-    {CONFIG_VARIABLE, "EXPORTER_TEST_KAFKA", "EXPORTER_TEST_DYNAMODB", "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS"}
-)
-"""EXPORTER_ names that are not settings."""
-
-EXAMPLE_FILE = "deploy/exporter.example.toml"
-REQUIRED = "required"
 NOTHING: tuple[object, ...] = (None, "", ())
 """Defaults that mean: not given."""
-_EXAMPLE_TYPE = "order_placed"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgtKMGT]")
 _MASTER = re.compile(r"local(?:\[(?:\*|[1-9][0-9]*)\])?|yarn|(?:spark|k8s)://\S+")
 _TIME = "an ISO-8601 date and time with a zone, such as 2026-01-31T00:00:00Z"
-_PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8` and put it and the certificate chain into one file"
-
-_PBES1_HINT = (
-    "encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`, or store it unencrypted and readable by this user"
-)
-_PBES2 = bytes.fromhex("2a864886f70d01050d")
-"""The object identifier 1.2.840.113549.1.5.13. Seen with kafka-clients 3.9.0 on Java 17: "PBES2 SecretKeyFactory
-not available"; it is what openssl 3 writes when nothing else is asked for."""
-
-
 def _no_bool(value: object) -> object:
     """TOML's true would pass as the number 1."""
     if isinstance(value, bool):
@@ -132,6 +104,10 @@ NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 FirstPosition = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
 
 
 class _Table(BaseModel):
@@ -273,7 +249,7 @@ class KafkaClient(_Table):
         login = (self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password)
         if not all(login):
             raise ValueError("SASL needs sasl_mechanism, sasl_plain_username and sasl_plain_password")
-        for text in (self.sasl_plain_username, _revealed(self.sasl_plain_password)):
+        for text in (self.sasl_plain_username, revealed(self.sasl_plain_password)):
             if re.search(r"[\x00-\x1f\x7f]", text or ""):
                 raise ValueError("sasl_plain_username or sasl_plain_password holds a control character")
 
@@ -602,304 +578,12 @@ def variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
-@dataclass(frozen=True)
-class _Given:
-    """The layers, each setting name -> value as given. path: of the TOML file, empty if there is none."""
-
-    flags: Mapping[str, object]
-    environment: Mapping[str, object]
-    file: Mapping[str, object]
-    path: str
-
-    @property
-    def in_file(self) -> str:
-        return f"in {self.path}" if self.path else "in the TOML file"
-
-    def merged(self) -> dict[str, object]:
-        return {**self.file, **self.environment, **self.flags}
-
-    def origins(self) -> dict[str, str]:
-        """Setting -> where its value came from; what no layer gives is left out."""
-        return {
-            **dict.fromkeys(self.file, f"file {self.path}"),
-            **{name: f"environment {variable(name)}" for name in self.environment},
-            **{name: f"flag {flag(name)}" for name in self.flags},
-        }
-
-    def spelled(self, name: str) -> str:
-        """A scalar in the spelling in which it was given, value included."""
-        value = self.merged().get(name)
-        shown = repr(value) if isinstance(value, (str, int, float, datetime)) else "..."
-        shown = shown if len(shown) <= 80 else shown[:80] + "..."
-        if name in self.flags:
-            return f"{flag(name)} {shown}"
-        if name in self.environment:
-            return f"{variable(name)}={shown}"
-        return f"{name} = {shown} {self.in_file}" if name in self.file else f"{name} (default)"
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """What is wrong and what to do; neither holds a value from a table, which may be a secret."""
-
-    what: str
-    hint: str
-
-
-def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
-    """The settings of one run. Raises ConfigError with everything that is wrong.
-
-    config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml if it is there. flags:
-    setting name -> value as given, None = not given. environ: all environment variables.
-    """
-    path = _config_path(config, environ)
-    table = _read_toml(path) if path else {}
-    given = _Given(
-        flags={name: value for name, value in flags.items() if value is not None},
-        environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
-        file=_resolved(table, path.parent) if path else {},
-        path=str(path or ""),
-    )
-    _refuse([*_unknown_names(given), *_unknown_variables(environ)])
-    try:
-        settings = Settings(**given.merged())  # type: ignore[arg-type]
-    except ValidationError as error:
-        problems = [_problem(detail, given) for detail in error.errors(include_url=False, include_context=False)]
-    else:
-        problems = list(_pem_problems(settings.kafka_client))
-        settings._origins.update(given.origins())
-        settings._declared.update(_read_columns(settings, problems))
-    _refuse(problems)
-    return settings
-
-
-def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path | None:
-    if config is None and environ.get(CONFIG_VARIABLE):
-        config = Path(environ[CONFIG_VARIABLE])
-    return config or (CONFIG_DEFAULT if CONFIG_DEFAULT.is_file() else None)
-
-
-def _read_toml(path: Path) -> dict[str, object]:
-    try:
-        table: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigError(f"the configuration {path} cannot be read: {reason}", "check --config") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: byte {error.start}", "save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}", f"compare it with {EXAMPLE_FILE}") from None
-    return table
-
-
-def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """The file's content with its relative paths joined to the file's folder."""
-    resolved = dict(table)
-    types = table.get("types")
-    if isinstance(types, dict):
-        resolved["types"] = {name: _resolved_table(inner, folder) for name, inner in types.items()}
-    if "kafka_client" in table:
-        resolved["kafka_client"] = _resolved_table(table["kafka_client"], folder)
-    return resolved
-
-
-def _resolved_table(table: object, folder: Path) -> object:
-    if not isinstance(table, dict):
-        return table
-    paths = {name: folder / table[name] for name in PATHS if isinstance(table.get(name), str)}
-    return {**table, **paths}
-
-
-def _refuse(problems: list[_Problem]) -> None:
-    """Raises one ConfigError for all problems."""
-    if not problems:
-        return
-    if len(problems) == 1:
-        raise ConfigError(problems[0].what, problems[0].hint)
-    lines = [f"\n  {problem.what}\n    hint: {problem.hint}" for problem in problems]
-    raise ConfigError(f"{len(problems)} problems with the settings:{''.join(lines)}", f"{EXAMPLE_FILE} lists them all")
-
-
-def _unknown_names(given: _Given) -> Iterator[_Problem]:
-    """Top-level names that are no settings; those within tables are found by the model."""
-    known = {name.rpartition(".")[2]: name for name, _, _ in reference()}
-    known |= {name: name for name in Settings.model_fields}
-    for name in given.file:
-        if name not in Settings.model_fields:
-            yield _Problem(f"unknown setting {name!r} {given.in_file}", _did_you_mean(name, known))
-    flags = {name: flag(name) for name in SCALARS}
-    for name in given.flags:
-        if name not in flags:
-            yield _Problem(f"unknown flag {flag(name)}", _did_you_mean(name, flags))
-
-
-def _unknown_variables(environ: Mapping[str, str]) -> Iterator[_Problem]:
-    settings = {variable(name): variable(name) for name in SCALARS}
-    tables = {variable(name): name for name in TABLES}
-    for name in sorted(environ):
-        if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:
-            continue
-        what = f"unknown environment variable {name}"
-        if name in tables:
-            yield _Problem(what, f"[{tables[name]}] stands in the TOML file only")
-        else:
-            yield _Problem(what, _did_you_mean(name.upper(), settings | {other: other for other in OTHER_VARIABLES}))
-
-
-def _did_you_mean(name: str, known: Mapping[str, str]) -> str:
-    """known: what to compare with -> what to show."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {known[near[0]]}?" if near else f"{EXAMPLE_FILE} lists every setting"
-
-
-def _problem(error: ErrorDetails, given: _Given) -> _Problem:
-    """One error of the model in the user's words."""
-    loc = [str(part) for part in error["loc"]]
-    reason = error["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    if loc[0] in TABLES:
-        return _table_problem(loc, error["type"], reason, given)
-    spellings = f"{flag(loc[0])}, {variable(loc[0])} or {loc[0]} {given.in_file}"
-    if error["type"] == "missing":
-        return _Problem(f"{loc[0]} is missing", f"give {spellings}")
-    return _Problem(f"{given.spelled(loc[0])}: {reason}", f"change {spellings}")
-
-
-def _table_problem(loc: list[str], kind: str, reason: str, given: _Given) -> _Problem:
-    """An error at [table], [table] key, [types.<event type>] or [types.<event type>] key."""
-    depth = 2 if loc[0] == "types" else 1
-    table = f"[{'.'.join(loc[:depth])}]"
-    where = " ".join([table, *loc[depth:]])
-    hint = f"see {table if depth == 1 else '[types.<event type>]'} in {EXAMPLE_FILE}"
-    if kind == "extra_forbidden":
-        known = {name: name for name in TABLES[loc[0]].model_fields}
-        hint = _did_you_mean(loc[-1], known)
-        if loc[0] == "types":
-            hint += '; an event type with a dot needs quotes: [types."a.b"]'
-        return _Problem(f"unknown setting {where} {given.in_file}", hint)
-    if kind == "missing":
-        return _Problem(f"{where} is missing {given.in_file}", hint)
-    return _Problem(f"{where} {given.in_file}: {reason}", hint)
-
-
 def _check_path(what: str, path: str, needed: bool, dotted: bool) -> None:
     """Raises ValueError if a name is missing, superfluous, or no dotted path."""
     if needed != bool(path):
         raise ValueError(f"{what} is {'missing' if needed else 'not used'} with this kind")
     if dotted and needed and (path.startswith("$.") or not all(path.split("."))):
         raise ValueError(f"{what} {path!r} should be a dotted path such as meta.type")
-
-
-def _read_columns(settings: Settings, problems: list[_Problem]) -> dict[str, str]:
-    """Event type -> DDL text; what cannot be read is added to `problems`."""
-    declared = {}
-    for name, table in settings.types.items():
-        declared[name] = table.columns or ""
-        if table.columns_file is None:
-            continue
-        try:
-            declared[name] = table.columns_file.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            what = f"[types.{name}] columns_file {table.columns_file} cannot be read: {reason}"
-            problems.append(_Problem(what, "the path is relative to the TOML file"))
-        else:
-            if not declared[name].strip():
-                problems.append(_Problem(f"[types.{name}] columns_file {table.columns_file} is empty", "write DDL"))
-    return declared
-
-
-def _pem_problems(client: KafkaClient) -> Iterator[_Problem]:
-    """What both clients would report as no more than "no broker answers"."""
-    for name in ("ssl_cafile", "ssl_certfile"):
-        path: Path | None = getattr(client, name)
-        if path is None:
-            continue
-        where = f"[kafka_client] {name} {path}"
-        try:
-            text = path.read_text("utf-8", errors="replace")
-        except OSError as error:
-            yield _Problem(f"{where} cannot be read: {error.strerror}", "the path is relative to the TOML file")
-            continue
-        if "-----BEGIN CERTIFICATE-----" not in text:
-            yield _Problem(f"{where} holds no certificate", "it should be a PEM file, not JKS or PKCS#12")
-        elif name == "ssl_certfile":
-            yield from _key_problems(where, text, client.ssl_password is not None)
-
-
-def _key_problems(where: str, text: str, password: bool) -> Iterator[_Problem]:
-    """What Java's PEM reader refuses."""
-    plain, encrypted = (f"-----BEGIN {kind}PRIVATE KEY-----" in text for kind in ("", "ENCRYPTED "))
-    if not plain and not encrypted:
-        yield _Problem(f"{where} holds no PKCS#8 key", _PKCS8_HINT)
-    elif encrypted != password:
-        reason = "is encrypted but there is no ssl_password" if encrypted else "is not encrypted but has a ssl_password"
-        yield _Problem(f"{where}: the key {reason}", "set or remove ssl_password")
-    elif encrypted and _PBES2 in _der_of_key(text):
-        yield _Problem(f"{where}: the key is encrypted with PBES2, which Kafka's Java client cannot read", _PBES1_HINT)
-
-
-def _der_of_key(text: str) -> bytes:
-    """The bytes of the first encrypted key in a PEM file; empty if they are damaged."""
-    body = text.partition("-----BEGIN ENCRYPTED PRIVATE KEY-----")[2].partition("-----")[0]
-    try:
-        return base64.b64decode("".join(body.split()))
-    except ValueError:
-        return b""
-
-
-def _revealed(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret else None
-
-
-def kafka_python_options(settings: Settings) -> dict[str, Any]:
-    """Keywords for kafka-python's clients: bootstrap servers and security. Holds secrets."""
-    client = settings.kafka_client
-    options: dict[str, Any] = {
-        "bootstrap_servers": list(settings.brokers),
-        "security_protocol": client.security_protocol,
-    }
-    if client.tls:
-        options["ssl_check_hostname"] = client.ssl_check_hostname
-        for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
-            if getattr(client, name) is not None:
-                options[name] = str(getattr(client, name))
-        if client.ssl_password is not None:
-            options["ssl_password"] = _revealed(client.ssl_password)
-    if client.sasl:
-        options["sasl_mechanism"] = client.sasl_mechanism
-        options["sasl_plain_username"] = client.sasl_plain_username
-        options["sasl_plain_password"] = _revealed(client.sasl_plain_password)
-    return options
-
-
-def spark_kafka_options(settings: Settings) -> dict[str, str]:
-    """The same as `kafka.`-prefixed options of Spark's Kafka source. Holds secrets."""
-    client = settings.kafka_client
-    options = {"bootstrap.servers": ",".join(settings.brokers), "security.protocol": client.security_protocol}
-    if client.tls:
-        if client.ssl_cafile is not None:
-            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(client.ssl_cafile)}
-        if client.ssl_certfile is not None:
-            options |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(client.ssl_certfile)}
-        if client.ssl_password is not None:
-            options["ssl.key.password"] = client.ssl_password.get_secret_value()
-        if not client.ssl_check_hostname:
-            options["ssl.endpoint.identification.algorithm"] = ""
-    if client.sasl:
-        options |= {"sasl.mechanism": str(client.sasl_mechanism), "sasl.jaas.config": _jaas(client)}
-    return {f"kafka.{name}": value for name, value in options.items()}
-
-
-def _jaas(client: KafkaClient) -> str:
-    """One entry of a JAAS file; quotes and backslashes are escaped as Java's StreamTokenizer reads them."""
-
-    def quoted(text: str | None) -> str:
-        return '"' + (text or "").replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-    package = "plain.Plain" if client.sasl_mechanism == "PLAIN" else "scram.Scram"
-    username, password = quoted(client.sasl_plain_username), quoted(_revealed(client.sasl_plain_password))
-    module = f"org.apache.kafka.common.security.{package}LoginModule"
-    return f"{module} required username={username} password={password};"
 
 
 def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
@@ -921,100 +605,3 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
         generation=settings.generation,
     )
-
-
-def click_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--config` and one flag per scalar setting to a click command.
-
-    The command is called with `config: Path | None` and `flags: dict[str, str]` (those that were
-    given) beside its own parameters: `load(config, flags, os.environ)`.
-    """
-
-    @functools.wraps(command)
-    def with_settings(*args: Any, **given: Any) -> Any:
-        values = {name: given.pop(f"setting_{name}") for name in SCALARS}
-        flags = {name: value for name, value in values.items() if value is not None}
-        return command(*args, flags=flags, **given)
-
-    decorated: Callable[..., Any] = with_settings
-    texts = {name: (default, description) for name, default, description in reference()}
-    for name in reversed(SCALARS):
-        default, description = texts[name]
-        shown = f"{description}  [{'default: ' if default != REQUIRED else ''}{default}]" if default else description
-        decorated = click.option(flag(name), f"setting_{name}", metavar="VALUE", help=shown)(decorated)
-    return click.option(
-        "--config", type=click.Path(path_type=Path), help=f"TOML file with settings.  [default: {CONFIG_DEFAULT}]"
-    )(decorated)
-
-
-def reference() -> list[tuple[str, str, str]]:
-    """(name, default as TOML or `required`, description) of every setting, in the model's order."""
-    rows = [(name, Settings.model_fields[name]) for name in SCALARS]
-    for table, model in TABLES.items():
-        prefix = "types.<event type>" if table == "types" else table
-        rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
-    return [(name, _default_text(field), _description(field)) for name, field in rows]
-
-
-def _description(field: FieldInfo) -> str:
-    """The field's sentence, and what there is to choose from."""
-    kinds = get_args(field.annotation)
-    kinds = kinds if type(None) in kinds else (field.annotation,)
-    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
-    text = field.description or ""
-    return f"{text} One of: {', '.join(choices)}." if len(choices) > 1 else text
-
-
-def _default_text(field: FieldInfo) -> str:
-    if field.is_required():
-        return REQUIRED
-    return "" if field.default in NOTHING else toml_value(field.default)
-
-
-def example_toml() -> str:
-    """An example file with every setting; a commented line shows the default, or an example where there is none."""
-    head = (
-        "Generated from exporter/settings.py; copy it to exporter.toml and edit. What is commented out shows the "
-        "default, or an example of a setting that has none. Each setting outside a [table] is also a flag and an "
-        f"environment variable, which win over this file: roll_age_max_secs = {flag('roll_age_max_secs')} = "
-        f"{variable('roll_age_max_secs')}."
-    )
-    lines = [*_comment(head), ""]
-    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=_EXAMPLE_NEEDED)
-    for table, model in TABLES.items():
-        lines += [f"[types.{_EXAMPLE_TYPE}]" if table == "types" else f"[{table}]"]
-        lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-_EXAMPLE_NEEDED = frozenset({"topics", "name", "path", "columns"})
-"""Optional settings without which the example would not load."""
-
-
-def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:
-    for name, field in fields:
-        yield from _comment(_description(field))
-        given = field.is_required() or name in needed
-        absent = field.is_required() or field.default in NOTHING
-        value = (field.examples or [""])[0] if absent else field.default
-        yield f"{'' if given else '# '}{name} = {toml_value(value)}"
-        yield ""
-
-
-def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, 110, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
-
-
-def toml_value(value: object) -> str:
-    """A setting's value as the TOML file writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return f"{value:_}" if value >= 10_000 else f"{value}"
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() and value < 1e15 else repr(value)
-    if isinstance(value, tuple):
-        return f"[{', '.join(toml_value(item) for item in value)}]"
-    if isinstance(value, datetime):
-        return json.dumps(value.isoformat().replace("+00:00", "Z"))
-    return json.dumps(str(value))

@@ -12,10 +12,11 @@ from typing import Any
 from exporter.commit import Committer
 from exporter.errors import ExporterError, InvariantBroken
 from exporter.gap_rows import refuse
+from exporter.kafka_options import spark_kafka_options
 from exporter.read import RoundReader
 from exporter.recover import Reading, Recovery, refusal, truncated
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import Settings, spark_kafka_options
+from exporter.settings import Settings
 from exporter.tables import evolved_schema, table_schema
 from exporter.task import Workbench
 from exporter.topic import partitions_of

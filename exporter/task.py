@@ -16,6 +16,7 @@ from exporter.commit import Committer
 from exporter.decode import Decoder
 from exporter.errors import ConfigError, ExporterError, JvmEnded
 from exporter.group import Assignment, Membership
+from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.log import get_logger
 from exporter.read import RoundReader
 from exporter.recover import Recovery
@@ -23,7 +24,7 @@ from exporter.roll import RollLimits
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
 from exporter.service import Limits, Progress, Service
-from exporter.settings import Settings, kafka_python_options, routing, spark_kafka_options
+from exporter.settings import Settings, routing
 from exporter.static import StaticAssignment
 from exporter.tables import Lake
 from exporter.topic import TopicReader

@@ -33,8 +33,10 @@ from kafka import TopicPartition as KafkaTopicPartition
 from exporter.audit_report import AuditReport
 from exporter.commit import Committer, Report
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import Settings, kafka_python_options, load, routing, spark_kafka_options
+from exporter.settings import Settings, routing
+from exporter.settings_load import load
 from exporter.tables import Change, Lake, table_schema
 from exporter.task import Workbench, build_service, parse_schemas
 from exporter.topic import TopicReader

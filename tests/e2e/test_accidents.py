@@ -21,9 +21,9 @@ from exporter.broker import create_topic
 from exporter.commit import Committer
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
+from exporter.kafka_options import spark_kafka_options
 from exporter.repair import Refused, RepairRow, repair
 from exporter.routing import DEAD_LETTERS
-from exporter.settings import spark_kafka_options
 from exporter.tables import DeltaTable, LogCleaned
 from offsets import Invariant
 from tests.lakes import Export, event, mixed, wait_until, wrong_places

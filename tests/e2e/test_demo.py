@@ -16,7 +16,7 @@ from exporter import events
 from exporter.audit_report import AuditReport, TableCount
 from exporter.broker import answers
 from exporter.demo import differences, expected_rows, settings_toml
-from exporter.settings import load
+from exporter.settings_load import load
 
 RECORDS = 5_000
 DEMO_SECS_MAX = 800.0

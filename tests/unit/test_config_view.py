@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from exporter.cli import cli
 from exporter.config_view import MASKED, setting_rows
-from exporter.settings import load, reference
+from exporter.settings_load import load
+from exporter.settings_text import reference
 
 SECRET = "hunter2-very-secret"
 TOML = f"""

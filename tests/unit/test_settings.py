@@ -15,22 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.errors import ConfigError
+from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.routing import EventTime, TypeFrom
-from exporter.settings import (
-    SCALARS,
-    TABLES,
-    KafkaClient,
-    Settings,
-    click_options,
-    example_toml,
-    flag,
-    kafka_python_options,
-    load,
-    reference,
-    routing,
-    spark_kafka_options,
-    variable,
-)
+from exporter.settings import SCALARS, TABLES, KafkaClient, Settings, flag, routing, variable
+from exporter.settings_load import load
+from exporter.settings_text import click_options, example_toml, reference
 from offsets.selection import Share, Topics
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "exporter.example.toml"

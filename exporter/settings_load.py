@@ -1,0 +1,282 @@
+"""The settings of one run: flag > environment EXPORTER_* > TOML file > default, into the one model.
+
+Whatever cannot be used is a ConfigError that says where it was given; unknown names are errors with the nearest
+known one as a hint, and no message holds a secret. Never reads os.environ: the environment is an argument.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from exporter.errors import ConfigError
+from exporter.settings import CONFIG_DEFAULT, PATHS, PREFIX, SCALARS, TABLES, KafkaClient, Settings, flag, variable
+from exporter.settings_text import EXAMPLE_FILE, reference
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+CONFIG_VARIABLE = "EXPORTER_CONFIG"
+OTHER_VARIABLES = frozenset(
+    {CONFIG_VARIABLE, "EXPORTER_TEST_KAFKA", "EXPORTER_TEST_DYNAMODB", "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS"}
+)
+"""EXPORTER_ names that are not settings."""
+
+_PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8` and put it and the certificate chain into one file"
+
+_PBES1_HINT = (
+    "encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`, or store it unencrypted and readable by this user"
+)
+_PBES2 = bytes.fromhex("2a864886f70d01050d")
+"""The object identifier 1.2.840.113549.1.5.13. Seen with kafka-clients 3.9.0 on Java 17: "PBES2 SecretKeyFactory
+not available"; it is what openssl 3 writes when nothing else is asked for."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The layers, each setting name -> value as given. path: of the TOML file, empty if there is none."""
+
+    flags: Mapping[str, object]
+    environment: Mapping[str, object]
+    file: Mapping[str, object]
+    path: str
+
+    @property
+    def in_file(self) -> str:
+        return f"in {self.path}" if self.path else "in the TOML file"
+
+    def merged(self) -> dict[str, object]:
+        return {**self.file, **self.environment, **self.flags}
+
+    def origins(self) -> dict[str, str]:
+        """Setting -> where its value came from; what no layer gives is left out."""
+        return {
+            **dict.fromkeys(self.file, f"file {self.path}"),
+            **{name: f"environment {variable(name)}" for name in self.environment},
+            **{name: f"flag {flag(name)}" for name in self.flags},
+        }
+
+    def spelled(self, name: str) -> str:
+        """A scalar in the spelling in which it was given, value included."""
+        value = self.merged().get(name)
+        shown = repr(value) if isinstance(value, (str, int, float, datetime)) else "..."
+        shown = shown if len(shown) <= 80 else shown[:80] + "..."
+        if name in self.flags:
+            return f"{flag(name)} {shown}"
+        if name in self.environment:
+            return f"{variable(name)}={shown}"
+        return f"{name} = {shown} {self.in_file}" if name in self.file else f"{name} (default)"
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What is wrong and what to do; neither holds a value from a table, which may be a secret."""
+
+    what: str
+    hint: str
+
+
+def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+    """The settings of one run. Raises ConfigError with everything that is wrong.
+
+    config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml if it is there. flags:
+    setting name -> value as given, None = not given. environ: all environment variables.
+    """
+    path = _config_path(config, environ)
+    table = _read_toml(path) if path else {}
+    given = _Given(
+        flags={name: value for name, value in flags.items() if value is not None},
+        environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
+        file=_resolved(table, path.parent) if path else {},
+        path=str(path or ""),
+    )
+    _refuse([*_unknown_names(given), *_unknown_variables(environ)])
+    try:
+        settings = Settings(**given.merged())  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = [_problem(detail, given) for detail in error.errors(include_url=False, include_context=False)]
+    else:
+        problems = list(_pem_problems(settings.kafka_client))
+        settings._origins.update(given.origins())
+        settings._declared.update(_read_columns(settings, problems))
+    _refuse(problems)
+    return settings
+
+
+def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path | None:
+    if config is None and environ.get(CONFIG_VARIABLE):
+        config = Path(environ[CONFIG_VARIABLE])
+    return config or (CONFIG_DEFAULT if CONFIG_DEFAULT.is_file() else None)
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        table: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"the configuration {path} cannot be read: {reason}", "check --config") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: byte {error.start}", "save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}", f"compare it with {EXAMPLE_FILE}") from None
+    return table
+
+
+def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """The file's content with its relative paths joined to the file's folder."""
+    resolved = dict(table)
+    types = table.get("types")
+    if isinstance(types, dict):
+        resolved["types"] = {name: _resolved_table(inner, folder) for name, inner in types.items()}
+    if "kafka_client" in table:
+        resolved["kafka_client"] = _resolved_table(table["kafka_client"], folder)
+    return resolved
+
+
+def _resolved_table(table: object, folder: Path) -> object:
+    if not isinstance(table, dict):
+        return table
+    paths = {name: folder / table[name] for name in PATHS if isinstance(table.get(name), str)}
+    return {**table, **paths}
+
+
+def _refuse(problems: list[_Problem]) -> None:
+    """Raises one ConfigError for all problems."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        raise ConfigError(problems[0].what, problems[0].hint)
+    lines = [f"\n  {problem.what}\n    hint: {problem.hint}" for problem in problems]
+    raise ConfigError(f"{len(problems)} problems with the settings:{''.join(lines)}", f"{EXAMPLE_FILE} lists them all")
+
+
+def _unknown_names(given: _Given) -> Iterator[_Problem]:
+    """Top-level names that are no settings; those within tables are found by the model."""
+    known = {name.rpartition(".")[2]: name for name, _, _ in reference()}
+    known |= {name: name for name in Settings.model_fields}
+    for name in given.file:
+        if name not in Settings.model_fields:
+            yield _Problem(f"unknown setting {name!r} {given.in_file}", _did_you_mean(name, known))
+    flags = {name: flag(name) for name in SCALARS}
+    for name in given.flags:
+        if name not in flags:
+            yield _Problem(f"unknown flag {flag(name)}", _did_you_mean(name, flags))
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> Iterator[_Problem]:
+    settings = {variable(name): variable(name) for name in SCALARS}
+    tables = {variable(name): name for name in TABLES}
+    for name in sorted(environ):
+        if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:
+            continue
+        what = f"unknown environment variable {name}"
+        if name in tables:
+            yield _Problem(what, f"[{tables[name]}] stands in the TOML file only")
+        else:
+            yield _Problem(what, _did_you_mean(name.upper(), settings | {other: other for other in OTHER_VARIABLES}))
+
+
+def _did_you_mean(name: str, known: Mapping[str, str]) -> str:
+    """known: what to compare with -> what to show."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {known[near[0]]}?" if near else f"{EXAMPLE_FILE} lists every setting"
+
+
+def _problem(error: ErrorDetails, given: _Given) -> _Problem:
+    """One error of the model in the user's words."""
+    loc = [str(part) for part in error["loc"]]
+    reason = error["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    if loc[0] in TABLES:
+        return _table_problem(loc, error["type"], reason, given)
+    spellings = f"{flag(loc[0])}, {variable(loc[0])} or {loc[0]} {given.in_file}"
+    if error["type"] == "missing":
+        return _Problem(f"{loc[0]} is missing", f"give {spellings}")
+    return _Problem(f"{given.spelled(loc[0])}: {reason}", f"change {spellings}")
+
+
+def _table_problem(loc: list[str], kind: str, reason: str, given: _Given) -> _Problem:
+    """An error at [table], [table] key, [types.<event type>] or [types.<event type>] key."""
+    depth = 2 if loc[0] == "types" else 1
+    table = f"[{'.'.join(loc[:depth])}]"
+    where = " ".join([table, *loc[depth:]])
+    hint = f"see {table if depth == 1 else '[types.<event type>]'} in {EXAMPLE_FILE}"
+    if kind == "extra_forbidden":
+        known = {name: name for name in TABLES[loc[0]].model_fields}
+        hint = _did_you_mean(loc[-1], known)
+        if loc[0] == "types":
+            hint += '; an event type with a dot needs quotes: [types."a.b"]'
+        return _Problem(f"unknown setting {where} {given.in_file}", hint)
+    if kind == "missing":
+        return _Problem(f"{where} is missing {given.in_file}", hint)
+    return _Problem(f"{where} {given.in_file}: {reason}", hint)
+
+
+def _read_columns(settings: Settings, problems: list[_Problem]) -> dict[str, str]:
+    """Event type -> DDL text; what cannot be read is added to `problems`."""
+    declared = {}
+    for name, table in settings.types.items():
+        declared[name] = table.columns or ""
+        if table.columns_file is None:
+            continue
+        try:
+            declared[name] = table.columns_file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            what = f"[types.{name}] columns_file {table.columns_file} cannot be read: {reason}"
+            problems.append(_Problem(what, "the path is relative to the TOML file"))
+        else:
+            if not declared[name].strip():
+                problems.append(_Problem(f"[types.{name}] columns_file {table.columns_file} is empty", "write DDL"))
+    return declared
+
+
+def _pem_problems(client: KafkaClient) -> Iterator[_Problem]:
+    """What both clients would report as no more than "no broker answers"."""
+    for name in ("ssl_cafile", "ssl_certfile"):
+        path: Path | None = getattr(client, name)
+        if path is None:
+            continue
+        where = f"[kafka_client] {name} {path}"
+        try:
+            text = path.read_text("utf-8", errors="replace")
+        except OSError as error:
+            yield _Problem(f"{where} cannot be read: {error.strerror}", "the path is relative to the TOML file")
+            continue
+        if "-----BEGIN CERTIFICATE-----" not in text:
+            yield _Problem(f"{where} holds no certificate", "it should be a PEM file, not JKS or PKCS#12")
+        elif name == "ssl_certfile":
+            yield from _key_problems(where, text, client.ssl_password is not None)
+
+
+def _key_problems(where: str, text: str, password: bool) -> Iterator[_Problem]:
+    """What Java's PEM reader refuses."""
+    plain, encrypted = (f"-----BEGIN {kind}PRIVATE KEY-----" in text for kind in ("", "ENCRYPTED "))
+    if not plain and not encrypted:
+        yield _Problem(f"{where} holds no PKCS#8 key", _PKCS8_HINT)
+    elif encrypted != password:
+        reason = "is encrypted but there is no ssl_password" if encrypted else "is not encrypted but has a ssl_password"
+        yield _Problem(f"{where}: the key {reason}", "set or remove ssl_password")
+    elif encrypted and _PBES2 in _der_of_key(text):
+        yield _Problem(f"{where}: the key is encrypted with PBES2, which Kafka's Java client cannot read", _PBES1_HINT)
+
+
+def _der_of_key(text: str) -> bytes:
+    """The bytes of the first encrypted key in a PEM file; empty if they are damaged."""
+    body = text.partition("-----BEGIN ENCRYPTED PRIVATE KEY-----")[2].partition("-----")[0]
+    try:
+        return base64.b64decode("".join(body.split()))
+    except ValueError:
+        return b""
