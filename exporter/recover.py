@@ -44,7 +44,7 @@ from offsets.crosscheck import (
     verdict,
 )
 from offsets.gaps import find_gaps, recorded_gaps
-from offsets.names import AppId, table_folder
+from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
@@ -396,7 +396,8 @@ class Recovery:
             if view is None or view.table_id != table_id:
                 known = {tp: state[DEAD_LETTERS].position for tp, state in reading.states.items()}
                 far = {tp: position.offset for tp, position in known.items() if position is not None}
-                raise gone(folder, "is gone" if view is None else "was replaced", far)
+                absent = view is None and self._lake.table(event_type_of(folder)).view() is None
+                raise gone(folder, "is gone" if absent else "was replaced", far)
 
     def _writers(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], ownership: Mapping[TopicPartition, int]
