@@ -42,8 +42,15 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
     assert -1 < min(positions(e)) <= max(positions(e)) < HELD - 1
 
 
-@pytest.mark.parametrize("more", [True, False], ids=["more", "less"])
-@pytest.mark.parametrize("whole_group", [True, False], ids=["group", "driver"])
+@pytest.mark.parametrize(
+    "whole_group, more",
+    [
+        pytest.param(True, True, id="group-more"),
+        pytest.param(False, False, id="driver-less"),
+        pytest.param(True, False, id="group-less", marks=pytest.mark.long),
+        pytest.param(False, True, id="driver-more", marks=pytest.mark.long),
+    ],
+)
 def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(
     export: Export, spark: Any, whole_group: bool, more: bool
 ) -> None:

@@ -149,17 +149,17 @@ def replace_table(e: Export, spark: Any, first: dict[str, int]) -> None:
 
 
 Accident = Callable[[Export, Any, dict[str, int]], None]
-ACCIDENTS: list[tuple[Accident, str, Accident, str]] = [
-    (insert_overwrite, "WRITE", restore, "order"),
-    (overwrite_one_day, "WRITE", restore_by_time, "order"),
-    (replace_where, "WRITE", restore_over_optimize, "order"),
-    (truncate, "TRUNCATE", restore_letters, DEAD_LETTERS),
-    (replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order"),
+ACCIDENTS = [
+    pytest.param(insert_overwrite, "WRITE", restore, "order", id="insert_overwrite", marks=pytest.mark.long),
+    pytest.param(overwrite_one_day, "WRITE", restore_by_time, "order", id="overwrite_one_day"),
+    pytest.param(replace_where, "WRITE", restore_over_optimize, "order", id="replace_where", marks=pytest.mark.long),
+    pytest.param(truncate, "TRUNCATE", restore_letters, DEAD_LETTERS, id="truncate"),
+    pytest.param(replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order", id="replace_table"),
 ]
 """What happens to `click`, its name in the log, what happens to another table, that table."""
 
 
-@pytest.mark.parametrize("accident, operation, other, table", ACCIDENTS, ids=[a.__name__ for a, *_ in ACCIDENTS])
+@pytest.mark.parametrize("accident, operation, other, table", ACCIDENTS)
 def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missing(
     export: Callable[..., Export], spark: Any, accident: Accident, operation: str, other: Accident, table: str
 ) -> None:
@@ -322,7 +322,9 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
     goes_on(e, spark)
 
 
-@pytest.mark.parametrize("optimized", [False, True], ids=["as-committed", "optimized"])
+@pytest.mark.parametrize(
+    "optimized", [pytest.param(False, marks=pytest.mark.long), True], ids=["as-committed", "optimized"]
+)
 def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool
 ) -> None:
@@ -361,7 +363,7 @@ def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     goes_on(e, spark)
 
 
-@pytest.mark.parametrize("tables", [1, 2, 3, 4])
+@pytest.mark.parametrize("tables", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3, 4))])
 def test_a_repair_that_ends_between_two_tables_is_started_over_and_ends_the_same(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, tables: int
 ) -> None:
@@ -395,7 +397,7 @@ def recreate(e: Export, partitions: int) -> None:
     create_topic(e.kafka, e.topic, partitions)
 
 
-@pytest.mark.parametrize("interrupted", [0, 2])
+@pytest.mark.parametrize("interrupted", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, interrupted: int
 ) -> None:

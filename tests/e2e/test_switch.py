@@ -155,7 +155,7 @@ def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark
     assert sorted(e.placed()) == [(0, offset) for offset in range(90)]
 
 
-@pytest.mark.parametrize("seals", [1, 2, 3])
+@pytest.mark.parametrize("seals", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3))])
 def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configuration_or_a_third(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, seals: int
 ) -> None:
