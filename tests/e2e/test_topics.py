@@ -142,8 +142,8 @@ def test_the_topic_may_be_the_event_type(kafka: str, tmp_path: Path, spark: Any)
     produce(kafka, prefix, {0: mixed(5)})
     e.run(spark)
     placed = [set(map(tuple, e.placed(name).values())) for name in (*names, prefix)]
-    folders = [name.replace(".", "~2E") for name in names]
-    assert placed == [{(folders[0],)}, {(folders[1],)}, {(DEAD_LETTERS,)}, set()]
+    assert placed == [{(names[0],)}, {(names[1],)}, {(DEAD_LETTERS,)}, set()]
+    assert (e.root / "lake" / names[0].replace(".", "~2E")).is_dir()
     clean(e, spark, 15)
 
 
