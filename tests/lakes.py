@@ -63,6 +63,11 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """Tasks of tests live for seconds: their JVM's second compiler would not pay off."""
 
 
+def seldom(*values: Any, id: str | None = None) -> Any:
+    """A parameter set that only `-m long` runs: it says little that the others do not."""
+    return pytest.param(*values, id=id, marks=pytest.mark.long)
+
+
 def millis(at: datetime) -> int:
     return int(at.timestamp() * 1000)
 

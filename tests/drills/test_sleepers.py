@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exporter.faults import Fault
-from tests.lakes import Export, mixed, running, wait_until, wrong_places
+from tests.lakes import Export, mixed, running, seldom, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
@@ -47,8 +47,8 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
     [
         pytest.param(True, True, id="group-more"),
         pytest.param(False, False, id="driver-less"),
-        pytest.param(True, False, id="group-less", marks=pytest.mark.long),
-        pytest.param(False, True, id="driver-more", marks=pytest.mark.long),
+        seldom(True, False, id="group-less"),
+        seldom(False, True, id="driver-more"),
     ],
 )
 def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(

@@ -26,7 +26,7 @@ from exporter.repair import Refused, RepairRow, repair
 from exporter.routing import DEAD_LETTERS
 from exporter.tables import DeltaTable, LogCleaned
 from offsets import Invariant
-from tests.lakes import Export, event, mixed, wait_until, wrong_places
+from tests.lakes import Export, event, mixed, seldom, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -150,11 +150,11 @@ def replace_table(e: Export, spark: Any, first: dict[str, int]) -> None:
 
 Accident = Callable[[Export, Any, dict[str, int]], None]
 ACCIDENTS = [
-    pytest.param(insert_overwrite, "WRITE", restore, "order", id="insert_overwrite", marks=pytest.mark.long),
+    seldom(insert_overwrite, "WRITE", restore, "order", id="insert_overwrite"),
     pytest.param(overwrite_one_day, "WRITE", restore_by_time, "order", id="overwrite_one_day"),
-    pytest.param(replace_where, "WRITE", restore_over_optimize, "order", id="replace_where", marks=pytest.mark.long),
+    seldom(replace_where, "WRITE", restore_over_optimize, "order", id="replace_where"),
     pytest.param(truncate, "TRUNCATE", restore_letters, DEAD_LETTERS, id="truncate"),
-    pytest.param(replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order", id="replace_table"),
+    seldom(replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order", id="replace_table"),
 ]
 """What happens to `click`, its name in the log, what happens to another table, that table."""
 
@@ -237,7 +237,7 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
     goes_on(e, spark)
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "rows-missing"])
+@pytest.mark.parametrize("missing", [False, seldom(True)], ids=["whole", "rows-missing"])
 def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
     export: Callable[..., Export], spark: Any, missing: bool
 ) -> None:
@@ -323,7 +323,7 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
 
 
 @pytest.mark.parametrize(
-    "optimized", [pytest.param(False, marks=pytest.mark.long), True], ids=["as-committed", "optimized"]
+    "optimized", [seldom(False), True], ids=["as-committed", "optimized"]
 )
 def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool
@@ -363,7 +363,7 @@ def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     goes_on(e, spark)
 
 
-@pytest.mark.parametrize("tables", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3, 4))])
+@pytest.mark.parametrize("tables", [2, *(seldom(n) for n in (1, 3, 4))])
 def test_a_repair_that_ends_between_two_tables_is_started_over_and_ends_the_same(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, tables: int
 ) -> None:
@@ -397,7 +397,7 @@ def recreate(e: Export, partitions: int) -> None:
     create_topic(e.kafka, e.topic, partitions)
 
 
-@pytest.mark.parametrize("interrupted", [pytest.param(0, marks=pytest.mark.long), 2])
+@pytest.mark.parametrize("interrupted", [seldom(0), 2])
 def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, interrupted: int
 ) -> None:

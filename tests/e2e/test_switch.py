@@ -18,7 +18,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.settings import routing
 from exporter.task import parse_schemas
 from offsets import Invariant
-from tests.lakes import DDL, Crash, Export, crash_after, event, running, wait_until
+from tests.lakes import DDL, Crash, Export, crash_after, event, running, seldom, wait_until
 from tests.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -75,7 +75,7 @@ def test_a_type_declared_later_gets_what_comes_later(export: Export, spark: Any)
     expect(other, 89, switched_at=0)
 
 
-@pytest.mark.parametrize("landing", ["order", "click", DEAD_LETTERS])
+@pytest.mark.parametrize("landing", ["order", *(seldom(n) for n in ("click", DEAD_LETTERS))])
 def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     export: Export, spark: Any, landing: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark
     assert sorted(e.placed()) == [(0, offset) for offset in range(90)]
 
 
-@pytest.mark.parametrize("seals", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 3))])
+@pytest.mark.parametrize("seals", [2, *(seldom(n) for n in (1, 3))])
 def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configuration_or_a_third(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, seals: int
 ) -> None:
@@ -177,7 +177,7 @@ def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configurat
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("sleeps_at", ["before_delta_commit", "after_integrate"])
+@pytest.mark.parametrize("sleeps_at", ["before_delta_commit", seldom("after_integrate")])
 def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
     export: Export, spark: Any, sleeps_at: str
 ) -> None:

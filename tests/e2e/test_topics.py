@@ -20,7 +20,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.topic import TopicReader
 from offsets import Invariant
 from offsets.ranges import TopicPartition
-from tests.lakes import DDL, Export, bad, event, mixed, wait_until, wrong_places
+from tests.lakes import DDL, Export, bad, event, mixed, seldom, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -170,7 +170,12 @@ def test_a_topic_that_begins_to_match_the_pattern_is_exported_and_one_that_goes_
     assert (len(e.placed()), len(e.placed(late))) == (40, 30)
 
 
-@pytest.mark.parametrize("assignment", [{}, {"assignment": "static", "partitions": "0/1"}], ids=["group", "static"])
+STATIC = {"assignment": "static", "partitions": "0/1"}
+
+
+@pytest.mark.parametrize(
+    "assignment", [pytest.param({}, id="group"), seldom(STATIC, id="static")]
+)
 def test_partitions_that_are_added_begin_at_their_first_record(
     export: Callable[..., Export], spark: Any, assignment: dict[str, str]
 ) -> None:
@@ -267,7 +272,7 @@ def test_static_tasks_export_their_shares_one_after_the_other(
         e.with_(partitions="1,7").run(spark)
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["group", "static"])
+@pytest.mark.parametrize("static", [False, seldom(True)], ids=["group", "static"])
 def test_a_task_for_which_no_partition_is_left_is_caught_up(
     export: Callable[..., Export], spark: Any, static: bool
 ) -> None:
