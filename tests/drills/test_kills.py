@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
 PARTITIONS = 2
 ORPHAN_SECS_MAX = 10.0
-KILLS = 4
+KILLS = 3
 
 
 @pytest.fixture
@@ -39,7 +39,6 @@ POINTS = [
     (Fault.AFTER_READ, 2),
     (Fault.AFTER_INTEGRATE, 1),
     (Fault.BEFORE_DELTA_COMMIT, 2),
-    (Fault.AFTER_DELTA_COMMIT, 1),
     (Fault.AFTER_DELTA_COMMIT, 3),
     (Fault.BEFORE_GROUP_OFFSET, 1),
     (Fault.AFTER_SEAL, 2),

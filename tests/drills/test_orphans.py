@@ -18,6 +18,7 @@ from tests.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
+LIFE_SECS_MAX = 1000.0
 KILLED, SPARED = "0/2", "1/2"
 """Shares of two tasks: one is killed again and again, the other one works on."""
 
@@ -34,7 +35,7 @@ def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
     both = Export(kafka, topic(2), tmp_path, fresh_name("app"))
     e = both.with_(assignment="static", partitions=KILLED, roll_age_max_secs=0.5, round_records_max=400)
     other = both.with_(assignment="static", partitions=SPARED, roll_age_max_secs=900, heartbeat_secs=900)
-    with writing(e.kafka, e.topic), other.going(spark) as task:
+    with writing(e.kafka, e.topic), other.going(spark, LIFE_SECS_MAX) as task:
         for _ in range(kills):
             with running(e, faults=f"{Fault.BEFORE_DELTA_COMMIT.value}:kill:{rng.randrange(1, 9)}") as killed:
                 assert killed.wait() == -signal.SIGKILL, killed.text
