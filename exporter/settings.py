@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AwareDatetime,
@@ -35,14 +34,6 @@ from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from offsets.names import APP, TOPIC, BadName, case_clash, table_folder
 from offsets.selection import Share, Topics
 
-if TYPE_CHECKING:
-    pass
-
-if sys.version_info >= (3, 11):
-    pass
-else:
-    pass  # type: ignore[import-not-found, unused-ignore]
-
 PREFIX = "EXPORTER_"
 CONFIG_DEFAULT = Path("exporter.toml")
 NOTHING: tuple[object, ...] = (None, "", ())
@@ -52,6 +43,8 @@ _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgtKMGT]")
 _MASTER = re.compile(r"local(?:\[(?:\*|[1-9][0-9]*)\])?|yarn|(?:spark|k8s)://\S+")
 _TIME = "an ISO-8601 date and time with a zone, such as 2026-01-31T00:00:00Z"
+
+
 def _no_bool(value: object) -> object:
     """TOML's true would pass as the number 1."""
     if isinstance(value, bool):
