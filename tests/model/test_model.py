@@ -115,20 +115,23 @@ def name_of(scope: Any) -> str:
     return "-".join(f"{key}={value}" for key, value in scope.items()) if isinstance(scope, dict) else str(scope)
 
 
+def hold_in_every_state(kind: str, scope: Any) -> None:
+    """Search a world whole; AssertionError with the shortest history that breaks an invariant."""
+    found = search(kind, scope, 1_000_000)
+    print(f"\n{kind}, {name_of(scope)}: {found}")
+    assert found.complete and not found.violation, str(found)
+
+
 @pytest.mark.parametrize("scope", TWO, ids=name_of)
 def test_two_processes_without_coordination_keep_every_invariant(scope: dict[str, Any]) -> None:
     """Two processes that both believe they own the partition lose nothing and double nothing, and no guard fires."""
-    found = search("two", scope, 1_000_000)
-    print(f"\ntwo processes, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("two", scope)
 
 
 @pytest.mark.parametrize("scope", ONE, ids=name_of)
 def test_one_process_keeps_every_invariant_whatever_others_do(scope: dict[str, Any]) -> None:
     """Against any legal step of any number of others, each step of a process is legal itself."""
-    found = search("one", scope, 1_000_000)
-    print(f"\none against all others, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("one", scope)
 
 
 @pytest.mark.drill
@@ -145,41 +148,31 @@ def test_larger_worlds_keep_every_invariant(kind: str, scope: dict[str, Any]) ->
 @pytest.mark.parametrize("scope", SWITCHES, ids=name_of)
 def test_a_switch_of_configuration_keeps_every_record(scope: dict[str, Any]) -> None:
     """Old and new tasks, crashing and pausing at will, write each record under exactly one configuration."""
-    found = search("switch", scope, 1_000_000)
-    print(f"\nswitch, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("switch", scope)
 
 
 @pytest.mark.parametrize("scope", METS, ids=name_of)
 def test_a_type_met_during_a_switch_is_sealed_or_left_unused(scope: dict[str, Any]) -> None:
     """An undeclared type's table, made while the configuration changes, takes each record under one configuration."""
-    found = search("met", scope, 1_000_000)
-    print(f"\nmet during a switch, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("met", scope)
 
 
 @pytest.mark.parametrize("scope", PAIRS, ids=name_of)
 def test_two_partitions_in_one_commit_keep_every_record(scope: dict[str, Any]) -> None:
     """Refused for one partition, offered again for the other, landed for both, whatever the other process owns."""
-    found = search("pair", scope, 1_000_000)
-    print(f"\ntwo partitions, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("pair", scope)
 
 
 @pytest.mark.parametrize("scope", SWEEPS, ids=name_of)
 def test_a_sweep_never_deletes_a_committed_file(scope: dict[str, Any]) -> None:
     """Nor one that a commit may still name, whoever commits, restores or closes the epoch meanwhile."""
-    found = search("sweep", scope, 1_000_000)
-    print(f"\nsweep, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("sweep", scope)
 
 
 @pytest.mark.parametrize("scope", RESTORES, ids=name_of)
 def test_a_restored_table_stops_its_exporters_until_it_is_repaired(scope: dict[str, Any]) -> None:
     """No record is lost or doubled in silence, however repairs, tasks and further RESTOREs interleave."""
-    found = search("restore", scope, 1_000_000)
-    print(f"\nrestore, {name_of(scope)}: {found}")
-    assert found.complete and not found.violation, str(found)
+    hold_in_every_state("restore", scope)
 
 
 @pytest.mark.drill
