@@ -35,10 +35,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from exporter import events, faults, jars
+from exporter import class_data, events, faults, jars
 from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, TableCount
 from exporter.broker import Broker, create_topic
 from exporter.errors import ConfigError, ExporterError, FoundProblem
+from exporter.prepare import prepare
 from exporter.routing import DEAD_LETTERS
 
 TOPIC = "shop_events"
@@ -80,7 +81,7 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
     story.say(f"{records:,} events in {PARTITIONS} partitions, exported, killed once, audited; all in {place}")
     began = time.monotonic()
     with _sigterm_as_ctrl_c(), ExitStack() as running:
-        _fetch_jars(story)
+        _prepare(story)
         broker = _start_broker(story, place, running)
         stage = Stage(place, broker.bootstrap, records, story, running)
         produced = _export_until_killed(stage)
@@ -146,14 +147,18 @@ def _make_folder(folder: Path | None) -> Path:
     return place
 
 
-def _fetch_jars(story: Story) -> None:
-    """Spark's and the broker's jars, fetched or found."""
+def _prepare(story: Story) -> None:
+    """Spark's and the broker's jars, fetched or found, and the archive that makes each start below quicker."""
     absent = len(jars.missing("spark")) + len(jars.missing("broker"))
     known = len(jars.listed("spark")) + len(jars.listed("broker"))
     with story.step("Jars", f"fetching {absent} of {known}, once" if absent else "") as step:
         jars.find_java()
         jars.fetch("spark", "broker")
         step.result = f"{known - absent} found, {absent} fetched; they are kept in {jars.cache_folder('').parent}"
+    if class_data.ready() is None:
+        with story.step("Class data", "making an archive of Spark's classes, once") as step:
+            prepare()
+            step.result = "from now on each start of a task takes 5 seconds less"
 
 
 def _start_broker(story: Story, place: Path, running: ExitStack) -> Broker:
