@@ -13,7 +13,7 @@ import queue
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
@@ -30,10 +30,19 @@ SAY_SECS = 60.0
 
 @dataclass(frozen=True)
 class Landing:
-    """A started intent whose commit is in the table, as this version."""
+    """An intent whose commit is in the table, as this version. logged: whether it was written as started."""
 
     intent: Intent
     version: int
+    logged: bool = True
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The intents of one offer that are not settled yet."""
+
+    intents: tuple[Intent, ...]
+    logged: bool
 
 
 class Journal:
@@ -47,8 +56,7 @@ class Journal:
         self.routing = routing
         self.down = False
         self.owed: queue.SimpleQueue[tuple[Sequence[Landing], Sequence[Intent]]] = queue.SimpleQueue()
-        self._open: dict[str, dict[str, tuple[Intent, ...]]] = defaultdict(dict)
-        self._unlogged: set[str] = set()
+        self._open: dict[str, dict[str, _Begun]] = defaultdict(dict)
         self._said_at = float("-inf")
 
     @property
@@ -69,9 +77,7 @@ class Journal:
         logged = not self.down and self._start(intents)
         if not logged and self.required:
             return "the write-ahead log cannot be reached"
-        if not logged:
-            self._unlogged.add(commit_id)
-        self._open[event_type][commit_id] = tuple(intents)
+        self._open[event_type][commit_id] = _Begun(tuple(intents), logged)
         point(Fault.AFTER_WAL_STARTED)
         return ""
 
@@ -100,9 +106,12 @@ class Journal:
         """
         if self.wal is None:
             return
-        landings = [Landing(intent, landed[at]) for at in landed if (intent := self._take(event_type, *at))]
-        dead = [intent for at in failed if (intent := self._take(event_type, *at))]
-        dead = [intent for intent in dead if intent.commit_id not in self._unlogged]
+        landings = [
+            Landing(taken[0], version, taken[1])
+            for at, version in landed.items()
+            if (taken := self._take(event_type, *at))
+        ]
+        dead = [taken[0] for at in failed if (taken := self._take(event_type, *at)) and taken[1]]
         if not landings and not dead:
             return
         point(Fault.BEFORE_WAL_COMPLETED)
@@ -110,13 +119,15 @@ class Journal:
             self.owed.put((landings, dead))
         point(Fault.AFTER_WAL_COMPLETED)
 
-    def _take(self, event_type: str, tp: TopicPartition, commit_id: str) -> Intent | None:
-        """The intent that is not open any more from now on."""
-        intents = self._open[event_type].pop(commit_id, ())
-        rest = tuple(intent for intent in intents if intent.key.tp != tp)
+    def _take(self, event_type: str, tp: TopicPartition, commit_id: str) -> tuple[Intent, bool] | None:
+        """The intent, which is not open any more from now on, and whether the log has it; None if there was none."""
+        begun = self._open[event_type].pop(commit_id, None)
+        if begun is None:
+            return None
+        rest = tuple(intent for intent in begun.intents if intent.key.tp != tp)
         if rest:
-            self._open[event_type][commit_id] = rest
-        return next((intent for intent in intents if intent.key.tp == tp), None)
+            self._open[event_type][commit_id] = replace(begun, intents=rest)
+        return next(((intent, begun.logged) for intent in begun.intents if intent.key.tp == tp), None)
 
     def pay(self, landings: Sequence[Landing], failed: Sequence[Intent]) -> bool:
         """Write what became of intents; False if the log is out of reach. Raises InvariantBroken if it contradicts."""
