@@ -47,14 +47,15 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 
 
 @cli.command()
+@click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is written.")
 @FORMAT
 @click_options
-def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
-    """Would a task start here? Settings, Java, jars, brokers, topics, tables; writes nothing."""
+def check(create_wal: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Would a task start here? Settings, Java, jars, brokers, topics, log, tables; writes nothing unless told to."""
     from exporter.check import check as findings
 
     bad = 0
-    for finding in findings(_load(config, flags)):
+    for finding in findings(_load(config, flags), create_wal):
         bad += finding.level == "error"
         if output == "json":
             click.echo(json.dumps(vars(finding)))

@@ -39,6 +39,12 @@ LIVE = "live"
 
 TTL_ATTRIBUTE = "expires_at"
 
+DEADLINE_SECS = 15.0
+"""For one call with all its tries, unless another is given."""
+
+ATTEMPTS = 2
+"""Tries of the client within one call of it."""
+
 TABLE: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", LIVE)],
@@ -72,13 +78,14 @@ Item = dict[str, Any]
 class WalUnreachable(Exception):
     """DynamoDB did not answer within the deadline, or refused whatever was asked.
 
-    table_missing: it answers, but there is no such table.
+    table_missing: it answers, but there is no such table. code: its own word for what is wrong; may be empty.
     """
 
-    def __init__(self, message: str, table_missing: bool = False) -> None:
+    def __init__(self, message: str, table_missing: bool = False, code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.table_missing = table_missing
+        self.code = code
 
 
 class WalMismatch(Exception):
@@ -244,7 +251,9 @@ class WriteAheadLog:
         self._newest: dict[IntentKey, tuple[tuple[int, str], ...]] = {}
 
     @classmethod
-    def connect(cls, table: str, app: str, endpoint: str, keep_days: float, deadline_secs: float) -> WriteAheadLog:
+    def connect(
+        cls, table: str, app: str, endpoint: str = "", keep_days: float = 14, deadline_secs: float = DEADLINE_SECS
+    ) -> WriteAheadLog:
         """endpoint: empty for AWS. Nothing is asked yet."""
         return cls(connect(endpoint, deadline_secs), table, app, keep_days)
 
@@ -415,7 +424,8 @@ class WriteAheadLog:
     def _call_writes(self, batch: Sequence[_Write]) -> None:
         common = {"TableName": self.table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         if len(batch) == 1:
-            self._calls.call(f"{batch[0].kind.lower()}_item", **batch[0].request, **common)
+            one = {"Put": "put_item", "Update": "update_item"}[batch[0].kind]
+            self._calls.call(one, **batch[0].request, **common)
         else:
             items = [{write.kind: {**write.request, **common}} for write in batch]
             self._calls.call("transact_write_items", TransactItems=items)
@@ -525,17 +535,15 @@ class Calls:
         return ATTEMPTS * 2 * cls.timeout_secs(deadline_secs) + 1.0
 
 
-ATTEMPTS = 2
-"""Tries of the client within one call."""
-
 _CONDITION = "ConditionalCheckFailed"
 _PASSING = {
     "ProvisionedThroughputExceeded", "ThrottlingError", "Throttling", "RequestLimitExceeded", "InternalServerError",
     "ServiceUnavailable", "TransactionConflict", "TransactionInProgress", "LimitExceeded",
+    "ContinuousBackupsUnavailable",
 }  # fmt: skip
 
 
-def connect(endpoint: str, deadline_secs: float) -> Calls:
+def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
     """A client of the account and region that boto3 finds; endpoint: empty for AWS. Nothing is asked yet."""
     import boto3
     from botocore.config import Config
@@ -582,8 +590,8 @@ def _explained(name: str, error: Any) -> WalUnreachable | WalMismatch:
     code, says = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     text = f"{name}: {code}: {says[:200]}"
     if code == "ResourceNotFoundException":
-        return WalUnreachable(text, table_missing=True)
+        return WalUnreachable(text, table_missing=True, code=code)
     wrong = code == "ValidationException" or any(
         reason["Code"] == "ValidationError" for reason in error.response.get("CancellationReasons", [])
     )
-    return WalMismatch(text) if wrong else WalUnreachable(text)
+    return WalMismatch(text) if wrong else WalUnreachable(text, code=code)
