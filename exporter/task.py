@@ -133,13 +133,11 @@ def build_service(
     """Wire one task; it joins the group here. log_of: opens the write-ahead log with a deadline of its calls."""
     wake = threading.Event()
     open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
-    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-    fingerprint = bench.routing.fingerprint()
-    journal = Journal(open_log(WAL_DEADLINE_SECS), settings.wal_mode == "required", owner, fingerprint)
+    journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
     assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
     reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
-    footer = {"cluster_id": bench.topics.cluster_id(), "routing": fingerprint}
-    committer = Committer(bench.lake, owner, footer, journal, lease)
+    footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
+    committer = Committer(bench.lake, journal.owner, footer, journal, lease)
     recovery = Recovery(
         bench.lake,
         bench.topics,
@@ -176,6 +174,12 @@ def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> Wr
     return WriteAheadLog.connect(
         settings.wal_table, settings.app, settings.wal_endpoint, settings.wal_keep_days, deadline_secs
     )
+
+
+def open_journal(settings: Settings, routing: Routing, wal: WriteAheadLog | None = None) -> Journal:
+    """This process's side of the log, under a name of its own. wal: instead of the one that the settings name."""
+    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return Journal(wal or open_wal(settings), settings.wal_mode == "required", owner, routing.fingerprint())
 
 
 Lease = Callable[[TopicPartition], int | None]

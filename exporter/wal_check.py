@@ -30,7 +30,7 @@ from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import TableView, own_metadata
 from offsets.wal import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
-from offsets.wal_verdict import LogVerdict, TableSays, Verdict, judge, to_count, to_find
+from offsets.wal_verdict import LogVerdict, Ruling, TableSays, judge, to_count, to_find
 
 log = get_logger(__name__)
 
@@ -168,12 +168,12 @@ class LogCheck:
         dead: list[Intent] = []
         missing: dict[str, list[TopicPartition]] = defaultdict(list)
         for (name, tp), verdict in verdicts.items():
-            for one in verdict.of(Verdict.FINISH, Verdict.DEAD):
+            for one in verdict.of(Ruling.FINISH, Ruling.DEAD):
                 if one.intent is not None and one.version is not None:
                     landings.append(Landing(one.intent, one.version))
                 elif one.intent is not None:
                     dead.append(one.intent)
-            if verdict.verdict is Verdict.REPAIR:
+            if verdict.verdict is Ruling.REPAIR:
                 missing[name].append(tp)
         if landings or dead:
             if self._journal.pay(landings, dead):
@@ -270,10 +270,13 @@ def broken(verdicts: LogVerdicts) -> InvariantBroken | None:
     stops = {at: found for at, found in sorted(verdicts.items()) if found.verdict.stops}
     if not stops:
         return None
-    (name, _), worst = max(stops.items(), key=lambda item: list(Verdict).index(item[1].verdict))
+    (name, _), worst = max(stops.items(), key=lambda item: list(Ruling).index(item[1].verdict))
     parts = [f"{tp}: {found.says}" for (table, tp), found in stops.items() if table == name]
     shown = "; ".join(parts[:SHOWN_MAX]) + (f" and {len(parts) - SHOWN_MAX} more" if len(parts) > SHOWN_MAX else "")
     others = sorted({table for table, _ in stops} - {name})
     more = f" (and table {', '.join(others[:SHOWN_MAX])})" if others else ""
     says = f"table {name} is not what the write-ahead log knows: {shown}{more}"
-    return InvariantBroken(worst.invariant, says, f"put it back, or: {HINT}")
+    hint = f"put it back, or: {HINT}"
+    if worst.verdict is Ruling.GONE:
+        hint += "; an export that is to begin anew needs another `app` or `wal_table`"
+    return InvariantBroken(worst.invariant, says, hint)

@@ -23,7 +23,7 @@ from exporter.tables import Lake, TableUnreadable
 from exporter.wal_check import LogCheck, Logged, LogVerdicts, broken
 from offsets.ranges import TopicPartition
 from offsets.wal import Intent, IntentKey, WalMismatch, WalUnreachable
-from offsets.wal_verdict import Verdict
+from offsets.wal_verdict import Ruling
 
 log = get_logger(__name__)
 
@@ -196,6 +196,6 @@ def newest(landings: Iterable[Landing]) -> list[Landing]:
 def refused(verdicts: LogVerdicts) -> Fenced | None:
     """Another task is at work here with other settings."""
     for (name, tp), found in sorted(verdicts.items()):
-        if found.verdict is Verdict.REFUSED:
+        if found.verdict is Ruling.REFUSED:
             return Fenced(f"table {name}, {tp}: {found.says}", "stop it first, then start this one again")
     return None

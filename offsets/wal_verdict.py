@@ -34,7 +34,7 @@ from offsets.positions import Position
 from offsets.wal import Intent, IntentState
 
 
-class Verdict(str, Enum):
+class Ruling(str, Enum):
     """What three views of one (event type, topic partition) say together; the gravest comes last."""
 
     AGREE = "agree"
@@ -55,7 +55,7 @@ class Verdict(str, Enum):
         return self.value.startswith("stop")
 
 
-GRAVITY = {found: at for at, found in enumerate(Verdict)}
+GRAVITY = {found: at for at, found in enumerate(Ruling)}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TableSays:
 class Judged:
     """One intent, or with intent None the table alone. version: for FINISH, the Delta version it is completed with."""
 
-    verdict: Verdict
+    verdict: Ruling
     says: str
     intent: Intent | None = None
     version: int | None = None
@@ -97,20 +97,20 @@ class LogVerdict:
     judged: tuple[Judged, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Ruling:
         return self.judged[0].verdict
 
     @property
     def says(self) -> str:
         return self.judged[0].says
 
-    def of(self, *verdicts: Verdict) -> tuple[Judged, ...]:
+    def of(self, *verdicts: Ruling) -> tuple[Judged, ...]:
         return tuple(one for one in self.judged if one.verdict in verdicts)
 
     @property
     def invariant(self) -> Invariant:
         """Of a verdict that stops."""
-        return Invariant.NAMES if self.verdict is Verdict.NAMES_AHEAD else Invariant.MONOTONE
+        return Invariant.NAMES if self.verdict is Ruling.NAMES_AHEAD else Invariant.MONOTONE
 
 
 def to_find(table: TableSays, intents: Iterable[Intent]) -> tuple[Intent, ...]:
@@ -157,25 +157,25 @@ def judge(
 def _table_alone(table: TableSays, logged: bool) -> Judged:
     at = table.position
     if at is not None and table.named_offset > at.offset:
-        return Judged(Verdict.NAMES_AHEAD, f"files are named through offset {table.named_offset}, the position is {at}")
+        return Judged(Ruling.NAMES_AHEAD, f"files are named through offset {table.named_offset}, the position is {at}")
     if at is not None and not logged and at.offset != table.anchor:
-        return Judged(Verdict.REPAIR, f"the log knows nothing, the table is at {at}")
-    return Judged(Verdict.AGREE, "the log knows nothing more")
+        return Judged(Ruling.REPAIR, f"the log knows nothing, the table is at {at}")
+    return Judged(Ruling.AGREE, "the log knows nothing more")
 
 
 def _intent(table: TableSays, one: Intent, own: str, routing: str, live: Collection[str]) -> Judged:
     at = table.position
     if one.key.epoch < (at.epoch if at is not None else table.epoch):
-        return Judged(Verdict.IGNORED, f"epoch {one.key.epoch} is closed", one)
+        return Judged(Ruling.IGNORED, f"epoch {one.key.epoch} is closed", one)
     if at is None or table.table_id is None:
         what = "the table is gone" if table.table_id is None else "the table has no position"
-        return Judged(Verdict.GONE, f"{what}; the log had it at {_through(one)}", one)
+        return Judged(Ruling.GONE, f"{what}; the log had it at {_through(one)}", one)
     if one.table_id != table.table_id:
-        return Judged(Verdict.REPLACED, f"the table is another one; the log had it at {_through(one)}", one)
+        return Judged(Ruling.REPLACED, f"the table is another one; the log had it at {_through(one)}", one)
     if one.key.epoch > at.epoch:
         if one.state is IntentState.STARTED and one.rows == 0:
-            return Judged(Verdict.PENDING, f"a repair to offset {one.new} in epoch {one.key.epoch} was begun", one)
-        return Judged(Verdict.ROLLED_BACK, f"the table is in epoch {at.epoch}, the log in {one.key.epoch}", one)
+            return Judged(Ruling.PENDING, f"a repair to offset {one.new} in epoch {one.key.epoch} was begun", one)
+        return Judged(Ruling.ROLLED_BACK, f"the table is in epoch {at.epoch}, the log in {one.key.epoch}", one)
     if one.state is IntentState.COMPLETED:
         return _completed(table, at, one)
     return _started(table, at, one, own, routing, live)
@@ -183,11 +183,11 @@ def _intent(table: TableSays, one: Intent, own: str, routing: str, live: Collect
 
 def _completed(table: TableSays, at: Position, one: Intent) -> Judged:
     if one.new > at.offset:
-        return Judged(Verdict.ROLLED_BACK, f"the table is at {at}, the log at {one.new}: {_missing(at, one)}", one)
+        return Judged(Ruling.ROLLED_BACK, f"the table is at {at}, the log at {one.new}: {_missing(at, one)}", one)
     rows = table.live_rows.get(one.commit_id)
     if rows is not None and rows < one.rows:
-        return Judged(Verdict.ROWS_GONE, _rows_gone(one, rows), one)
-    return Judged(Verdict.AGREE, f"the log is at {one.new}", one)
+        return Judged(Ruling.ROWS_GONE, _rows_gone(one, rows), one)
+    return Judged(Ruling.AGREE, f"the log is at {one.new}", one)
 
 
 def _started(
@@ -196,23 +196,23 @@ def _started(
     version = table.landed.get(one.commit_id)
     if one.expected > at.offset or (version is not None and one.new > at.offset):
         says = f"the table is at {at}, {one.owner} had it at {_through(one)}: {_missing(at, one)}"
-        return Judged(Verdict.ROLLED_BACK, says, one)
+        return Judged(Ruling.ROLLED_BACK, says, one)
     if one.owner == own:
-        return Judged(Verdict.PENDING, f"this task's own commit to {one.new} is under way", one)
+        return Judged(Ruling.PENDING, f"this task's own commit to {one.new} is under way", one)
     if version is not None:
-        return Judged(Verdict.FINISH, f"{one.owner} committed it as version {version}", one, version)
+        return Judged(Ruling.FINISH, f"{one.owner} committed it as version {version}", one, version)
     if one.owner in live and one.routing != routing:
-        return Judged(Verdict.REFUSED, f"{one.owner} is at work with configuration {one.routing}", one)
+        return Judged(Ruling.REFUSED, f"{one.owner} is at work with configuration {one.routing}", one)
     if at.offset < one.last:
-        return Judged(Verdict.PENDING, f"{one.owner} may still commit offsets {one.first}..{one.last}", one)
+        return Judged(Ruling.PENDING, f"{one.owner} may still commit offsets {one.first}..{one.last}", one)
     if at.offset < one.new or one.checked_through >= table.cleaned_through:
-        return Judged(Verdict.DEAD, f"{one.owner} did not commit it, the position has passed it", one)
+        return Judged(Ruling.DEAD, f"{one.owner} did not commit it, the position has passed it", one)
     rows = table.live_rows.get(one.commit_id)
     if rows is None:
-        return Judged(Verdict.PENDING, "the table's log no longer tells whether it was committed", one)
+        return Judged(Ruling.PENDING, "the table's log no longer tells whether it was committed", one)
     if rows < one.rows:
-        return Judged(Verdict.ROWS_GONE, _rows_gone(one, rows), one)
-    return Judged(Verdict.FINISH, "its rows are there", one, table.version)
+        return Judged(Ruling.ROWS_GONE, _rows_gone(one, rows), one)
+    return Judged(Ruling.FINISH, "its rows are there", one, table.version)
 
 
 def _through(one: Intent) -> str:

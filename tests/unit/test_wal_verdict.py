@@ -13,7 +13,7 @@ from offsets import Invariant
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.wal import Intent, IntentKey, IntentState
-from offsets.wal_verdict import TableSays, Verdict, judge, to_count, to_find
+from offsets.wal_verdict import Ruling, TableSays, judge, to_count, to_find
 
 README = Path(__file__).parents[2] / "README.md"
 TP = TopicPartition("events", 3)
@@ -39,40 +39,40 @@ class Case:
     log: str
     says: TableSays
     intents: tuple[Intent, ...]
-    verdict: Verdict
+    verdict: Ruling
     told: dict[str, Any] = field(default_factory=dict)
 
 
 GONE = replace(TABLE, table_id=None, position=None)
 CASES = [
-    Case("at the log's newest position", "completed", at(149), (COMPLETED,), Verdict.AGREE),
-    Case("ahead of it (empty markers are not logged)", "completed", at(170), (COMPLETED,), Verdict.AGREE),
-    Case("at its first position", "nothing", at(50), (), Verdict.AGREE),
-    Case("not there yet", "nothing", GONE, (), Verdict.AGREE),
-    Case("in a later epoch", "of older epochs only", at(99), (OLD,), Verdict.IGNORED),
-    Case("beyond its first position", "nothing: lost, or new", at(99), (), Verdict.REPAIR),
-    Case("has the commit", "started", at(149, landed={"abc": 8}), (STARTED,), Verdict.FINISH),
+    Case("at the log's newest position", "completed", at(149), (COMPLETED,), Ruling.AGREE),
+    Case("ahead of it (empty markers are not logged)", "completed", at(170), (COMPLETED,), Ruling.AGREE),
+    Case("at its first position", "nothing", at(50), (), Ruling.AGREE),
+    Case("not there yet", "nothing", GONE, (), Ruling.AGREE),
+    Case("in a later epoch", "of older epochs only", at(99), (OLD,), Ruling.IGNORED),
+    Case("beyond its first position", "nothing: lost, or new", at(99), (), Ruling.REPAIR),
+    Case("has the commit", "started", at(149, landed={"abc": 8}), (STARTED,), Ruling.FINISH),
     Case("may have had the commit, its own log was cleaned up; the rows are there", "started",
-         at(149, cleaned_through=8, live_rows={"abc": 30}), (STARTED,), Verdict.FINISH),
-    Case("has not the commit, and is before its last offset", "started", at(99), (STARTED,), Verdict.PENDING),
+         at(149, cleaned_through=8, live_rows={"abc": 30}), (STARTED,), Ruling.FINISH),
+    Case("has not the commit, and is before its last offset", "started", at(99), (STARTED,), Ruling.PENDING),
     Case("may have had the commit, its own log was cleaned up; the rows were not counted", "started",
-         at(149, cleaned_through=8), (STARTED,), Verdict.PENDING),
-    Case("in an epoch before it", "a repair that was started", at(99), (REPAIR,), Verdict.PENDING),
-    Case("has not the commit, and is at its last offset or beyond", "started", at(140), (STARTED,), Verdict.DEAD),
+         at(149, cleaned_through=8), (STARTED,), Ruling.PENDING),
+    Case("in an epoch before it", "a repair that was started", at(99), (REPAIR,), Ruling.PENDING),
+    Case("has not the commit, and is at its last offset or beyond", "started", at(140), (STARTED,), Ruling.DEAD),
     Case("has not the commit, and is before its last offset", "started by a task with another configuration that has "
-         "been seen at work", at(99), (STARTED,), Verdict.REFUSED, {"routing": "mine", "live": {"other"}}),
+         "been seen at work", at(99), (STARTED,), Ruling.REFUSED, {"routing": "mine", "live": {"other"}}),
     Case("has not all rows of the newest commit, and its own log was cleaned up", "completed",
-         at(170, live_rows={"abc": 29}), (COMPLETED,), Verdict.ROWS_GONE),
+         at(170, live_rows={"abc": 29}), (COMPLETED,), Ruling.ROWS_GONE),
     Case("has not all rows of the commit, and its own log was cleaned up", "started",
-         at(149, cleaned_through=8, live_rows={"abc": 0}), (STARTED,), Verdict.ROWS_GONE),
+         at(149, cleaned_through=8, live_rows={"abc": 0}), (STARTED,), Ruling.ROWS_GONE),
     Case("holds files named beyond its position", "anything", at(149, named_offset=150), (COMPLETED,),
-         Verdict.NAMES_AHEAD),
-    Case("behind the log", "completed", at(148), (COMPLETED,), Verdict.ROLLED_BACK),
-    Case("behind the position that the commit began at", "started", at(98), (STARTED,), Verdict.ROLLED_BACK),
+         Ruling.NAMES_AHEAD),
+    Case("behind the log", "completed", at(148), (COMPLETED,), Ruling.ROLLED_BACK),
+    Case("behind the position that the commit began at", "started", at(98), (STARTED,), Ruling.ROLLED_BACK),
     Case("in an epoch before it", "started or completed", replace(at(170), position=Position(0, 170), epoch=0),
-         (COMPLETED,), Verdict.ROLLED_BACK),
-    Case("another table id", "started or completed", at(149, table_id="U"), (COMPLETED,), Verdict.REPLACED),
-    Case("gone, or without a position", "started or completed", GONE, (COMPLETED,), Verdict.GONE),
+         (COMPLETED,), Ruling.ROLLED_BACK),
+    Case("another table id", "started or completed", at(149, table_id="U"), (COMPLETED,), Ruling.REPLACED),
+    Case("gone, or without a position", "started or completed", GONE, (COMPLETED,), Ruling.GONE),
 ]  # fmt: skip
 
 
@@ -87,18 +87,18 @@ def test_each_combination_has_its_verdict(case: Case) -> None:
     assert found.verdict is case.verdict
     assert found.says
     if found.verdict.stops:
-        names = case.verdict is Verdict.NAMES_AHEAD
+        names = case.verdict is Ruling.NAMES_AHEAD
         assert found.invariant is (Invariant.NAMES if names else Invariant.MONOTONE)
 
 
 def test_every_verdict_has_a_case_and_the_gravest_wins() -> None:
     """Whatever else is fine: what stops comes first, and nothing is lost of the rest."""
-    assert {case.verdict for case in CASES} == set(Verdict)
+    assert {case.verdict for case in CASES} == set(Ruling)
     later = replace(STARTED, commit_id="later", expected=149, new=199, first=150, last=199)
     found = judge(at(148), [OLD, later, COMPLETED, STARTED])
-    assert found.verdict is Verdict.ROLLED_BACK
+    assert found.verdict is Ruling.ROLLED_BACK
     assert [one.verdict for one in found.judged] == [
-        Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, Verdict.DEAD, Verdict.IGNORED, Verdict.AGREE,
+        Ruling.ROLLED_BACK, Ruling.ROLLED_BACK, Ruling.DEAD, Ruling.IGNORED, Ruling.AGREE,
     ]  # fmt: skip
     assert "149..149 are missing" in found.says or "149" in found.says
 
@@ -114,7 +114,7 @@ def test_a_started_commit_is_looked_for_only_where_it_can_have_landed(offset: in
     """Below its new position it has not landed, for landing sets the position (MONOTONE): no version is read."""
     assert to_find(at(offset), [STARTED, COMPLETED, OLD]) == ((STARTED,) if offset >= 149 else ())
     found = judge(at(offset), [STARTED]).verdict
-    assert found is (Verdict.PENDING if offset < 140 else Verdict.DEAD)
+    assert found is (Ruling.PENDING if offset < 140 else Ruling.DEAD)
 
 
 def test_rows_are_counted_only_where_the_tables_log_no_longer_tells() -> None:
@@ -130,17 +130,17 @@ def test_rows_are_counted_only_where_the_tables_log_no_longer_tells() -> None:
 
 def test_more_rows_than_logged_are_no_alarm() -> None:
     """A condemned record's row is committed by itself; the audit finds what is twice."""
-    assert judge(at(149, live_rows={"abc": 31}), [COMPLETED]).verdict is Verdict.AGREE
+    assert judge(at(149, live_rows={"abc": 31}), [COMPLETED]).verdict is Ruling.AGREE
 
 
 def test_a_tasks_own_started_commits_are_its_own_business() -> None:
     """The commit path settles them; nobody else does while it runs."""
     found = judge(at(149, landed={"abc": 8}), [replace(STARTED, owner="me")], own="me")
-    assert found.verdict is Verdict.PENDING
+    assert found.verdict is Ruling.PENDING
 
 
 def test_another_configuration_alone_refuses_nothing() -> None:
     """Its owner may be long dead: only one that has been seen at work since is waited for."""
-    assert judge(at(99), [STARTED], routing="mine").verdict is Verdict.PENDING
-    assert judge(at(99), [STARTED], routing="mine", live={"third"}).verdict is Verdict.PENDING
-    assert judge(at(99), [STARTED], routing="R", live={"other"}).verdict is Verdict.PENDING
+    assert judge(at(99), [STARTED], routing="mine").verdict is Ruling.PENDING
+    assert judge(at(99), [STARTED], routing="mine", live={"third"}).verdict is Ruling.PENDING
+    assert judge(at(99), [STARTED], routing="R", live={"other"}).verdict is Ruling.PENDING
