@@ -32,10 +32,10 @@ class Finding:
     hint: str = ""
 
 
-def check(settings: Settings, create_wal: bool = False) -> Iterator[Finding]:
+def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
     """Settings, Java, jars, brokers, topic, log, schemas, tables, in that order; later ones where earlier ones allow.
 
-    create_wal: make the log's table first, the only thing that is ever written.
+    create_wal: make the log's table first, the only thing that is ever written. deep: compare topics and tables too.
     """
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
     if not settings.declared and settings.new_type != "table":
@@ -49,7 +49,7 @@ def check(settings: Settings, create_wal: bool = False) -> Iterator[Finding]:
     yield from check_log(settings, create_wal)
     yield _storage(settings)
     if java.level == jars.level == "ok":
-        yield from _tables(settings)
+        yield from _tables(settings, deep)
 
 
 def _found(what: str, find: Any) -> Finding:
@@ -114,13 +114,17 @@ def _storage(settings: Settings) -> Finding:
     return Finding("table_root", "error", f"{folder} is not writable", "correct `table_root` or its permissions")
 
 
-def _tables(settings: Settings) -> Iterator[Finding]:
+def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
     session = spark.start(settings.spark_master, settings.driver_memory, "exporter check", short_lived=True)
     try:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":
             yield from _each_table(settings, session)
+        if deep and schemas.level == "ok":
+            from exporter.check_deep import check_deep
+
+            yield from check_deep(settings, session)
     finally:
         session.stop()
 

@@ -48,14 +48,15 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 
 @cli.command()
 @click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is written.")
+@click.option("--deep", is_flag=True, help="Also compare every record and row, and the log: are the rows there?")
 @FORMAT
 @click_options
-def check(create_wal: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Would a task start here? Settings, Java, jars, brokers, topics, log, tables; writes nothing unless told to."""
     from exporter.check import check as findings
 
     bad = 0
-    for finding in findings(_load(config, flags), create_wal):
+    for finding in findings(_load(config, flags), create_wal, deep):
         bad += finding.level == "error"
         if output == "json":
             click.echo(json.dumps(vars(finding)))
