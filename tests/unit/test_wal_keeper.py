@@ -306,5 +306,5 @@ def test_a_start_costs_one_query_and_one_lease_per_partition_and_lists_no_file()
     assert keeper.held() == frozenset(tps)
     found = world.judge(*tps)
     assert {one.verdict for one in found.values()} == {Ruling.AGREE} and len(found) == 101 * 24
-    world.settle(*tps)
+    world.check.settle(found, {})
     assert sum(world.dynamo.calls.values()) - before <= 2 * 24 + 6
