@@ -286,7 +286,8 @@ class WriteAheadLog:
             mark = (intent.new, sort_key(intent.key, intent.new, intent.commit_id))
             live = intent.new == newest[intent.key] and not any(position > intent.new for position, _ in known)
             old = [sk for _, sk in known if sk != mark[1]] if live else []
-            groups.append([self._completing(intent, live), *(self._demoting(intent.key.tp, sk) for sk in old)])
+            demoted = [self._demoting(intent.key.tp, sk) for sk in old[: TRANSACTION_MAX - 1]]
+            groups.append([self._completing(intent, live), *demoted])
             marks.update({intent.key: (mark,)} if live else {})
         self._write(groups)
         self._newest.update(marks)

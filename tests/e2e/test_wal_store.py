@@ -20,8 +20,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectionClosedError
 
+from exporter.check import check_log
 from exporter.dynamodb_local import DynamoDbLocal
 from exporter.lease import LeaseKeeper
+from exporter.settings_load import load
 from offsets.leases import Lease
 from offsets.ranges import TopicPartition
 from offsets.wal import (
@@ -456,6 +458,29 @@ def test_the_table_is_made_once_and_looked_at(store: Store) -> None:
         assert [fault.split()[1] for fault in create_table(calls, f"{name}-x").faults] == ["key", "has", "TTL"]
 
 
+def test_check_tells_of_the_log_and_makes_its_table_if_asked(
+    dynamodb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Missing, made, unreachable: each with what to do next; nothing is made unless it is asked for."""
+    config = tmp_path / "exporter.toml"
+    lines = ['brokers = ["k:1"]', 'topics = ["t"]', 'group = "g"', 'table_root = "/t"', "[type_from]", 'kind = "key"']
+    lines += ["[event_time]", 'kind = "record"', "[types.a]", 'columns = "id BIGINT"']
+    config.write_text("\n".join(lines))
+    flags = {"wal_table": fresh_name("wal"), "wal_endpoint": dynamodb}
+    settings = load(config, flags, {})
+    assert list(check_log(load(config, {}, {}), False)) == []
+    assert [finding.level for finding in check_log(load(config, {}, {}), True)] == ["error"]
+    for _ in (1, 2):
+        (finding,) = check_log(settings, False)
+        assert (finding.level, finding.hint) == ("error", "exporter check --create-wal makes it")
+    for create in (True, True, False):
+        (finding,) = check_log(settings, create)
+        assert (finding.level, finding.says) == ("ok", f"table {flags['wal_table']}, wal_mode required")
+    monkeypatch.setattr("exporter.check.connect", lambda endpoint: connect(endpoint, 1.0))
+    (finding,) = check_log(load(config, flags | {"wal_endpoint": "http://127.0.0.1:1"}, {}), False)
+    assert finding.level == "error" and "`wal_endpoint`" in finding.hint
+
+
 @pytest.fixture(params=["silent", "throttling", "closed", "broken"])
 def bad_endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
     """A DynamoDB that never helps: takes connections only, throttles, is not there, or answers with nonsense."""
@@ -528,7 +553,8 @@ def test_without_credentials_or_region_it_is_unreachable_too(monkeypatch: pytest
 def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_parent(dynamodb: str) -> None:
     """Nothing but 127.0.0.1 reaches it; its process is gone however its parent ended."""
     script = (
-        "import sys; from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
+        "import sys; from exporter.check import check_log
+from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
         "print(d.pid, d.endpoint, flush=True); sys.stdin.read()"
     )
     root = Path(__file__).parents[2]
