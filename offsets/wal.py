@@ -42,8 +42,8 @@ TTL_ATTRIBUTE = "expires_at"
 DEADLINE_SECS = 15.0
 """For one call with all its tries, unless another is given."""
 
-ATTEMPTS = 2
-"""Tries of the client within one call of it."""
+PAUSE_SECS_MAX = 1.0
+"""Between two tries: the client's own within one call of it, and ours between its calls."""
 
 TABLE: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
@@ -286,7 +286,8 @@ class WriteAheadLog:
             mark = (intent.new, sort_key(intent.key, intent.new, intent.commit_id))
             live = intent.new == newest[intent.key] and not any(position > intent.new for position, _ in known)
             old = [sk for _, sk in known if sk != mark[1]] if live else []
-            groups.append([self._completing(intent, live), *(self._demoting(intent.key.tp, sk) for sk in old)])
+            demoted = [self._demoting(intent.key.tp, sk) for sk in old[: TRANSACTION_MAX - 1]]
+            groups.append([self._completing(intent, live), *demoted])
             marks.update({intent.key: (mark,)} if live else {})
         self._write(groups)
         self._newest.update(marks)
@@ -340,18 +341,25 @@ class WriteAheadLog:
         return _lease_of(tp, answer["Attributes"])
 
     def renew(self, lease: Lease) -> Lease:
-        """The lease with its counter raised; LeaseTaken if it is not this one any more."""
-        renewed = replace(lease, counter=lease.counter + 1)
-        values: dict[str, str | int] = {":owner": lease.owner, ":token": lease.token, ":held": "held"}
-        values |= {":counter": lease.counter, ":next": renewed.counter}
-        condition = "#owner = :owner AND #token = :token AND #counter = :counter AND #state = :held"
-        try:
-            self._calls.call("update_item", **self._lease_request(lease.tp, "SET #counter = :next", condition, values))
-        except Unmet as error:
-            found = _lease_of(lease.tp, error.items[0]) if error.items[0] else None
-            if found != renewed:  # else its own write, whose answer was lost
-                raise LeaseTaken(lease.tp, found) from None
-        return renewed
+        """The lease with its counter raised by a write of this call; LeaseTaken if it is not this one any more.
+
+        What an earlier call wrote, whose answer was lost, may have been seen by a challenger long ago: it counts for
+        nothing, and the counter is raised once more.
+        """
+        while True:
+            renewed = replace(lease, counter=lease.counter + 1)
+            values: dict[str, str | int] = {":owner": lease.owner, ":token": lease.token, ":held": "held"}
+            values |= {":counter": lease.counter, ":next": renewed.counter}
+            condition = "#owner = :owner AND #token = :token AND #counter = :counter AND #state = :held"
+            request = self._lease_request(lease.tp, "SET #counter = :next", condition, values)
+            try:
+                self._calls.call("update_item", **request)
+                return renewed
+            except Unmet as error:
+                found = _lease_of(lease.tp, error.items[0]) if error.items[0] else None
+            if found != renewed:
+                raise LeaseTaken(lease.tp, found)
+            lease = renewed
 
     def release(self, lease: Lease) -> None:
         """Let whoever comes take it at once; nothing happens if it is not ours any more."""
@@ -486,7 +494,8 @@ class Unmet(Exception):
 class Calls:
     """The client's calls, each with a deadline for all its tries; what botocore raises becomes an error of ours.
 
-    The client itself tries ATTEMPTS times, paced by its adaptive mode; it is called again as long as there is time.
+    The client itself tries again, and it is called again as long as there is time for that. Its adaptive mode may hold
+    back a try for up to 2 s after throttling, which comes on top.
     """
 
     def __init__(
@@ -508,7 +517,7 @@ class Calls:
         """The answer. Raises Unmet, WalUnreachable, WalMismatch."""
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-        ends = self._clock() + self._deadline_secs
+        ends, slowest = self._clock() + self._deadline_secs, Patience.within(self._deadline_secs).slowest_secs
         pause = 0.05
         while True:
             try:
@@ -518,21 +527,30 @@ class Calls:
                 raise
             except (BotoCoreError, ClientError) as error:
                 again = _may_help(error)
-                left = ends - self._clock() - pause - self.slowest_secs(self._deadline_secs)
+                left = ends - self._clock() - pause - slowest
                 if not again or left < 0:
                     raise _explained(name, error) from error
             self._sleep(pause)
-            pause = min(2 * pause, 1.0)
+            pause = min(2 * pause, PAUSE_SECS_MAX)
 
-    @staticmethod
-    def timeout_secs(deadline_secs: float) -> float:
-        """For connecting and for an answer, each."""
-        return min(2.0, deadline_secs / 8)
+
+@dataclass(frozen=True)
+class Patience:
+    """How long one call of the client may last, so that several fit into a deadline.
+
+    timeout_secs: for connecting and for an answer, each. attempts: the client's own, for which it pauses.
+    """
+
+    timeout_secs: float
+    attempts: int
 
     @classmethod
-    def slowest_secs(cls, deadline_secs: float) -> float:
-        """How long one call of the client may last, with its tries and the pause (up to a second) between them."""
-        return ATTEMPTS * 2 * cls.timeout_secs(deadline_secs) + 1.0
+    def within(cls, deadline_secs: float) -> Patience:
+        return cls(min(2.0, deadline_secs / 8), 2 if deadline_secs >= 4 * PAUSE_SECS_MAX else 1)
+
+    @property
+    def slowest_secs(self) -> float:
+        return self.attempts * 2 * self.timeout_secs + (self.attempts - 1) * PAUSE_SECS_MAX
 
 
 _CONDITION = "ConditionalCheckFailed"
@@ -549,11 +567,11 @@ def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    timeout = Calls.timeout_secs(deadline_secs)
+    patience = Patience.within(deadline_secs)
     config = Config(
-        connect_timeout=timeout,
-        read_timeout=timeout,
-        retries={"mode": "adaptive", "total_max_attempts": ATTEMPTS},
+        connect_timeout=patience.timeout_secs,
+        read_timeout=patience.timeout_secs,
+        retries={"mode": "adaptive", "total_max_attempts": patience.attempts},
         tcp_keepalive=True,
     )
     try:
