@@ -33,7 +33,7 @@ from exporter.static import StaticAssignment
 from exporter.tables import Lake
 from exporter.topic import TopicReader
 from offsets.ranges import TopicPartition
-from offsets.wal import WriteAheadLog
+from offsets.wal import WalUnreachable, WriteAheadLog
 
 log = get_logger(__name__)
 
@@ -168,12 +168,15 @@ def build_service(
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:
-    """The write-ahead log that the settings name; None if there is none. Nothing is asked yet."""
+    """The write-ahead log that the settings name; None if there is none. Nothing is asked yet. Raises ConfigError."""
     if not settings.wal_table or settings.wal_mode == "off":
         return None
-    return WriteAheadLog.connect(
-        settings.wal_table, settings.app, settings.wal_endpoint, settings.wal_keep_days, deadline_secs
-    )
+    try:
+        return WriteAheadLog.connect(
+            settings.wal_table, settings.app, settings.wal_endpoint, settings.wal_keep_days, deadline_secs
+        )
+    except WalUnreachable as error:
+        raise ConfigError(error.message, "set AWS_REGION, or a region in ~/.aws/config, and the credentials") from error
 
 
 def open_journal(settings: Settings, routing: Routing, wal: WriteAheadLog | None = None) -> Journal:
@@ -205,7 +208,7 @@ def _assignment(
     if log_of_leases is None:
         return fixed, None
     keeper = LeaseKeeper(log_of_leases, journal.owner, settings.lease_secs, lambda tp: wake(), journal.routing)
-    assignment = LeasedAssignment(fixed, keeper)
+    assignment = LeasedAssignment(fixed, keeper, not journal.required)
     return assignment, assignment.token
 
 

@@ -25,7 +25,7 @@ here: a condemned record's row is committed by itself, and what is twice is the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -37,8 +37,8 @@ from offsets.wal import Intent, IntentState
 class Ruling(str, Enum):
     """What three views of one (event type, topic partition) say together; the gravest comes last."""
 
-    AGREE = "agree"
     IGNORED = "ignored"
+    AGREE = "agree"
     REPAIR = "repair log"
     DEAD = "dead"
     FINISH = "finish log"
@@ -150,17 +150,18 @@ def judge(
     intents: what the log holds of it, of all epochs. own: this process's owner name; it settles its started intents
     itself. routing: its fingerprint. live: owners that have been seen at work since.
     """
-    judged = [_table_alone(table, bool(intents)), *(_intent(table, one, own, routing, live) for one in intents)]
+    judged = [*_table_alone(table, bool(intents)), *(_intent(table, one, own, routing, live) for one in intents)]
     return LogVerdict(tuple(sorted(judged, key=lambda one: -GRAVITY[one.verdict])))
 
 
-def _table_alone(table: TableSays, logged: bool) -> Judged:
+def _table_alone(table: TableSays, logged: bool) -> Iterator[Judged]:
     at = table.position
     if at is not None and table.named_offset > at.offset:
-        return Judged(Ruling.NAMES_AHEAD, f"files are named through offset {table.named_offset}, the position is {at}")
+        yield Judged(Ruling.NAMES_AHEAD, f"files are named through offset {table.named_offset}, the position is {at}")
     if at is not None and not logged and at.offset != table.anchor:
-        return Judged(Ruling.REPAIR, f"the log knows nothing, the table is at {at}")
-    return Judged(Ruling.AGREE, "the log knows nothing more")
+        yield Judged(Ruling.REPAIR, f"the log knows nothing, the table is at {at}")
+    elif not logged:
+        yield Judged(Ruling.AGREE, "neither knows of anything")
 
 
 def _intent(table: TableSays, one: Intent, own: str, routing: str, live: Collection[str]) -> Judged:

@@ -112,7 +112,7 @@ def test_what_was_begun_and_landed_is_completed_and_what_did_not_is_failed() -> 
     world = World(order=table)
     world.wal.start([intent(19)])
     world.wal.start([intent(29)])
-    assert {one.verdict for one in world.judge()["order", P0].judged} == {Ruling.FINISH, Ruling.DEAD, Ruling.AGREE}
+    assert {one.verdict for one in world.judge()["order", P0].judged} == {Ruling.FINISH, Ruling.DEAD}
     world.settle()
     (left,) = world.wal.read(P0)
     assert (left.commit_id, left.state, left.version) == ("c19", IntentState.COMPLETED, 1)
@@ -256,7 +256,7 @@ class Share:
 def leased(world: World, owner: str, clock: Callable[[], float], *tps: TopicPartition) -> Any:
     keeper = LeaseKeeper(world.wal, owner, 30.0, lambda tp: None, clock=clock, scheduled=False)
     share: Any = Share(*tps)
-    return LeasedAssignment(share, keeper), keeper
+    return LeasedAssignment(share, keeper, not world.journal.required), keeper
 
 
 def test_of_two_tasks_with_the_same_share_one_waits_for_the_lease() -> None:
@@ -289,6 +289,25 @@ def test_a_partition_that_is_gone_gives_its_lease_back() -> None:
     keeper.beat()
     lease = world.wal.lease(P0)
     assert lease is not None and lease.released
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_while_the_log_is_out_of_reach_no_lease_counts_as_lost(required: bool) -> None:
+    """Required: what is given stays, and commits wait. Best effort: all that is wanted is worked on till then."""
+    world, now = World(required=required), [0.0]
+    (first, one), (second, two) = (leased(world, owner, lambda: now[0], P0) for owner in ("a", "b"))
+    first.changes(), one.beat()
+    assert first.changes() == [Assigned(P0, 1)]
+    assert second.changes() == []
+    world.cut, now[0] = True, 40.0
+    one.beat(), two.beat()
+    assert first.changes() == []
+    assert second.changes() == ([] if required else [Assigned(P0, 1)])
+    assert [a.token(P0) is not None for a in (first, second)] == [not required] * 2
+    world.cut = False
+    one.beat(), two.beat()
+    assert first.token(P0) == 1 and first.changes() == []
+    assert second.changes() == ([] if required else [Revoked(P0, lost=True)])
 
 
 def test_a_start_costs_one_query_and_one_lease_per_partition_and_lists_no_file() -> None:

@@ -98,7 +98,7 @@ def test_every_verdict_has_a_case_and_the_gravest_wins() -> None:
     found = judge(at(148), [OLD, later, COMPLETED, STARTED])
     assert found.verdict is Ruling.ROLLED_BACK
     assert [one.verdict for one in found.judged] == [
-        Ruling.ROLLED_BACK, Ruling.ROLLED_BACK, Ruling.DEAD, Ruling.IGNORED, Ruling.AGREE,
+        Ruling.ROLLED_BACK, Ruling.ROLLED_BACK, Ruling.DEAD, Ruling.IGNORED,
     ]  # fmt: skip
     assert "149..149 are missing" in found.says or "149" in found.says
 
