@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -256,3 +257,15 @@ def test_a_missing_table_is_told_with_the_command_that_makes_it(caplog: pytest.L
     assert len(advice) == 1 and "exporter check --create-wal" in advice[0]
 
 
+
+
+def test_a_commit_costs_two_calls_however_many_partitions_it_has() -> None:
+    """Cost: at most two per (type, partition); one before and one after for up to 50 partitions, later commits too."""
+    world = World()
+    tps = [TopicPartition("events", number) for number in range(24)]
+    world.table.positions = dict.fromkeys(tps, 9)
+    for expected in (9, 19, 29):
+        before = sum(world.dynamo.calls.values())
+        world.committer.commit(NAME, [claim(expected, expected + 10, tp) for tp in tps])
+        assert sum(world.dynamo.calls.values()) - before == 2
+    assert Counter(world.states()) == {"completed": 72}

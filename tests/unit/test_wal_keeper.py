@@ -17,13 +17,14 @@ from exporter.group import Assigned, Revoked
 from exporter.journal import Journal, Landing
 from exporter.lease import LeaseKeeper
 from exporter.leased import LeasedAssignment
-from exporter.routing import DEAD_LETTERS
+from exporter.recover import Recovery
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.tables import LogCleaned
 from exporter.wal_check import LogCheck, broken, history
 from exporter.wal_keeper import WalKeeper
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
-from offsets.table_log import LoggedCommit, TableView
+from offsets.table_log import APP_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
 from offsets.wal import TABLE, Calls, Intent, IntentKey, IntentState, WalUnreachable, WriteAheadLog
 from offsets.wal_verdict import Ruling
 from tests.fake_dynamodb import FakeDynamoDb, Wrapped
@@ -56,11 +57,14 @@ class FakeTable:
         self.positions = dict(positions)
         self.log = log or [""]
         self.cleaned_through = -1
+        self.properties = {APP_PROPERTY: APP}
+        self.read: Callable[[], Any] = lambda: None
 
     def view(self) -> TableView:
+        self.read()
         txns = {str(AppId(APP, tp, 0)): at for tp, at in self.positions.items()}
         txns |= {str(AppId(APP, tp, 0, "anchor")): -1 for tp in self.positions}
-        return TableView(len(self.log) - 1, f"T-{self.event_type}", "F", txns)
+        return TableView(len(self.log) - 1, f"T-{self.event_type}", "F", txns, self.properties)
 
     def logged(self, version: int) -> LoggedCommit:
         if version <= self.cleaned_through:
@@ -75,6 +79,7 @@ class World:
         self.dynamo = FakeDynamoDb()
         self.dynamo.create_table(TableName="wal", **TABLE)
         self.cut = False
+        self.story: list[str] = []
         self.wal = WriteAheadLog(Calls(Wrapped(self.dynamo, self._around), 0.0), "wal", APP)
         self.journal = Journal(self.wal, required, "me", "mine")
         self.tables = tables
@@ -84,6 +89,7 @@ class World:
         self.now = 100.0
 
     def _around(self, name: str, go_on: Callable[[], Any]) -> Any:
+        self.story.append(name)
         if self.cut:
             raise EndpointConnectionError(endpoint_url="nowhere")
         return go_on()
@@ -238,6 +244,53 @@ def test_the_loop_never_waits_for_the_log() -> None:
     assert world.keeper._job is not None and not world.keeper._job.done()
     world.keeper.tick(world.now + 7, [P0])
     hangs.set()
+
+
+def recovery(world: World) -> Recovery:
+    """Start-up over the world's tables, each of which tells when it is read."""
+    routing = Routing(TypeFrom("json", "type"), EventTime("record"), ())
+    letters = FakeTable(DEAD_LETTERS, {P0: 29})
+    letters.properties[f"{ROUTING_PROPERTY}{P0}"] = f'{{"0": "{routing.fingerprint()}"}}'
+    world.tables[DEAD_LETTERS] = letters
+    for name, table in world.tables.items():
+        table.read = lambda name=name: world.story.append(name)  # type: ignore[misc]
+    world.lake.event_types = lambda: tuple(sorted(world.tables))
+    nothing: Any = None
+    return Recovery(world.lake, nothing, routing, nothing, nothing, journal=world.journal)
+
+
+def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
+    """Protocol 5.1, 5.3: what the log says was completed is in the tables that are read after it."""
+    world = World(order=FakeTable("order", {P0: 29}), zebra=FakeTable("zebra", {P0: 29}))
+    recovery(world).read([P0])
+    assert (world.story[0], world.story[-1]) == ("query", DEAD_LETTERS)
+    assert sorted(world.story) == ["dead_letters", "order", "query", "zebra"]
+    world.story.clear()
+    world.tick()
+    world.tick(6.0)
+    assert (world.story[0], world.story[3]) == ("query", DEAD_LETTERS)
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_start_stops_only_for_what_two_readings_say(lasting: bool) -> None:
+    """The second one reads everything afresh, the log first."""
+    table = FakeTable("order", {P0: 9})
+    world = World(order=table)
+    world.wal.record([completed(29, 3)])
+    started = recovery(world)
+    readings: list[int] = []
+
+    def read() -> None:
+        readings.append(1)
+        table.positions[P0] = 9 if lasting or len(readings) == 1 else 29
+
+    table.read = read
+    if lasting:
+        with pytest.raises(InvariantBroken, match=r"table order.*offsets 10\.\.29"):
+            started._confirmed({P0: 1})
+    else:
+        started._confirmed({P0: 1})
+    assert len(readings) == 2
 
 
 class Share:
