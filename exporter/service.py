@@ -677,7 +677,7 @@ class Service:
 
     def _done(self, now: float) -> bool:
         idle = not self._commits and not self._rounds.running
-        idle = idle and (self._anchoring is None or self._anchoring.done())
+        idle = idle and (self._anchoring is None or self._anchoring.done()) and not self._keeper.withheld()
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
             return (idle and settled and self._group_offset is None) or now >= self._stop_at

@@ -39,6 +39,9 @@ REBUILD_VERSIONS_MAX = 1_000
 ROWS_VERSIONS_MAX = 100
 """So far back one with rows is preferred to the newest of all."""
 
+CHANGES_ROWS = frozenset({"DELETE", "UPDATE", "MERGE"})
+"""What users do to rows, as the log names it; no alarm (protocol 4.5), but a count proves nothing after it."""
+
 Logged = Mapping[TopicPartition, tuple[Intent, ...]]
 LogVerdicts = Mapping[tuple[str, TopicPartition], LogVerdict]
 
@@ -136,6 +139,8 @@ class LogCheck:
         says = {tp: replace(one, landed=landed, cleaned_through=cleaned) for tp, one in says.items()}
         counted = [one for tp in says for one in to_count(says[tp], intents[tp], unproven) if one.owner != own]
         rows = self._live_rows(table, counted) if counted else {}
+        if any(rows[one.key, one.commit_id] < one.rows for one in counted) and _rows_were_changed(table, view.version):
+            counted = [one for one in counted if rows[one.key, one.commit_id] >= one.rows]
         return {
             tp: replace(one, live_rows={i.commit_id: rows[i.key, i.commit_id] for i in counted if i.key.tp == tp})
             for tp, one in says.items()
@@ -217,6 +222,17 @@ def _landed(table: DeltaTable, version: int, wanted: Sequence[Intent]) -> tuple[
         if not missing:
             break
     return landed, -1
+
+
+def _rows_were_changed(table: DeltaTable, version: int) -> bool:
+    """Whether the part of a table's log that is still there explains that rows are gone: users may take rows away."""
+    for at in range(version, -1, -1):
+        try:
+            if table.logged(at).operation in CHANGES_ROWS:
+                return True
+        except LogCleaned:
+            break
+    return False
 
 
 def history(table: DeltaTable, view: TableView, app: str, tps: Sequence[TopicPartition]) -> list[Intent]:

@@ -57,6 +57,7 @@ class FakeTable:
         self.positions = dict(positions)
         self.log = log or [""]
         self.cleaned_through = -1
+        self.operations: dict[int, str] = {}
         self.properties = {APP_PROPERTY: APP}
         self.read: Callable[[], Any] = lambda: None
 
@@ -69,7 +70,7 @@ class FakeTable:
     def logged(self, version: int) -> LoggedCommit:
         if version <= self.cleaned_through:
             raise LogCleaned(f"version {version} is cleaned up")
-        return LoggedCommit(version, "", self.log[version], (), (), None, False)
+        return LoggedCommit(version, self.operations.get(version, ""), self.log[version], (), (), None, False)
 
 
 class World:
@@ -184,6 +185,28 @@ def test_a_cleaned_log_is_proven_by_rows_of_all_partitions_owned_or_not(live: in
     unproven = {"order": LogCleaned("version 3 is gone")}
     found = world.check.judge(world.check.read([P0]), {"order": table.view()}, unproven=unproven)
     assert (found["order", P0].verdict, found["order", P1].verdict) == (Ruling.AGREE, ruling)
+
+
+def test_rows_that_a_user_took_away_prove_nothing() -> None:
+    """A DELETE in what is left of the table's log explains them: as if nothing had been counted."""
+    table = FakeTable("order", {P0: 9}, ["", "", ""])
+    table.operations[2] = "DELETE"
+    world = World(order=table)
+    world.wal.record([completed(9, 1)])
+    check: Any = world.check
+    check._live_rows = lambda table, ones: {(i.key, i.commit_id): 3 for i in ones}
+    with pytest.raises(LogCleaned):
+        world.check.judge(
+            world.check.read([P0]), {"order": table.view()}, unproven={"order": LogCleaned("version 1 is gone")}
+        )
+
+
+def test_a_completion_that_is_owed_holds_its_table_back_and_no_other() -> None:
+    """Also while the log answers: the next commit must not overtake it."""
+    world = World()
+    world.journal.owed.put(([Landing(intent(9), 1)], []))
+    world.keeper.take_owed()
+    assert (world.keeper.holds("order"), world.keeper.holds("click")) == (True, False)
 
 
 def test_a_running_task_finds_a_table_that_was_taken_back_and_looks_twice() -> None:
