@@ -11,14 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
-
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
+from typing import TYPE_CHECKING
 
 from exporter.log import get_logger
 from offsets.leases import Held, Watched
 from offsets.ranges import TopicPartition
 from offsets.wal import LeaseTaken, WalMismatch, WalUnreachable, WriteAheadLog
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
 
 log = get_logger(__name__)
 
@@ -160,6 +161,9 @@ class LeaseKeeper:
         self._on_lost(tp)
 
     def _start(self) -> BackgroundScheduler:
+        from apscheduler.executors.pool import ThreadPoolExecutor  # only who has leases waits for its import
+        from apscheduler.schedulers.background import BackgroundScheduler
+
         scheduler = BackgroundScheduler(timezone=timezone.utc, executors={"default": ThreadPoolExecutor(1)})
         scheduler.add_job(
             self.beat, "interval", seconds=self._lease_secs / BEATS, id=_JOB, coalesce=True, misfire_grace_time=None

@@ -553,8 +553,7 @@ def test_without_credentials_or_region_it_is_unreachable_too(monkeypatch: pytest
 def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_parent(dynamodb: str) -> None:
     """Nothing but 127.0.0.1 reaches it; its process is gone however its parent ended."""
     script = (
-        "import sys; from exporter.check import check_log
-from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
+        "import sys; from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
         "print(d.pid, d.endpoint, flush=True); sys.stdin.read()"
     )
     root = Path(__file__).parents[2]
@@ -571,13 +570,12 @@ from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(
     parent.wait(10)
     wait_until(lambda: not Path("/proc", pid).exists(), 10, "the end of DynamoDB Local")
     with DynamoDbLocal() as own:
-        calls = connect(own.endpoint, 4.0)
+        calls = connect(own.endpoint)
         create_table(calls, "table")
         own.kill()
-        log = WriteAheadLog(calls, "table", "app")
         with pytest.raises(WalUnreachable):
-            log.read(TP)
+            WriteAheadLog(connect(own.endpoint, 1.0), "table", "app").read(TP)
         own.start()
         with pytest.raises(WalUnreachable) as caught:
-            log.read(TP)
+            WriteAheadLog(calls, "table", "app").read(TP)
         assert caught.value.table_missing

@@ -274,7 +274,7 @@ def test_a_wall_clock_that_is_set_back_stops_no_renewal(db: FakeDynamoDb) -> Non
 
 def test_a_run_without_a_log_pays_nothing_for_it() -> None:
     """boto3 and APScheduler are imported when they are needed."""
-    script = "import sys, exporter.cli, exporter.service, exporter.task, exporter.check, offsets.wal\n"
+    script = "import sys, exporter.cli, exporter.service, exporter.task, exporter.check, exporter.lease, offsets.wal\n"
     script += "print(sorted({'boto3', 'botocore', 'apscheduler'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     assert ran.stdout == "[]\n"
