@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from exporter import events, faults, jars
-from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, TableCount
+from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 from exporter.broker import Broker, create_topic
 from exporter.errors import ConfigError, ExporterError, FoundProblem
 from exporter.routing import DEAD_LETTERS
@@ -316,6 +316,7 @@ def read_report(text: str) -> AuditReport:
     given["tables"] = tuple(TableCount(**one) for one in given["tables"])
     given["examples"] = tuple(Example(**one) for one in given["examples"])
     given["absent"] = tuple(AbsentFile(**one) for one in given["absent"])
+    given["missing_by_table"] = tuple(Missing(**one) for one in given["missing_by_table"])
     return AuditReport(**given)
 
 

@@ -182,7 +182,7 @@ class LogCheck:
                 missing[name].append(tp)
         if landings or dead:
             if self._journal.pay(landings, dead):
-                log.info("wal_finished", completed=len(landings), failed=len(dead))
+                log.info("wal_finished", completed=len(landings), failed=len(dead), says=_told(verdicts))
             elif self._journal.required:
                 raise WalUnreachable("what the tables tell could not be written to the log")
         for name, tps in sorted(missing.items()):
@@ -204,6 +204,15 @@ class LogCheck:
         except WalMismatch as error:
             raise contradiction(error) from error
         log.info("wal_rebuilt", table=name, partitions=len(found))
+
+
+def _told(verdicts: LogVerdicts) -> list[str]:
+    """What was finished, some of it, for the reader of the log lines."""
+    return [
+        f"{name} {tp}: {one.verdict.value}: {one.says}"
+        for (name, tp), found in sorted(verdicts.items())
+        for one in found.of(Ruling.FINISH, Ruling.DEAD)
+    ][:SHOWN_MAX]
 
 
 def _landed(table: DeltaTable, version: int, wanted: Sequence[Intent]) -> tuple[dict[str, int], int]:
