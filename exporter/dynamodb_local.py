@@ -66,6 +66,10 @@ _XML = """<?xml version="1.0"?>
 """
 
 
+def runs_here() -> bool:
+    return (sys.platform, platform.machine()) in PLATFORMS
+
+
 class DynamoDbLocal:
     """One DynamoDB; as a context manager it runs inside the block.
 
@@ -77,10 +81,9 @@ class DynamoDbLocal:
 
     def __init__(self, heap_mb: int = 192) -> None:
         """heap_mb: -Xmx in MB. ConfigError where it cannot run."""
-        machine = platform.machine()
-        if (sys.platform, machine) not in PLATFORMS:
+        if not runs_here():
             raise ConfigError(
-                f"DynamoDB Local has no library for {sys.platform} on {machine}",
+                f"DynamoDB Local has no library for {sys.platform} on {platform.machine()}",
                 "run it in a container, or elsewhere, and give its address",
             )
         self._folder = Path(tempfile.mkdtemp(prefix="exporter-dynamodb-"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -200,3 +201,44 @@ def test_a_restore_that_the_tables_own_log_has_forgotten_is_found_by_the_write_a
     is_level(e, spark, log)
     report = e.audit(spark)
     assert report.clean, report.as_text()
+
+
+def test_of_two_static_tasks_with_one_share_the_second_waits_for_the_lease(
+    export: Export, spark: Any, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It commits nothing until the first one gives its leases back; the commits carry the rising token."""
+    caplog.set_level(logging.INFO, "exporter")
+    e = log.of(export, assignment="static", partitions="0/1", lease_secs=5.0, roll_age_max_secs=0.2, heartbeat_secs=0.3)
+
+    def level(at: int) -> bool:
+        return len(e.tables()) == len(TYPES) and min(offset for _, offset in e.positions().values()) >= at
+
+    produce_more(e, 0)
+    with e.going(spark) as first:
+        wait_until(lambda: level(59), 60, "a first commit")
+        with e.going(spark) as second:
+            produce_more(e, 100)
+            wait_until(lambda: level(119), 60, "the first task goes on")
+            assert second.service.totals.commits == 0
+            first.stop()
+            produce_more(e, 200)
+            wait_until(lambda: level(179), 60, "the second task goes on")
+            assert second.service.totals.commits > 0
+            assert second.service.totals.refused == 0
+    is_level(e, spark, log)
+    tokens = [said.get("token") for said in _claims(e, "order")]
+    assert tokens == sorted(tokens) and set(tokens) == {1, 2}
+    assert not [record for record in caplog.records if isinstance(record.msg, dict)
+                and record.msg["event"] == "static_assignment"], "the warning is for tasks without leases"  # fmt: skip
+
+
+def _claims(e: Export, event_type: str) -> list[dict[str, Any]]:
+    """What each commit of a table says of partition 0, oldest first."""
+    found = []
+    for path in sorted((e.folder(event_type) / "_delta_log").glob("*.json")):
+        for line in path.read_text().splitlines():
+            text = json.loads(line).get("commitInfo", {}).get("userMetadata")
+            metadata = json.loads(text) if text else {}
+            if "action" not in metadata and f"{e.topic}-0" in metadata.get("partitions", {}):
+                found.append(metadata["partitions"][f"{e.topic}-0"])
+    return found
