@@ -34,6 +34,7 @@ from exporter.audit_report import (
     FINDINGS,
     AuditReport,
     BadOffset,
+    Missing,
     examples,
     parse_offsets,
 )
@@ -681,6 +682,7 @@ def _report(
         checked=checked,
         dead_letters=letters,
         examples=examples(bad, EXAMPLES_MAX),
+        missing_by_table=_missing(verdicts, names) if kinds["missing"] else (),
         checked_columns={names[code]: tuple(f["name"] for f in some) for code, some in fields.items()},
         **wanted,
     )
@@ -689,6 +691,13 @@ def _report(
 def _bad_offsets(verdicts: DataFrame, kind: str, names: Mapping[int, str]) -> list[BadOffset]:
     found = verdicts.filter(sf.col("kind") == kind).orderBy("code", *PARTITION, "offset").limit(BAD_OFFSETS_MAX)
     return [BadOffset(kind, names[r.code], r.topic, r.partition, r.offset, names[r.other]) for r in found.collect()]
+
+
+def _missing(verdicts: DataFrame, names: Mapping[int, str]) -> tuple[Missing, ...]:
+    grouped = verdicts.filter(sf.col("kind") == "missing").groupBy("code", *PARTITION)
+    found = grouped.agg(sf.count("offset").alias("n"), sf.min("offset").alias("a"), sf.max("offset").alias("b"))
+    rows = [Missing(names[r.code], r.topic, r.partition, r.n, r.a, r.b) for r in found.collect()]
+    return tuple(sorted(rows, key=lambda one: (one.table, one.topic, one.partition)))
 
 
 def _finish(

@@ -63,6 +63,18 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """The offsets of one table and topic partition that are missing: how many, the first and the last."""
+
+    table: str
+    topic: str
+    partition: int
+    count: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True)
 class AbsentFile:
     """A live file that is not on disk with its size. first/last_offset: of its rows, as far as its tags tell."""
 
@@ -123,6 +135,7 @@ class AuditReport:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
+    missing_by_table: tuple[Missing, ...] = ()
     tables: tuple[TableCount, ...] = ()
     checked_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secs: float = 0.0

@@ -6,22 +6,14 @@ It never outlives the process that started it, and it leaves nothing outside its
     <folder>/server.properties, log4j2.properties
     <folder>/broker.log     what the broker says, first its formatting
     <folder>/data/          the topics
-
-How it dies with its parent: java is started by a shell that first forks a watcher and then becomes java
-(exec, so the process id is java's). The watcher reads a pipe whose other end only the parent holds. A
-line says "stopped, go"; the end of the pipe says that the parent is gone, whatever killed it, and the
-watcher kills java. PR_SET_PDEATHSIG would not do: it fires when the starting *thread* ends, exists on Linux
-only, and from Python needs a preexec_fn, which may deadlock in a process with threads.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -34,21 +26,10 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.jars import find_java, jar_paths
+from exporter.jvm import QUICK_START, Jvm, accepts, free_ports, log_tail
 
 START_SECS_MAX = 60.0
 """Deadline from the start of the process to the first answer. About 4 s are usual on two cores."""
-
-STOP_SECS_MAX = 15.0
-"""How long a broker may take to stop after SIGTERM before it is killed."""
-
-PORTS = range(20_000, 32_000)
-"""Below the range from which systems take the local ports of connections (Linux: from 32768). There, a client
-that keeps trying the port of a stopped broker may connect to itself, and the broker could not come back."""
-
-_WATCH = 'exec 3<&0; ( read line <&3 && exit 0; kill -9 $$ ) & exec "$@" </dev/null 3<&-'
-"""The shell command described above: `$$` is the shell's process id, which becomes java's."""
-
-_JVM = ("-Xms64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 
 _LOG4J = """status = error
 rootLogger.level = info
@@ -79,7 +60,7 @@ class Broker:
         self._heap_mb = heap_mb
         self._extra = dict(properties or {})
         self._port, self._controller_port = free_ports(2)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._jvm = Jvm("broker")
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"the broker's folder {folder} is not empty", "give an empty folder, or none")
 
@@ -91,14 +72,12 @@ class Broker:
     @property
     def pid(self) -> int:
         """Process id of the JVM, for drills that stop or kill it. ConfigError if it was never started."""
-        if self._process is None:
-            raise ConfigError("the broker has not been started", "call start() first")
-        return self._process.pid
+        return self._jvm.pid
 
     @property
     def running(self) -> bool:
         """Whether the JVM lives; a stopped (SIGSTOP) one does."""
-        return self._process is not None and self._process.poll() is None
+        return self._jvm.running
 
     @property
     def log_path(self) -> Path:
@@ -113,20 +92,12 @@ class Broker:
         """
         if self.running:
             return
-        self.kill()  # lets the watcher go of one that ended by itself
         java = self._java_command()
         deadline = time.monotonic() + START_SECS_MAX
         if not (self._folder / "data" / "meta.properties").exists():
             self._format(java)
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCH, "sh", *java, "kafka.Kafka", str(self._folder / "server.properties")],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self._folder,
-                start_new_session=True,  # Ctrl-C is for the exporter: the broker must outlive its last commit
-            )
+        command = [*java, "kafka.Kafka", str(self._folder / "server.properties")]
+        self._jvm.start(command, self._folder, self.log_path)
         try:
             self._wait_until_ready(deadline)
         except BaseException:
@@ -135,11 +106,11 @@ class Broker:
 
     def stop(self) -> None:
         """SIGTERM, after STOP_SECS_MAX SIGKILL. Topics stay in the folder. Does nothing if it does not run."""
-        self._end(signal.SIGTERM)
+        self._jvm.end(signal.SIGTERM)
 
     def kill(self) -> None:
         """SIGKILL: what clients see of a broker whose machine is lost."""
-        self._end(signal.SIGKILL)
+        self._jvm.end(signal.SIGKILL)
 
     def __enter__(self) -> Broker:
         try:
@@ -159,23 +130,6 @@ class Broker:
         if not self._keep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _end(self, sent: signal.Signals) -> None:
-        """Signal the JVM, wait for its end, then let the watcher go: from then on the process id is not ours."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdin.closed:
-            return
-        process.send_signal(sent)
-        try:
-            process.wait(STOP_SECS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        try:
-            process.stdin.write(b"stopped\n")
-            process.stdin.close()
-        except BrokenPipeError:
-            process.stdin.close()
-
     def _java_command(self) -> list[str]:
         """java with its class path, all but the main class; writes the two configuration files."""
         java, jars = find_java(), jar_paths("broker")
@@ -184,7 +138,8 @@ class Broker:
         (self._folder / "server.properties").write_text("".join(lines), "utf-8")
         (self._folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
         logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
-        return [str(java), f"-Xmx{self._heap_mb}m", *_JVM, logging, "-cp", os.pathsep.join(map(str, jars))]
+        memory = ("-Xms64m", f"-Xmx{self._heap_mb}m")
+        return [str(java), *memory, *QUICK_START, logging, "-cp", os.pathsep.join(map(str, jars))]
 
     def _properties(self) -> dict[str, str]:
         """server.properties: one node, few internal partitions, no waiting for other members of a group."""
@@ -232,22 +187,21 @@ class Broker:
 
     def _wait_until_ready(self, deadline: float) -> None:
         """Return when a client sees a living broker; `deadline` is on the monotonic clock."""
-        host, port = "127.0.0.1", self._port
         while True:
             if not self.running:
                 raise self._failed("it ended while starting")
             if time.monotonic() > deadline:
                 raise self._failed(f"no answer within {START_SECS_MAX:.0f} s")
             # A plain connection first: each client that fails to connect leaves a thread behind.
-            if _accepts(host, port) and answers(self.bootstrap, 5.0):
+            if accepts(self._port) and answers(self.bootstrap, 5.0):
                 return
             time.sleep(0.05)  # pace of the polling, bounded by the deadline
 
     def _failed(self, why: str) -> DependencyUnreachable:
-        log = self.log_path
-        tail = log.read_text("utf-8", "replace").splitlines()[-15:] if log.exists() else []
-        message = "\n    ".join([f"the Kafka broker on {self.bootstrap} did not start: {why}", *tail])
-        return DependencyUnreachable(message, f"read {log}" if self._keep else "give it a folder to keep the whole log")
+        message = f"the Kafka broker on {self.bootstrap} did not start: {why}"
+        message = "\n    ".join([message, *log_tail(self.log_path)])
+        hint = f"read {self.log_path}" if self._keep else "give it a folder to keep the whole log"
+        return DependencyUnreachable(message, hint)
 
 
 def answers(bootstrap: str, timeout_secs: float) -> bool:
@@ -295,30 +249,6 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: Mappin
 def _has_leaders(admin: KafkaAdminClient, topic: str, partitions: int) -> bool:
     described = admin.describe_topics([topic])[0]["partitions"]
     return len(described) == partitions and all(partition["leader_id"] >= 0 for partition in described)
-
-
-def free_ports(count: int) -> list[int]:
-    """Different ports of PORTS on which 127.0.0.1 can listen now. ConfigError if there are none."""
-    found: list[int] = []
-    for port in random.sample(PORTS, 200):
-        with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise ConfigError(f"no free port found in {PORTS.start}-{PORTS.stop - 1}", "stop what listens there")
-
-
-def _accepts(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=1.0):
-            return True
-    except OSError:
-        return False
 
 
 def _cluster_id() -> str:

@@ -18,6 +18,8 @@ from exporter.settings import Settings
 from exporter.tables import Lake, table_schema
 from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader
+from offsets.wal import WalMismatch, WalUnreachable, connect
+from offsets.wal_table import create_table, look_at_table
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,11 @@ class Finding:
     hint: str = ""
 
 
-def check(settings: Settings) -> Iterator[Finding]:
-    """Settings, Java, jars, brokers, topic, schemas and tables, in that order; later ones where earlier ones allow."""
+def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
+    """Settings, Java, jars, brokers, topic, log, schemas, tables, in that order; later ones where earlier ones allow.
+
+    create_wal: make the log's table first, the only thing that is ever written. deep: compare topics and tables too.
+    """
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
     if not settings.declared and settings.new_type != "table":
         yield Finding("settings", "warn", "no event type is declared: every record becomes a dead letter",
@@ -41,9 +46,10 @@ def check(settings: Settings) -> Iterator[Finding]:
     jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
     yield jars
     yield from check_broker(settings)
+    yield from check_log(settings, create_wal)
     yield _storage(settings)
     if java.level == jars.level == "ok":
-        yield from _tables(settings)
+        yield from _tables(settings, deep)
 
 
 def _found(what: str, find: Any) -> Finding:
@@ -73,6 +79,31 @@ def check_broker(settings: Settings) -> Iterator[Finding]:
         reader.close()
 
 
+def check_log(settings: Settings, create: bool) -> Iterator[Finding]:
+    """The write-ahead log's table: is it there, with the right keys, index and TTL."""
+    what, table = "write-ahead log", settings.wal_table
+    if not table:
+        if create:
+            yield Finding(what, "error", "there is no name for its table", "set `wal_table`")
+        return
+    try:
+        calls = connect(settings.wal_endpoint)
+        state = create_table(calls, table) if create else look_at_table(calls, table)
+    except (WalUnreachable, WalMismatch) as error:
+        hint = "check `wal_endpoint`, AWS_REGION, the credentials and their rights (deploy/dynamodb/policy.json)"
+        yield Finding(what, "error", error.message, hint)
+        return
+    if state.missing:
+        yield Finding(what, "error", f"there is no table {table}", "exporter check --create-wal makes it")
+    elif not state.faults:
+        yield Finding(what, "ok", f"table {table}, wal_mode {settings.wal_mode}")
+    for fault in state.faults:
+        hint = "exporter check --create-wal sets the TTL; a table with other keys or index cannot be used: name another"
+        yield Finding(what, "error", f"table {table}: {fault}", hint)
+    for advice in state.advice:
+        yield Finding(what, "warn", f"table {table}: {advice}", "exporter check --create-wal turns it on")
+
+
 def _storage(settings: Settings) -> Finding:
     """The nearest existing folder of table_root must be writable."""
     folder = settings.root
@@ -83,13 +114,17 @@ def _storage(settings: Settings) -> Finding:
     return Finding("table_root", "error", f"{folder} is not writable", "correct `table_root` or its permissions")
 
 
-def _tables(settings: Settings) -> Iterator[Finding]:
+def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
     session = spark.start(settings.spark_master, settings.driver_memory, "exporter check", short_lived=True)
     try:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":
             yield from _each_table(settings, session)
+        if deep and schemas.level == "ok":
+            from exporter.check_deep import check_deep
+
+            yield from check_deep(settings, session)
     finally:
         session.stop()
 

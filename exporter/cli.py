@@ -57,14 +57,16 @@ def prepare() -> None:
 
 
 @cli.command()
+@click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is written.")
+@click.option("--deep", is_flag=True, help="Also compare every record and row, and the log: are the rows there?")
 @FORMAT
 @click_options
-def check(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
-    """Would a task start here? Settings, Java, jars, brokers, topics, tables; writes nothing."""
+def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """Would a task start here? Settings, Java, jars, brokers, topics, log, tables; writes nothing unless told to."""
     from exporter.check import check as findings
 
     bad = 0
-    for finding in findings(_load(config, flags)):
+    for finding in findings(_load(config, flags), create_wal, deep):
         bad += finding.level == "error"
         if output == "json":
             click.echo(json.dumps(vars(finding)))
@@ -125,22 +127,24 @@ def show_config(output: str, config: Path | None, flags: Mapping[str, object]) -
 @FORMAT
 @click_options
 def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
-    """Position, end and lag per event type and partition, from the tables."""
+    """Position, end and lag per event type and partition: the tables, their files' names and the log side by side."""
     from exporter.offsets_view import offset_rows
     from exporter.task import open_workbench
 
-    bench = open_workbench(_load(config, flags))
+    settings = _load(config, flags)
+    bench = open_workbench(settings)
     try:
-        rows = list(offset_rows(bench))
+        rows = list(offset_rows(bench, settings))
     finally:
         bench.close()
     if output == "json":
         click.echo(json.dumps([row.as_dict() for row in rows]))
         return
-    columns = ("event type", "partition", "position", "end", "lag")
-    _print_table(
-        columns, [(r.event_type, str(r.tp), _text(r.position), str(r.end), _text(r.lag)) for r in rows]
-    )
+    columns = ("event type", "partition", "position", "end", "lag", "named", "logged", "started", "verdict", "")
+    _print_table(columns, [
+        (r.event_type, str(r.tp), _text(r.position), str(r.end), _text(r.lag), _text(r.named), _text(r.logged),
+         str(r.started), r.verdict or "-", r.says) for r in rows
+    ])  # fmt: skip
 
 
 @cli.command()
@@ -198,6 +202,7 @@ def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, obj
 @cli.command()
 @click.option("--rewind", "action", flag_value="rewind", help="A table was restored, overwritten, replaced or removed.")
 @click.option("--rebase", "action", flag_value="rebase", help="The topic was deleted and created again.")
+@click.option("--log", "action", flag_value="log", help="The write-ahead log lags behind the tables, or was lost.")
 @click.option("--adopt", "former", metavar="APP", help="The tables are another app's: go on with them under ours.")
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
@@ -208,15 +213,16 @@ def repair(
     """Put positions right after an accident; shows what it would do unless --apply is given."""
     from exporter.kafka_options import spark_kafka_options
     from exporter.repair import repair as run_repair
-    from exporter.task import first_position, open_workbench
+    from exporter.task import first_position, open_journal, open_workbench
 
     if (action is None) == (former is None):
-        raise click.UsageError("give one of --rewind, --rebase and --adopt APP")
+        raise click.UsageError("give one of --rewind, --rebase, --log and --adopt APP")
     settings = _load(config, flags)
     bench = open_workbench(settings)
     try:
         options = spark_kafka_options(settings)
-        rows = run_repair(bench, options, action or "adopt", former or "", first_position(settings), apply)
+        journal = open_journal(settings, bench.routing)
+        rows = run_repair(bench, options, action or "adopt", former or "", first_position(settings), apply, journal)
     finally:
         bench.close()
     if output == "json":

@@ -1,6 +1,7 @@
 """Offering claims to a table, and finding out what became of them (FENCE, ORDER, TEMP).
 
-    merge small files -> files are there? -> snapshot: same positions, same table? -> commit -> look
+    merge small files -> files are there? -> started in the write-ahead log
+    -> snapshot: same positions, same table? -> commit -> look -> completed in the log
 
 One commit per event type carries the claims of several partitions. Whatever exception comes
 back, the outcome is found by looking at the log. Nothing here deletes a file.
@@ -12,7 +13,7 @@ import os
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from exporter.accidents import check_accidents, gone
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin, merge
+from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
 from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action, first_line
@@ -29,6 +31,7 @@ from offsets.names import AppId, DataFile
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, TableView
+from offsets.wal import Intent, IntentKey
 
 log = get_logger(__name__)
 
@@ -48,11 +51,18 @@ class Stale:
 
 
 @dataclass(frozen=True)
+class Held:
+    """Not offered: the write-ahead log could not be told, or the partition's lease is lost. To be offered later."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Settled:
     """One claim as it was offered, and what became of it."""
 
     claim: Claim
-    outcome: Outcome | Stale
+    outcome: Outcome | Stale | Held
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,24 @@ class _TableChanged(Exception):
 class Committer:
     """Commits for one app. One commit per event type at a time; types may run in parallel threads."""
 
-    def __init__(self, lake: Lake, owner: str, footer: Mapping[str, str]) -> None:
-        """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic."""
+    def __init__(
+        self,
+        lake: Lake,
+        owner: str,
+        footer: Mapping[str, str],
+        journal: Journal | None = None,
+        lease: Callable[[TopicPartition], int | None] | None = None,
+    ) -> None:
+        """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
+
+        journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
+        asked right before each commit where partitions are leased.
+        """
         self._lake = lake
         self._owner = owner
         self._footer = footer
+        self._journal = journal or Journal()
+        self._lease = lease
         self._topic_ids: dict[str, str] = {}
         self._table_ids: dict[str, str] = {}
         self._checked: dict[str, int] = {}
@@ -108,21 +131,71 @@ class Committer:
         """Offer the claims in one commit and settle each. Raises InvariantBroken to stop."""
         started = time.monotonic()
         table = self._lake.table(event_type)
-        ready, stale = self._prepare(table, claims)
-        if not ready:
-            return Report(event_type, None, time.monotonic() - started, tuple(stale))
+        ready, aside = self._prepare(table, claims)
         commit_id = uuid.uuid4().hex
+        if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
+            ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
+        tokens, lost = self._leased(ready)
+        if lost:
+            self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
+            ready = [claim for claim in ready if claim not in lost]
+            aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
+        if not ready:
+            return Report(event_type, None, time.monotonic() - started, tuple(aside))
         offers = [replace(claim, offers=(*claim.offers, commit_id)) for claim in ready]
         try:
-            version = self._offer(table, offers, commit_id)
+            version = self._offer(table, offers, commit_id, tokens)
         except InvariantBroken:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
-            settled = self._look_or_unknown(table, offers, error)
-            return Report(event_type, None, time.monotonic() - started, (*settled, *stale), first_line(error))
+            settled, logged = self._look_or_unknown(table, offers, error)
+            self._settle(event_type, settled, logged)
+            return Report(event_type, None, time.monotonic() - started, (*settled, *aside), first_line(error))
         self._look_through(table, version, landed=True)
         settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
-        return Report(event_type, version, time.monotonic() - started, (*settled, *stale))
+        self._settle(event_type, settled, {commit_id: version})
+        return Report(event_type, version, time.monotonic() - started, (*settled, *aside))
+
+    def _leased(self, claims: Sequence[Claim]) -> tuple[dict[TopicPartition, int], list[Claim]]:
+        """Fencing tokens, and the claims whose partition is leased by another now; both empty without leases."""
+        if self._lease is None:
+            return {}, []
+        tokens = {claim.key.tp: self._lease(claim.key.tp) for claim in claims}
+        lost = [claim for claim in claims if tokens[claim.key.tp] is None]
+        return {tp: token for tp, token in tokens.items() if token is not None}, lost
+
+    def _intents(self, event_type: str, claims: Sequence[Claim], commit_id: str) -> list[Intent]:
+        """What the log is told of the claims with files; heartbeats write none."""
+        now_ms, through = int(time.time() * 1000), self.checked_through(event_type)
+        return [
+            Intent(
+                IntentKey(event_type, claim.key.tp, claim.epoch), commit_id, self._journal.owner, claim.expected,
+                claim.new, min(file.offsets.first_offset for file in claim.files),
+                max(file.offsets.last_offset for file in claim.files), claim.rows, through,
+                self._table_ids.get(event_type, ""), self._journal.routing, now_ms,
+            )
+            for claim in claims
+            if claim.files
+        ]  # fmt: skip
+
+    def _settle(self, event_type: str, settled: Sequence[Settled], logged: Mapping[str, int]) -> None:
+        """Tell the log. logged: commit id -> version, of this app's commits that were found in the table's log.
+
+        Only its own process says of an offer that it failed: once the position has changed, no offer of the claim can
+        land any more (FENCE); one that was given up before it was written is certain by itself. An Unknown one stays
+        started; a re-offer has a commit id, and an intent, of its own.
+        """
+        landed: dict[tuple[TopicPartition, str], int] = {}
+        failed: list[tuple[TopicPartition, str]] = []
+        for one in settled:
+            tp, offers = one.claim.key.tp, one.claim.offers
+            if isinstance(one.outcome, Landed):
+                landed |= {(tp, commit_id): logged[commit_id] for commit_id in offers if commit_id in logged}
+            if isinstance(one.outcome, Landed | Refused):
+                failed += [(tp, commit_id) for commit_id in offers if commit_id not in logged]
+            elif isinstance(one.outcome, Stale):
+                failed += [(tp, commit_id) for commit_id in offers[-1:]]
+        self._journal.settle(event_type, landed, failed)
 
     def _prepare(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
         """Merge what is small, and set claims aside whose files are gone (VACUUM deletes staged files)."""
@@ -160,14 +233,16 @@ class Committer:
                 merged.append(batch[0] if len(batch) == 1 else merge(origin, batch))
         return tuple(merged)
 
-    def _offer(self, table: DeltaTable, offers: Sequence[Claim], commit_id: str) -> int:
+    def _offer(
+        self, table: DeltaTable, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
+    ) -> int:
         def check(view: TableView | None) -> None:
             self._check(table, view, offers)
 
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
             positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
-            user_metadata=self._user_metadata(table.event_type, offers, commit_id),
+            user_metadata=self._user_metadata(table.event_type, offers, commit_id, tokens),
             adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
         )
         point(Fault.BEFORE_DELTA_COMMIT)
@@ -198,16 +273,20 @@ class Committer:
         check_properties(event_type, view, self._lake.app)
         return view
 
-    def _look_or_unknown(self, table: DeltaTable, offers: Sequence[Claim], error: BaseException) -> list[Settled]:
+    def _look_or_unknown(
+        self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
+    ) -> tuple[list[Settled], dict[str, int]]:
         """_look, or Unknown for all while the table cannot be read: a re-offer finds out by compare-and-set."""
         try:
             return self._look(table, offers, error)
         except TableUnreadable as unreadable:
             log.warning("table_unreadable", table=table.event_type, error=str(unreadable))
-            return [Settled(claim, Unknown()) for claim in offers]
+            return [Settled(claim, Unknown()) for claim in offers], {}
 
-    def _look(self, table: DeltaTable, offers: Sequence[Claim], error: BaseException) -> list[Settled]:
-        """What became of the claims (protocol 4.4). Raises TableUnreadable if it cannot be found out."""
+    def _look(
+        self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
+    ) -> tuple[list[Settled], dict[str, int]]:
+        """What became of the claims (protocol 4.4), and commit id -> version. Raises TableUnreadable."""
         view = table.view()
         if view is not None:
             self._look_through(table, view.version, view)
@@ -217,7 +296,7 @@ class Committer:
         settled = []
         for claim in offers:
             ids = {commit_id for version, commit_id in logged.items() if commit_id and version > claim.base_version}
-            outcome: Outcome | Stale = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
+            outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
             if isinstance(outcome, Unknown) and isinstance(error, _TableChanged):
                 outcome = Stale(str(error))
             settled.append(Settled(claim, outcome))
@@ -225,7 +304,7 @@ class Committer:
                 log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),
                             expected=claim.expected, new=claim.new, found=str(outcome.position),
                             reason=first_line(error))  # fmt: skip
-        return settled
+        return settled, {commit_id: version for version, commit_id in logged.items() if commit_id}
 
     def _look_through(
         self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False
@@ -240,7 +319,9 @@ class Committer:
             check_accidents(table, self._lake.app, view or table.view_at(version), logged)
         self._checked[table.event_type] = max(checked, version)
 
-    def _user_metadata(self, event_type: str, offers: Sequence[Claim], commit_id: str) -> dict[str, Any]:
+    def _user_metadata(
+        self, event_type: str, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
+    ) -> dict[str, Any]:
         return {
             "commit_id": commit_id,
             "app": self._lake.app,
@@ -248,7 +329,9 @@ class Committer:
             "routing": self._footer.get("routing", ""),
             "table_id": self._table_ids.get(event_type, ""),
             "checked_through": self.checked_through(event_type),
-            "partitions": {str(claim.key.tp): _partition_metadata(claim) for claim in offers},
+            "partitions": {
+                str(claim.key.tp): _partition_metadata(claim, tokens.get(claim.key.tp)) for claim in offers
+            },
         }
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
@@ -329,8 +412,10 @@ def _app_id(app: str, claim: Claim) -> str:
     return str(AppId(app, claim.key.tp, claim.epoch))
 
 
-def _partition_metadata(claim: Claim) -> dict[str, Any]:
+def _partition_metadata(claim: Claim, token: int | None) -> dict[str, Any]:
+    """token: of the lease, for the reader of the history; the compare-and-set decides (protocol 8)."""
     first = min((file.offsets.first_offset for file in claim.files), default=None)
     last = max((file.offsets.last_offset for file in claim.files), default=None)
     return {"epoch": claim.epoch, "expected": claim.expected, "new": claim.new,
-            "first": first, "last": last, "rows": claim.rows}  # fmt: skip
+            "first": first, "last": last, "rows": claim.rows,
+            **({} if token is None else {"token": token})}  # fmt: skip

@@ -1,7 +1,7 @@
 """`exporter demo`: everything once, for real, on this machine, in about a minute and a half.
 
-    jars -> broker -> topic -> events ┐
-                        exporter run ─┴─ kill -9 -> exporter run -> exporter audit -> table, queries
+    jars -> broker, DynamoDB -> topic -> events ┐
+                                  exporter run ─┴─ kill -9 -> exporter run -> exporter audit -> table, queries
 
 The exporter and the audit are processes of their own, started as a user starts them, with a settings file that
 a user can take over. The first exporter is armed to stop itself between a Delta commit and its own knowledge
@@ -26,6 +26,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,16 +36,20 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from exporter import class_data, events, faults, jars
-from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, TableCount
+from exporter import class_data, dynamodb_local, events, faults, jars
+from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 from exporter.broker import Broker, create_topic
-from exporter.errors import ConfigError, ExporterError, FoundProblem
+from exporter.dynamodb_local import CREDENTIALS
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.prepare import prepare
 from exporter.routing import DEAD_LETTERS
+from offsets.wal import WalMismatch, WalUnreachable, connect
+from offsets.wal_table import create_table
 
 TOPIC = "shop_events"
 PARTITIONS = 4
 SEED = 1
+WAL_TABLE = "demo-wal"
 KILL_AT_COMMIT = 16
 """The Delta commit after which the first exporter is killed: by then most tables have one, and most are not done."""
 KILL_AT_COMMIT_SMALL = 10
@@ -82,8 +87,8 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
     began = time.monotonic()
     with _sigterm_as_ctrl_c(), ExitStack() as running:
         _prepare(story)
-        broker = _start_broker(story, place, running)
-        stage = Stage(place, broker.bootstrap, records, story, running)
+        broker, endpoint = _start_services(story, place, running)
+        stage = Stage(place, broker.bootstrap, endpoint, records, story, running)
         produced = _export_until_killed(stage)
         _export_the_rest(stage)
         report = _audit(stage)
@@ -102,10 +107,11 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """What the steps share. running: ends everything that was started."""
+    """What the steps share. endpoint: DynamoDB's, empty where it cannot run. running: ends what was started."""
 
     folder: Path
     bootstrap: str
+    endpoint: str
     records: int
     story: Story
     running: ExitStack
@@ -126,7 +132,8 @@ class Stage:
 
     def exporter(self, name: str, *arguments: str, fault: str = "") -> Child:
         """`exporter <arguments> --config ...`, with one fault point armed."""
-        environment = {_JAVA_OPTIONS: f"{os.environ.get(_JAVA_OPTIONS, '')} -XX:TieredStopAtLevel=1".strip()}
+        options = f"{os.environ.get(_JAVA_OPTIONS, '')} -XX:TieredStopAtLevel=1".strip()
+        environment = {_JAVA_OPTIONS: options, **CREDENTIALS}
         if fault:
             environment[faults.VARIABLE] = fault
         return self.start(name, _EXPORTER, [*arguments, "--config", str(self.config)], environment)
@@ -148,12 +155,13 @@ def _make_folder(folder: Path | None) -> Path:
 
 
 def _prepare(story: Story) -> None:
-    """Spark's and the broker's jars, fetched or found, and the archive that makes each start below quicker."""
-    absent = len(jars.missing("spark")) + len(jars.missing("broker"))
-    known = len(jars.listed("spark")) + len(jars.listed("broker"))
+    """All jars, fetched or found, and the archive that makes each start below quicker."""
+    sets = ("spark", "broker", *((dynamodb_local.SET,) if dynamodb_local.runs_here() else ()))
+    absent = sum(len(jars.missing(one)) for one in sets)
+    known = sum(len(jars.listed(one)) for one in sets)
     with story.step("Jars", f"fetching {absent} of {known}, once" if absent else "") as step:
         jars.find_java()
-        jars.fetch("spark", "broker")
+        jars.fetch(*sets)
         step.result = f"{known - absent} found, {absent} fetched; they are kept in {jars.cache_folder('').parent}"
     if class_data.ready() is None:
         with story.step("Class data", "making an archive of Spark's classes, once") as step:
@@ -161,19 +169,38 @@ def _prepare(story: Story) -> None:
             step.result = "from now on each start of a task takes 5 seconds less"
 
 
-def _start_broker(story: Story, place: Path, running: ExitStack) -> Broker:
-    with story.step("Kafka broker", "starting") as step:
+def _start_services(story: Story, place: Path, running: ExitStack) -> tuple[Broker, str]:
+    """The broker with its topic, and DynamoDB with the log's table; they start side by side."""
+    with story.step("Kafka broker and DynamoDB", "starting") as step, ThreadPoolExecutor(1) as beside:
         broker = Broker(place / "kafka")
         running.callback(broker.stop)
+        starting = beside.submit(_start_dynamodb, running)
         broker.start()
         create_topic(broker.bootstrap, TOPIC, PARTITIONS)
-        step.result = f"on {broker.bootstrap}, topic {TOPIC} with {PARTITIONS} partitions"
-    return broker
+        endpoint = starting.result()
+        step.result = f"on {broker.bootstrap}, topic {TOPIC} with {PARTITIONS} partitions; "
+        step.result += f"the write-ahead log on {endpoint}" if endpoint else "DynamoDB Local does not run here: no log"
+    return broker, endpoint
+
+
+def _start_dynamodb(running: ExitStack) -> str:
+    """Its address, once the log's table is there; empty where DynamoDB Local cannot run."""
+    if not dynamodb_local.runs_here():
+        return ""
+    dynamodb = dynamodb_local.DynamoDbLocal()
+    running.callback(dynamodb.close)
+    dynamodb.start()
+    os.environ.update(CREDENTIALS)
+    try:
+        create_table(connect(dynamodb.endpoint), WAL_TABLE)
+    except (WalUnreachable, WalMismatch) as error:
+        raise DependencyUnreachable(f"DynamoDB Local: {error.message}", "start the demo again") from error
+    return dynamodb.endpoint
 
 
 def _export_until_killed(stage: Stage) -> events.Tally:
     """Produce and export at the same time, until the exporter has stopped itself where it is to be killed."""
-    stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records), "utf-8")
+    stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint), "utf-8")
     passing = KILL_AT_COMMIT if stage.records >= KILL_SMALL else KILL_AT_COMMIT_SMALL
     fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}:stop:{passing}"
     arguments = (stage.bootstrap, str(stage.records))
@@ -226,6 +253,8 @@ def _export_the_rest(stage: Stage) -> None:
                 told = True
                 step.note(f"Positions read back from the tables; reading goes on at {_offsets(exporter.floors)}.")
                 step.note("What single tables have beyond that is skipped.")
+                for verdict in exporter.finished:
+                    step.note(f"The write-ahead log said started; {verdict}.")
             _nap(deadline, "the export was not done")
         exporter.require_success()
         step.result = f"{exporter.committed:,} more rows in {exporter.commits} commits; caught up with the topic"
@@ -251,7 +280,8 @@ def _wait_for_ctrl_c(story: Story, stage: Stage) -> None:
     """--keep: the broker runs on. Ctrl-C is the expected end."""
     story.say(f"the broker runs on at {stage.bootstrap} until Ctrl-C; try for example")
     for verb in ("offsets", "audit"):
-        story.say(f"  exporter {verb} --config {stage.config}")
+        known = " ".join(f"{name}={text}" for name, text in CREDENTIALS.items()) if stage.endpoint else ""
+        story.say(f"  {known} exporter {verb} --config {stage.config}".replace("   ", "  "))
     try:
         while True:
             time.sleep(3600)
@@ -262,8 +292,9 @@ def _wait_for_ctrl_c(story: Story, stage: Stage) -> None:
 # Pure: settings, expectations, texts ----------------------------------------------------------------
 
 
-def settings_toml(bootstrap: str, lake: Path, records: int) -> str:
-    """The settings file. Files are rolled so early that each table gets several commits."""
+def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") -> str:
+    """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's."""
+    log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
     lines = [
         "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
         f"brokers = [{_quoted(bootstrap)}]",
@@ -272,6 +303,7 @@ def settings_toml(bootstrap: str, lake: Path, records: int) -> str:
         f"table_root = {_quoted(str(lake))}",
         'first_position = "earliest"',
         f"record_bytes_max = {events.RECORD_BYTES_MAX}",
+        *log,
         "",
         "# for the demo: many small commits, and a group that soon forgets a killed member",
         f"round_records_max = {max(1000, records // 5)}",
@@ -321,6 +353,7 @@ def read_report(text: str) -> AuditReport:
     given["tables"] = tuple(TableCount(**one) for one in given["tables"])
     given["examples"] = tuple(Example(**one) for one in given["examples"])
     given["absent"] = tuple(AbsentFile(**one) for one in given["absent"])
+    given["missing_by_table"] = tuple(Missing(**one) for one in given["missing_by_table"])
     return AuditReport(**given)
 
 
@@ -497,6 +530,7 @@ class Child:
         self.tables = 0
         self.acknowledged: set[tuple[str, int]] = set()
         self.floors: dict[str, int] = {}
+        self.finished: list[str] = []
         self._answer = folder / f"{name}.json"
         self._words: deque[str] = deque(maxlen=6)
         self._stopped = self._ended = False
@@ -606,6 +640,8 @@ class Child:
             self.tables += bool(event.get("created"))
         elif event.get("event") == "positions_recovered":
             self.floors |= event.get("floors", {})
+        elif event.get("event") == "wal_finished":
+            self.finished += event.get("says", [])
         elif event.get("event") == "commit_landed":
             self.commits += 1
             self.committed += int(event.get("rows", 0))

@@ -69,13 +69,18 @@ Change = Assigned | Revoked | Leaving
 class Assignment(Protocol):
     """How a task comes to its partitions: by the consumer group (Membership) or fixed (StaticAssignment)."""
 
-    failure: BaseException | None
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended it early."""
 
     def changes(self) -> list[Change]:
         """What has happened since the last call, in order."""
 
     def is_spare(self) -> bool:
         """True if nothing is this task's and, as things stand, nothing will be. Raises BrokerSilent."""
+
+    def waits(self) -> bool:
+        """True while some of what is to be this task's is held back by another one."""
 
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
         """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
@@ -198,6 +203,10 @@ class Membership:
             return False
         assignments = self._reader.assignments(self._group)
         return is_spare(member, assignments, partitions_of(self._reader.identities()))
+
+    def waits(self) -> bool:
+        """The group hands over by itself."""
+        return False
 
     def close(self) -> None:
         """Leave the group; the others take over at once."""

@@ -6,7 +6,7 @@ No dependency is ever resolved: Ivy gets the list with transitive="false" and no
 that is not in jars.txt can arrive. Once a set is there, neither the network nor Java is touched.
 
     $EXPORTER_CACHE_DIR/jars/<set>/
-        <artifact>-<version>.jar    appears by a rename, whole and checked
+        <artifact>-<version>.jar    (.so, .dylib) appears by a rename, whole and checked
         verified.txt                "<sha256> <bytes> <file>" for what was checked; a size that differs is fetched again
         .fetch-*/                   a fetch under way, or what a killed one left
 
@@ -66,18 +66,19 @@ _IVY_SETTINGS = """<ivysettings>
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of jars.txt. `sha256` is 64 hex digits."""
+    """One line of jars.txt. `sha256` is 64 hex digits. extension: jar, or that of a library for the JVM to load."""
 
     set_name: str
     group: str
     artifact: str
     version: str
     sha256: str
+    extension: str = "jar"
 
     @property
     def file_name(self) -> str:
         """The name in the cache folder, as Maven names it."""
-        return f"{self.artifact}-{self.version}.jar"
+        return f"{self.artifact}-{self.version}.{self.extension}"
 
 
 def jar_paths(set_name: str) -> list[Path]:
@@ -231,7 +232,7 @@ def _run_ivy(java: Path, ivy: Path, groups: Sequence[Sequence[Jar]], work: Path)
             description.write_text(ivy_file(jars), "utf-8")
             command = [str(java), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", str(ivy), "org.apache.ivy.Main"]
             command += ["-settings", f"{work}/ivysettings.xml", "-ivy", str(description), "-confs", "default"]
-            command += ["-types", "jar", "-cache", f"{work}/cache-{number}"]
+            command += ["-types", "jar", "so", "dylib", "-cache", f"{work}/cache-{number}"]
             command += ["-retrieve", f"{work}/{number}/[artifact]-[revision].[ext]"]
             with log.open("wb") as output:
                 running.append((subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT), log))
@@ -250,7 +251,9 @@ def ivy_file(jars: Sequence[Jar]) -> str:
     """An Ivy module that depends on exactly these jars and on nothing they depend on."""
     dependencies = "\n".join(
         f"    <dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
-        ' conf="default->default" transitive="false"/>'
+        ' conf="default->default" transitive="false">'
+        f"<artifact name={quoteattr(jar.artifact)} type={quoteattr(jar.extension)} ext={quoteattr(jar.extension)}/>"
+        "</dependency>"
         for jar in jars
     )
     return (

@@ -1,6 +1,6 @@
 """From nothing but the tables to writers that may run (protocol, section 5).
 
-    read every table, the dead letters last ── one verdict per partition
+    read the write-ahead log, then every table, the dead letters last ── one verdict per partition
       FirstStart ─ anchor the dead letters, then read again
       Switch ───── drain under the configuration in force, seal with the dead letters last, read again
       Agree ────── anchor what lacks a position and read again; else the writers
@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from exporter.accidents import History, gone
 from exporter.anchor import Anchors, Moved, Switched
@@ -23,13 +23,15 @@ from exporter.commit import Committer, check_properties
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
+from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.switch import Switcher
-from exporter.tables import DeltaTable, Lake, evolved_schema, holds_just
+from exporter.tables import DeltaTable, Lake, LogCleaned, evolved_schema, holds_just
 from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
+from exporter.wal_check import LogCheck, Logged, broken
 from exporter.writers import Writer, WriterKey, park
 from offsets import Invariant
 from offsets.crosscheck import (
@@ -55,6 +57,7 @@ from offsets.table_log import (
     last_named_offsets,
     own_metadata,
 )
+from offsets.wal_verdict import LogVerdict
 
 log = get_logger(__name__)
 
@@ -68,10 +71,16 @@ TRUNCATION_SECS = 10.0
 
 @dataclass(frozen=True)
 class Reading:
-    """One fresh reading: the views, the dead letters' last, and what each table says per partition."""
+    """One fresh reading: the log, the views, the dead letters' last, and what each table says per partition.
+
+    logged: None if there is no log, or it need not answer and does not. unproven: tables whose own log was cleaned up
+    beyond what has been looked at, which the write-ahead log has to prove.
+    """
 
     views: Mapping[str, TableView]
     states: Mapping[TopicPartition, Mapping[str, PartitionState]]
+    logged: Logged | None = None
+    unproven: Mapping[str, LogCleaned] = field(default_factory=dict)
 
     @property
     def letters(self) -> TableView | None:
@@ -91,8 +100,10 @@ class Recovery:
         first_position: str | int = "earliest",
         round_records_max: int = 200_000,
         on_gap: str = "stop",
+        journal: Journal | None = None,
     ) -> None:
         """first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record."""
+        self.log_check = LogCheck(lake, journal or Journal())
         self._lake = lake
         self._topics = topics
         self._routing = routing
@@ -114,12 +125,11 @@ class Recovery:
 
         A task that worked in an epoch which a repair has closed since ends: it may hold what is no longer true.
 
-        Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable.
+        Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable, WalUnreachable.
         """
         identities = self._topics.identities_of({tp.topic for tp in ownership})
         for _ in range(ATTEMPTS_MAX):
-            reading = self.read(ownership)
-            verdicts = self._confirmed(reading, ownership)
+            reading, verdicts = self._confirmed(ownership)
             try:
                 if self._advance(reading, verdicts, identities):
                     continue
@@ -143,9 +153,11 @@ class Recovery:
         return result
 
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
-        """Every table that is ours, one at a time, the dead letters last (protocol 5.3)."""
+        """The log, then every table that is ours, one at a time, the dead letters last (protocol 5.1, 5.3)."""
+        logged = self.log_check.read(tps)
         named: dict[str, dict[tuple[TopicPartition, int], int]] = {}
         views: dict[str, TableView] = {}
+        unproven: dict[str, LogCleaned] = {}
         missed: set[str] = set()
         while True:
             others = [name for name in self._event_types() if name != DEAD_LETTERS and name not in views]
@@ -154,21 +166,39 @@ class Recovery:
             found.append((DEAD_LETTERS, self._read_table(DEAD_LETTERS)))
             for name, one in found:
                 if one is not None:
-                    views[name], named[name] = one
+                    views[name], named[name], cleaned = one
+                    unproven |= {} if cleaned is None else {name: cleaned}
             before, missed = missed, _missed(views)
             if missed <= before:  # else another task has made a table since the listing, and registered it
                 break
+        if unproven and logged is None:
+            raise next(iter(unproven.values()))
         states = {tp: {name: self._state(tp, name, views[name], named[name]) for name in views} for tp in tps}
-        return Reading(views, states)
+        return Reading(views, states, logged, unproven)
 
-    def _read_table(self, name: str) -> tuple[TableView, dict[tuple[TopicPartition, int], int]] | None:
-        """One table and the offsets that its files have named since our last commit; None if there is none of ours."""
+    def _read_table(
+        self, name: str
+    ) -> tuple[TableView, dict[tuple[TopicPartition, int], int], LogCleaned | None] | None:
+        """One table and the offsets that its files have named since our last commit; None if there is none of ours.
+
+        With LogCleaned instead where its log no longer tells.
+        """
         table = self._lake.table(name)
         view = table.view()
         if view is None:
             return None
-        named = self._named_since(table, view)
-        return (view, named) if self._is_ours(name, view) else None
+        named: dict[tuple[TopicPartition, int], int] = {}
+        unproven: LogCleaned | None = None
+        try:
+            named = self._named_since(table, view)
+        except LogCleaned as cleaned:
+            unproven = cleaned
+        return (view, named, unproven) if self._is_ours(name, view) else None
+
+    def log_verdicts(self, reading: Reading) -> dict[tuple[str, TopicPartition], LogVerdict]:
+        """What the log says of the tables, per type and partition; empty without a log."""
+        named = {(name, tp): one.named_offset for tp, states in reading.states.items() for name, one in states.items()}
+        return self.log_check.judge(reading.logged, reading.views, named, reading.unproven)
 
     def verdicts(self, reading: Reading) -> dict[TopicPartition, Verdict]:
         """One verdict per partition, from one reading."""
@@ -254,15 +284,23 @@ class Recovery:
             ) from error
         return recorded
 
-    def _confirmed(self, reading: Reading, tps: Mapping[TopicPartition, int]) -> dict[TopicPartition, Verdict]:
-        """The verdicts; a Stop is confirmed by a second reading, and every refusal to run is raised here."""
-        verdicts = self.verdicts(reading)
-        if any(isinstance(found, Stop) for found in verdicts.values()):
-            verdicts = self.verdicts(self.read(tps))
+    def _confirmed(self, tps: Mapping[TopicPartition, int]) -> tuple[Reading, dict[TopicPartition, Verdict]]:
+        """A reading and its verdicts; a stop is confirmed by a second one, and every refusal to run is raised here.
+
+        The log is put right where it lags behind the tables.
+        """
+        reading = self.read(tps)
+        verdicts, logs = self.verdicts(reading), self.log_verdicts(reading)
+        if any(isinstance(found, Stop) for found in verdicts.values()) or broken(logs):
+            reading = self.read(tps)
+            verdicts, logs = self.verdicts(reading), self.log_verdicts(reading)
         for tp, found in verdicts.items():
             if error := refusal(tp, found, self._own):
                 raise error
-        return verdicts
+        if stopped := broken(logs):
+            raise stopped
+        self.log_check.settle(logs, reading.views)
+        return reading, verdicts
 
     def _advance(
         self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identities: Mapping[str, TopicIdentity]

@@ -3,11 +3,15 @@
     rewind   a table was restored, overwritten, replaced or removed: back to what it certainly holds
     rebase   the topic was deleted and created again: the next epoch begins at the new topic's first record
     adopt    tables of another app: its positions are carried over under ours
+    log      the write-ahead log lags behind the tables: finish what was begun, fill what was lost
 
     read everything ─ plan ─ commit each table, each at exactly the version that was read ─ read again ...
     ... until the plan holds nothing but the dead letters, which are written last: while a table is in a
     later epoch than they are, every task stays away (protocol 5.3a), and a repair that was interrupted
     anywhere finds the rest to be done in the tables alone.
+
+What is moved is written to the write-ahead log first, as a commit without rows, and completed afterwards. The log also
+tells of a table that was taken back by something that its own log no longer holds.
 
 The plans are pure (offsets/rewind.py). No data file is deleted: a rewind takes files out of a table.
 """
@@ -15,6 +19,7 @@ The plans are pure (offsets/rewind.py). No data file is deleted: a rewind takes 
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,8 +33,10 @@ from pyspark.sql import functions as sf
 from exporter.accidents import History, Loss
 from exporter.anchor import Moved
 from exporter.audit import AuditReport, audit
-from exporter.errors import ConfigError, ExporterError, Fenced
+from exporter.audit_report import Missing
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, Fenced
 from exporter.faults import Fault, point
+from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import (
@@ -45,7 +52,8 @@ from exporter.tables import (
     table_schema,
 )
 from exporter.task import Workbench
-from exporter.topic import TopicIdentity
+from exporter.topic import TopicIdentity, partitions_of
+from exporter.wal_check import LogCheck, Logged, broken
 from offsets.names import FORMAT_VERSION, AppId, event_type_of, table_folder
 from offsets.positions import Position, first_epoch
 from offsets.ranges import TopicPartition
@@ -73,6 +81,8 @@ from offsets.table_log import (
     TOPIC_PROPERTY,
     TableView,
 )
+from offsets.wal import Intent, IntentKey, WalUnreachable
+from offsets.wal_verdict import Ruling
 
 log = get_logger(__name__)
 
@@ -148,11 +158,15 @@ class Repairer:
         identities: Mapping[str, TopicIdentity],
         starts: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
         audit: Callable[[], AuditReport],
+        journal: Journal | None = None,
     ) -> None:
         """identities: the topics as they are now. starts: the offsets at which a new topic is to be begun.
 
         audit: compares tables and topic; asked only where a table's log no longer tells what happened to it.
+        journal: of the write-ahead log.
         """
+        self._journal = journal or Journal()
+        self._log_check = LogCheck(lake, self._journal)
         self._session = session
         self._lake = lake
         self._identities = identities
@@ -183,14 +197,17 @@ class Repairer:
 
     def plan_rewind(self) -> list[TableRepair]:
         """Protocol 7 after RESTORE; the same for rows that were overwritten and for tables that are gone."""
+        logged = self._log_check.read(partitions_of(self._identities))
         reading = _Reading(self._lake, self._lake.app)
-        self._accept_cleaned(reading)
+        taken_back = self._taken_back(reading, logged)
+        self._accept_cleaned(reading, taken_back)
         letters, properties = reading.letters, reading.letters_properties
         lost = reading.lost()
         by_table: dict[str, dict[TopicPartition, Move]] = {}
         for tp in reading.partitions():
             active = _active(reading.in_force(tp)[1], reading.views)
-            targets = {name: loss.held for name, loss in reading.losses(tp).items()}
+            targets = {name: at for (name, of), at in taken_back.items() if of == tp}
+            targets |= {name: loss.held for name, loss in reading.losses(tp).items()}
             for name, target in targets.items():
                 reading.check_boundary(name, tp, target)
             targets |= {one.name: reading.beginning(one.name, tp) for one in lost if one.name in active}
@@ -213,9 +230,37 @@ class Repairer:
             steps.append(self._rewind(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
         return steps
 
-    def _accept_cleaned(self, reading: _Reading) -> None:
-        """Raises Refused if a log was cleaned up beyond what was looked at, and the audit is not clean."""
+    def _taken_back(self, reading: _Reading, logged: Logged | None) -> dict[tuple[str, TopicPartition], int]:
+        """(table, partition) -> what it holds, where the write-ahead log alone tells that it was taken back.
+
+        An older copy of a table holds what its position says. Where rows are gone although the position is not, and
+        the table's log no longer tells why, everything before the first offset that the audit misses.
+        """
+        found: dict[tuple[str, TopicPartition], int] = {}
+        rows_gone = set()
+        try:
+            verdicts = self._log_check.judge(logged, reading.views, unproven=reading.cleaned)
+        except LogCleaned:
+            return found
+        for (name, tp), verdict in verdicts.items():
+            position = reading.views[name].position(self._lake.app, tp) if name in reading.views else None
+            if verdict.verdict is Ruling.ROLLED_BACK and position is not None:
+                found[name, tp] = position.offset
+            elif verdict.verdict is Ruling.ROWS_GONE:
+                rows_gone.add(name)
+        for one in self._audit().missing_by_table if rows_gone else ():
+            if one.table in rows_gone:
+                found[one.table, TopicPartition(one.topic, one.partition)] = one.first_offset - 1
+        return found
+
+    def _accept_cleaned(
+        self, reading: _Reading, taken_back: Mapping[tuple[str, TopicPartition], int]
+    ) -> None:
+        """Raises Refused if a log was cleaned up beyond what was looked at, and the audit finds what is not known."""
         if not reading.cleaned or (report := self._audit()).clean:
+            return
+        known = [one for one in report.missing_by_table if (one.table, _tp(one)) in taken_back]
+        if report.findings == sum(one.count for one in known):
             return
         name, cleaned = next(iter(reading.cleaned.items()))
         raise _undecided(
@@ -384,6 +429,10 @@ class Repairer:
     def _commit(self, action: str, step: TableRepair) -> None:
         """One table. Raises Moved if it is not at the version that was read, or rows had to be deleted first."""
         table = self._lake.table(step.name)
+        commit_id, new_id = uuid.uuid4().hex, str(uuid.uuid4())
+        intents = self._intents(step, commit_id, step.view.table_id if step.view else new_id)
+        if why := self._journal.begin(step.name, intents):
+            raise DependencyUnreachable(f"{why}, and a repair is written to it first", "start the repair again then")
         if step.files.mixed:
             self._delete_rows(table, step.bounds)
             point(Fault.AFTER_REPAIR)
@@ -399,9 +448,10 @@ class Repairer:
             expected=(*(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None), *condemned),
             positions=step.transactions,
             user_metadata={
-                "commit_id": uuid.uuid4().hex,
+                "commit_id": commit_id,
                 "action": action,
                 "app": self._lake.app,
+                "owner": self._journal.owner,
                 "routing": step.routing,
                 "checked_through": step.view.version if step.view else -1,
                 "partitions": {
@@ -414,16 +464,54 @@ class Repairer:
             create=step.create,
             evolve=step.evolve,
             removes=step.files.removed,
+            table_id=new_id,
         )
         try:
-            table.commit(change, check)
+            version = table.commit(change, check)
         except Moved:
             raise
         except Exception as error:
             raise Moved(f"table {step.name}: {first_line(error)}") from error
         log.info("table_repaired", table=step.name, action=action, partitions=len(step.rows),
                  files_removed=len(step.files.removed))  # fmt: skip
+        self._journal.settle(step.name, {(intent.key.tp, commit_id): version for intent in intents}, [])
         point(Fault.AFTER_REPAIR)
+
+    def _intents(self, step: TableRepair, commit_id: str, table_id: str) -> list[Intent]:
+        """What the log is told of one step; a partition that begins before its first offset has nothing to tell."""
+        now_ms, through = int(time.time() * 1000), step.view.version if step.view else -1
+        return [
+            Intent(
+                IntentKey(step.name, row.tp, row.new.epoch), commit_id, self._journal.owner,
+                row.old.offset if row.old is not None else -1, row.new.offset, row.new.offset, row.new.offset, 0,
+                through, table_id, step.routing, now_ms,
+            )
+            for row in step.rows
+            if row.tp is not None and row.new is not None and row.new.offset >= 0
+        ]  # fmt: skip
+
+    # --- the log --------------------------------------------------------------------------------
+
+    def put_log_right(self, apply: bool) -> list[RepairRow]:
+        """What was planned, or with `apply` done. Raises Refused if there is nothing to do, or tables come first."""
+        logged = self._log_check.read(partitions_of(self._identities))
+        if logged is None:
+            raise Refused("there is no write-ahead log, or it cannot be reached", "set `wal_table` and `wal_mode`")
+        reading = _Reading(self._lake, self._lake.app)
+        verdicts = self._log_check.judge(logged, reading.views, unproven=reading.cleaned)
+        if stopped := broken(verdicts):
+            raise Refused(stopped.message, stopped.hint)
+        rows = [
+            RepairRow(name, tp, at, at, 0, _LOG_SAYS[one.verdict] + one.says)
+            for (name, tp), found in sorted(verdicts.items())
+            for one in found.of(*_LOG_SAYS)
+            for at in [reading.views[name].position(self._lake.app, tp) if name in reading.views else None]
+        ]
+        if not rows:
+            raise Refused("there is nothing to repair in the log", "`exporter offsets` shows where the tables are")
+        if apply:
+            self._log_check.settle(verdicts, reading.views)
+        return rows
 
     def _delete_rows(self, table: DeltaTable, bounds: Sequence[Bound]) -> None:
         conditions = " OR ".join(
@@ -442,10 +530,11 @@ def repair(
     former: str,
     first_position: str | int,
     apply: bool,
+    journal: Journal | None = None,
 ) -> list[RepairRow]:
-    """action: rewind, rebase, or adopt (the tables of app `former`). first_position: where a new topic begins.
+    """action: rewind, rebase, adopt (the tables of app `former`), or log. first_position: where a new topic begins.
 
-    kafka_options: of Spark's source, for an audit.
+    kafka_options: of Spark's source, for an audit. journal: of the write-ahead log.
 
     Raises Refused if there is nothing to repair or the tables do not decide it, Fenced if they do not come to rest.
     """
@@ -459,9 +548,15 @@ def repair(
     def compared() -> AuditReport:
         return audit(bench.session, bench.lake, topics, bench.routing, kafka_options)
 
-    repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, compared)
+    repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, compared, journal)
     plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase}
-    return repairer.run(action, plans.get(action, lambda: repairer.plan_adopt(former)), apply)
+    try:
+        if action == "log":
+            return repairer.put_log_right(apply)
+        return repairer.run(action, plans.get(action, lambda: repairer.plan_adopt(former)), apply)
+    except WalUnreachable as error:
+        says = f"write-ahead log: {error.message}"
+        raise DependencyUnreachable(says, "start the repair again when it answers") from error
 
 
 class _Reading:
@@ -660,6 +755,17 @@ class _Reading:
         if begins is None:
             raise _undecided(name, f"is gone, and where {tp} began is not recorded", "put its folder back")
         return begins
+
+
+def _tp(one: Missing) -> TopicPartition:
+    return TopicPartition(one.topic, one.partition)
+
+
+_LOG_SAYS = {
+    Ruling.FINISH: "is completed in the log: ",
+    Ruling.DEAD: "is marked as failed in the log: ",
+    Ruling.REPAIR: "is written to the log again: ",
+}
 
 
 def _active(routing: Routing, stored: Collection[str]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The loop: the one place that branches. Everything it calls decides or acts, never both.
 
+    0 write-ahead log  what it is owed, whether it answers, whether it agrees with the tables
     1 group changes    recover what was assigned, roll what is leaving, drop what was revoked
     2 finished round   integrate its manifest
     3 finished commits settle their claims
@@ -24,12 +25,13 @@ from typing import Any
 
 from exporter import heartbeat
 from exporter.anchor import Moved, Switched
-from exporter.commit import Committer, Report, Settled, Stale
+from exporter.commit import Committer, Held, Report, Settled, Stale
 from exporter.condemn import IN_A_ROW_MAX, condemn
 from exporter.errors import DependencyUnreachable, Fenced, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Assignment, Leaving
+from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
 from exporter.outcome import Landed, Refused
@@ -42,6 +44,7 @@ from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Lake, first_line
 from exporter.topic import BrokerSilent, TopicReader
+from exporter.wal_keeper import WalKeeper
 from exporter.writers import (
     Claim,
     PartitionPlan,
@@ -59,6 +62,7 @@ from offsets.gaps import find_gaps
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
+from offsets.wal import WalUnreachable
 
 log = get_logger(__name__)
 
@@ -132,8 +136,10 @@ class Service:
         until_caught_up: bool = False,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         alive: Callable[[], bool] = lambda: True,
+        journal: Journal | None = None,
+        wal_verify_secs: float = 60.0,
     ) -> None:
-        """alive: whether the JVM that runs Spark is there."""
+        """alive: whether the JVM that runs Spark is there. journal: that of the committer."""
         self._lake = lake
         self._topics = topics
         self._membership = membership
@@ -156,6 +162,10 @@ class Service:
         self._rounds = Rounds(
             reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking
         )
+        self._keeper = WalKeeper(
+            lake, journal or Journal(), recovery.log_check, lambda: (*recovery.table_fingerprints,), wal_verify_secs,
+            self._waking,
+        )  # fmt: skip
         self._waiting: RoundResult | None = None
         self._anchoring: Future[dict[str, TableView]] | None = None
         self._condemned_in_a_row = 0
@@ -185,6 +195,7 @@ class Service:
                 self._wake.clear()
         finally:
             self._rounds.close()
+            self._keeper.close()
             for pool in (self._pool, self._group_pool):
                 pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
@@ -194,6 +205,7 @@ class Service:
         now = time.monotonic()
         if not self._alive():
             raise JvmEnded
+        self._keeper.tick(now, self._owned)
         self._take_group_changes()
         self._take_round(now)
         self._take_commits(now)
@@ -250,11 +262,15 @@ class Service:
         self._forget(tps)
         if not tps or self._commits or self._stop_at is not None or now < self._retry_at.get("", 0.0):
             return
+        if self._keeper.waits:
+            return
         try:
             recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
         except BrokerSilent as error:
             log.warning("broker_silent", error=error.message)
             self._retry_at[""] = now + 1.0
+            return
+        except WalUnreachable:  # it has been told; the keeper asks until it answers
             return
         self._to_recover.difference_update(tps)
         self._writers |= recovered
@@ -487,6 +503,7 @@ class Service:
         again: set[TopicPartition] = set()
         for name in [name for name, future in self._commits.items() if future.done()]:
             report = self._commits.pop(name).result()
+            self._keeper.take_owed()
             for settled in report.settled:
                 if self._settle(settled, report, now):
                     again.add(settled.claim.key.tp)
@@ -512,6 +529,10 @@ class Service:
         if isinstance(outcome, Refused):
             self._refused(claim)
             return True
+        if isinstance(outcome, Held):
+            self._writers[claim.key] = offered(writer, claim)
+            self._retry_at[claim.key.event_type] = now + 1.0
+            return False
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
             self._writers[claim.key] = drop(writer)
@@ -604,7 +625,7 @@ class Service:
             if writer.claim is not None:
                 reopened[key.event_type].append(key)
         for name in sorted({*fresh, *reopened}):
-            if name in self._commits or now < self._retry_at.get(name, 0.0):
+            if name in self._commits or now < self._retry_at.get(name, 0.0) or self._keeper.holds(name):
                 continue
             base = self._committer.checked_through(name)
             for key in fresh[name]:
@@ -645,7 +666,8 @@ class Service:
                 log.info("group_offset_not_committed", error=error)
         if now - self._group_offset_at < GROUP_OFFSET_SECS and self._stop_at is None:
             return
-        next_offsets = {tp: least + 1 for tp, (least, _) in self._position_bounds().items()}
+        withheld = self._keeper.withheld()
+        next_offsets = {tp: least + 1 for tp, (least, _) in self._position_bounds().items() if tp not in withheld}
         changed = {tp: offset for tp, offset in next_offsets.items() if self._group_offsets_sent.get(tp) != offset}
         if changed:
             point(Fault.BEFORE_GROUP_OFFSET)
@@ -655,11 +677,11 @@ class Service:
 
     def _done(self, now: float) -> bool:
         idle = not self._commits and not self._rounds.running
-        idle = idle and (self._anchoring is None or self._anchoring.done())
+        idle = idle and (self._anchoring is None or self._anchoring.done()) and not self._keeper.withheld()
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
             return (idle and settled and self._group_offset is None) or now >= self._stop_at
-        if not self._until_caught_up or not idle:
+        if not self._until_caught_up or not idle or self._membership.waits():
             return False
         if not self._owned:
             return self._is_spare(now)

@@ -41,6 +41,8 @@ NOTHING: tuple[object, ...] = (None, "", ())
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgtKMGT]")
+_WAL_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
 _MASTER = re.compile(r"local(?:\[(?:\*|[1-9][0-9]*)\])?|yarn|(?:spark|k8s)://\S+")
 _TIME = "an ISO-8601 date and time with a zone, such as 2026-01-31T00:00:00Z"
 
@@ -55,6 +57,11 @@ def _no_bool(value: object) -> object:
 def _names(value: object) -> object:
     """Comma text or a list -> a list; flags and environment variables hold text only."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _or_none(value: object) -> object:
+    """Flags and environment variables cannot hold nothing."""
+    return None if value == "" else value
 
 
 def _partitions(value: object) -> object:
@@ -92,6 +99,9 @@ Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
 SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]
+WalMode = Annotated[Literal["required", "best_effort", "off"] | None, BeforeValidator(_or_none)]
+DaysFrom1 = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=3650)]
+LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
 NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
@@ -372,6 +382,36 @@ class Settings(BaseSettings):
         "or record the lost offsets in the dead letters and go on after them.",
     )
 
+    wal_table: str = Field(
+        default="",
+        description="DynamoDB table of the write-ahead log and of the leases; without it there is neither. "
+        "`exporter check --create-wal` makes it.",
+        examples=["exporter-wal"],
+    )
+    wal_mode: WalMode = Field(
+        default=None,
+        description="What happens while the log cannot be reached: commits wait for it, or go on without it; or there "
+        "is no log. Without it required if there is a wal_table.",
+        examples=["required"],
+    )
+    wal_endpoint: str = Field(
+        default="",
+        description="Address of a DynamoDB that is not AWS's own. Region and credentials are boto3's, from the "
+        "environment, ~/.aws or the machine's role.",
+        examples=["http://localhost:8000"],
+    )
+    wal_keep_days: DaysFrom1 = Field(
+        default=14, description="Days after which the log forgets a commit that is not the newest of its kind."
+    )
+    wal_verify_secs: Seconds = Field(
+        default=300, description="Seconds between two comparisons of the log with the tables while running."
+    )
+    lease_secs: LeaseSeconds = Field(
+        default=30,
+        description="Seconds without a renewal after which another task may take a partition; with assignment = "
+        "static and a wal_table.",
+    )
+
     spark_master: str = Field(
         default="local[*]", description="Where Spark runs: local[*], local[<cores>], or the address of a cluster."
     )
@@ -517,6 +557,30 @@ class Settings(BaseSettings):
         if stage_age_max_secs <= info.data.get("roll_age_max_secs", 0):
             raise ValueError("should be more than roll_age_max_secs, else files are dropped before they are committed")
         return stage_age_max_secs
+
+    @field_validator("wal_table")
+    @classmethod
+    def _table_name(cls, table: str) -> str:
+        if table and not _WAL_TABLE.fullmatch(table):
+            raise ValueError("should be the name of a DynamoDB table: 3 to 255 of [A-Za-z0-9_.-]")
+        return table
+
+    @field_validator("wal_mode")
+    @classmethod
+    def _mode_of_a_log(cls, mode: str | None, info: ValidationInfo) -> str:
+        table = info.data.get("wal_table", "-")
+        if mode in ("required", "best_effort") and not table:
+            raise ValueError("needs wal_table")
+        return mode or ("required" if table else "off")
+
+    @field_validator("wal_endpoint")
+    @classmethod
+    def _url_of_a_log(cls, endpoint: str, info: ValidationInfo) -> str:
+        if endpoint and not info.data.get("wal_table", "-"):
+            raise ValueError("has no effect without wal_table")
+        if endpoint and not _ENDPOINT.fullmatch(endpoint):
+            raise ValueError("should be http://host:port or https://host:port")
+        return endpoint
 
     @field_validator("spark_master", "driver_memory")
     @classmethod

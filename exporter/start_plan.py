@@ -5,12 +5,13 @@ The reading and the verdicts are start-up's own (recover.py, offsets/crosscheck.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.commit import Committer
-from exporter.errors import ExporterError, InvariantBroken
+from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.gap_rows import refuse
 from exporter.kafka_options import spark_kafka_options
 from exporter.read import RoundReader
@@ -18,13 +19,16 @@ from exporter.recover import Reading, Recovery, refusal, truncated
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
 from exporter.tables import evolved_schema, table_schema
-from exporter.task import Workbench
+from exporter.task import Workbench, open_journal
 from exporter.topic import partitions_of
+from exporter.wal_check import broken
 from offsets.crosscheck import Agree, FirstStart, Stop, Switch, Verdict
 from offsets.gaps import Gap, find_gaps, recorded_gaps
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TOPIC_PROPERTY
+from offsets.wal import WalUnreachable
+from offsets.wal_verdict import LogVerdict, Ruling
 
 SHOWN_MAX = 5
 
@@ -103,19 +107,41 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
     """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
     committer = Committer(bench.lake, "plan", {})
     reader = RoundReader(bench.session, spark_kafka_options(settings))
-    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, reader.read)
+    journal = open_journal(settings, bench.routing)
+    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, reader.read, journal=journal)
     identities = bench.topics.require()
     tps = partitions_of(identities)
     try:
         reading = recovery.read(tps)
-        if any(isinstance(found, Stop) for found in recovery.verdicts(reading).values()):
+        logs = recovery.log_verdicts(reading)
+        if any(isinstance(found, Stop) for found in recovery.verdicts(reading).values()) or broken(logs):
             reading = recovery.read(tps)
+            logs = recovery.log_verdicts(reading)
+        if stopped := broken(logs):
+            return StartPlan(refusal=Refusal.of(stopped))
         recovery.check_lake(reading, identities)
         verdicts = recovery.verdicts(reading)
         parked = _check_schemas(bench, recovery, reading, verdicts)
     except InvariantBroken as error:
         return StartPlan(refusal=Refusal.of(error))
-    return _Planner(bench, settings, reading, tps, parked).plan(verdicts)
+    except WalUnreachable as error:
+        hint = "a start waits for it; `wal_mode = \"best_effort\"` would go on without it"
+        return StartPlan(refusal=Refusal(f"write-ahead log: {error.message}", hint, DependencyUnreachable.exit_code))
+    return _Planner(bench, settings, reading, tps, parked, _log_steps(logs)).plan(verdicts)
+
+
+def _log_steps(verdicts: Mapping[tuple[str, TopicPartition], LogVerdict]) -> dict[TopicPartition, tuple[str, ...]]:
+    """What would be written to the write-ahead log, and what it holds as pending."""
+    says = {
+        Ruling.FINISH: "complete in the log",
+        Ruling.DEAD: "mark as failed in the log",
+        Ruling.REPAIR: "write to the log again",
+        Ruling.PENDING: "leave as pending in the log",
+    }
+    steps: dict[TopicPartition, list[str]] = defaultdict(list)
+    for (name, tp), found in sorted(verdicts.items()):
+        steps[tp] += [f"{says[one.verdict]}: {name}, {one.says}" for one in found.judged if one.verdict in says]
+    return {tp: tuple(lines) for tp, lines in steps.items()}
 
 
 def _check_schemas(
@@ -142,7 +168,9 @@ class _Planner:
         reading: Reading,
         tps: Sequence[TopicPartition],
         parked: tuple[str, ...],
+        log_steps: Mapping[TopicPartition, tuple[str, ...]],
     ) -> None:
+        self._log_steps = log_steps
         self._bench = bench
         self._parked = parked
         self._settings = settings
@@ -153,7 +181,10 @@ class _Planner:
 
     def plan(self, verdicts: Mapping[TopicPartition, Verdict]) -> StartPlan:
         firsts = self._first_offsets([tp for tp, found in verdicts.items() if isinstance(found, FirstStart)])
-        return StartPlan(tuple(self._partition(tp, found, firsts) for tp, found in sorted(verdicts.items())))
+        starts = (self._partition(tp, found, firsts) for tp, found in sorted(verdicts.items()))
+        return StartPlan(
+            tuple(replace(one, steps=(*self._log_steps.get(one.tp, ()), *one.steps)) for one in starts)
+        )
 
     def _partition(
         self, tp: TopicPartition, found: Verdict, firsts: Mapping[TopicPartition, int]

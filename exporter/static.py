@@ -36,8 +36,12 @@ class StaticAssignment:
         share: Share,
         refresh_secs: float,
         clock: Callable[[], float] = time.monotonic,
+        leased: bool = False,
     ) -> None:
-        """group: under which offsets are written. Raises ConfigError for a listed partition that no topic has."""
+        """group: under which offsets are written. leased: the partitions are leased as well (leased.py).
+
+        Raises ConfigError for a listed partition that no topic has.
+        """
         self._reader = reader
         self._share = share
         self._refresh_secs = refresh_secs
@@ -59,12 +63,13 @@ class StaticAssignment:
                 "check `brokers` and [kafka_client]",
             ) from error
         never_create_topics(self._consumer)
-        log.warning(
-            "static_assignment",
-            partitions=str(share),
-            advice="no group and no lease keeps tasks apart: give each partition to one task; of two, the "
-            "compare-and-set of the commits lets one go on at a time",
-        )
+        if not leased:
+            log.warning(
+                "static_assignment",
+                partitions=str(share),
+                advice="no group and no lease keeps tasks apart: give each partition to one task; of two, the "
+                "compare-and-set of the commits lets one go on at a time",
+            )
 
     def changes(self) -> list[Change]:
         """What has become this task's since the last call, and which of it is there no more."""
@@ -85,6 +90,10 @@ class StaticAssignment:
     def is_spare(self) -> bool:
         """True if a look has found nothing that the share holds."""
         return self._next_look > float("-inf") and not self._held
+
+    def waits(self) -> bool:
+        """Nothing is waited for: whatever the share names is worked on."""
+        return False
 
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
         """Best effort, for lag tools only (traps 5); what went wrong, or empty."""

@@ -160,6 +160,7 @@ class Change:
     adds: Delta `add` actions. properties: table properties to set (a metadata change). create: Spark schema JSON
     of a table to be created by this very commit. evolve: Spark schema JSON that an existing table gets.
     removes: paths of live files, as the log writes them, that this commit takes out of the table (a rewind).
+    table_id: of a table to be created; a new one if empty.
     """
 
     expected: tuple[str, ...]
@@ -170,6 +171,7 @@ class Change:
     create: str | None = None
     evolve: str | None = None
     removes: tuple[str, ...] = ()
+    table_id: str = ""
 
 
 Check = Callable[[TableView | None], None]
@@ -317,7 +319,7 @@ class DeltaTable:
             **change.properties,
         }
         return {
-            "id": str(uuid.uuid4()),
+            "id": change.table_id or str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": change.create,
             "partitionColumns": ["day"],

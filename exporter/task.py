@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from exporter.commit import Committer
 from exporter.decode import Decoder
 from exporter.errors import ConfigError, ExporterError, JvmEnded
 from exporter.group import Assignment, Membership
+from exporter.journal import Journal
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
+from exporter.lease import BEATS, LeaseKeeper
+from exporter.leased import LeasedAssignment
 from exporter.log import get_logger
 from exporter.read import RoundReader
 from exporter.recover import Recovery
@@ -28,8 +32,13 @@ from exporter.settings import Settings, routing
 from exporter.static import StaticAssignment
 from exporter.tables import Lake
 from exporter.topic import TopicReader
+from offsets.ranges import TopicPartition
+from offsets.wal import WalUnreachable, WriteAheadLog
 
 log = get_logger(__name__)
+
+WAL_DEADLINE_SECS = 10.0
+"""How long one call to the write-ahead log is tried before the log counts as out of reach."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +128,16 @@ def build_service(
     bench: Workbench,
     until_caught_up: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    log_of: Callable[[float], WriteAheadLog | None] | None = None,
 ) -> Service:
-    """Wire one task; it joins the group here."""
+    """Wire one task; it joins the group here. log_of: opens the write-ahead log with a deadline of its calls."""
     wake = threading.Event()
+    open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
+    journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
+    assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
     reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
-    footer = {"cluster_id": bench.topics.cluster_id(), "routing": bench.routing.fingerprint()}
-    committer = Committer(bench.lake, f"{socket.gethostname()}:{os.getpid()}", footer)
+    footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
+    committer = Committer(bench.lake, journal.owner, footer, journal, lease)
     recovery = Recovery(
         bench.lake,
         bench.topics,
@@ -134,11 +147,12 @@ def build_service(
         first_position=first_position(settings),
         round_records_max=settings.round_records_max,
         on_gap=settings.on_gap,
+        journal=journal,
     )
     return Service(
         bench.lake,
         bench.topics,
-        _assignment(settings, bench.topics, wake.set),
+        assignment,
         reader,
         recovery,
         committer,
@@ -148,17 +162,54 @@ def build_service(
         until_caught_up,
         on_progress,
         lambda: spark.alive(bench.session),
+        journal,
+        settings.wal_verify_secs,
     )
 
 
-def _assignment(settings: Settings, topics: TopicReader, wake: Callable[[], None]) -> Assignment:
-    """How the task comes to its partitions; a member of the group from here on."""
+def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:
+    """The write-ahead log that the settings name; None if there is none. Nothing is asked yet. Raises ConfigError."""
+    if not settings.wal_table or settings.wal_mode == "off":
+        return None
+    try:
+        return WriteAheadLog.connect(
+            settings.wal_table, settings.app, settings.wal_endpoint, settings.wal_keep_days, deadline_secs
+        )
+    except WalUnreachable as error:
+        raise ConfigError(error.message, "set AWS_REGION, or a region in ~/.aws/config, and the credentials") from error
+
+
+def open_journal(settings: Settings, routing: Routing, wal: WriteAheadLog | None = None) -> Journal:
+    """This process's side of the log, under a name of its own. wal: instead of the one that the settings name."""
+    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return Journal(wal or open_wal(settings), settings.wal_mode == "required", owner, routing.fingerprint())
+
+
+Lease = Callable[[TopicPartition], int | None]
+
+
+def _assignment(
+    settings: Settings,
+    topics: TopicReader,
+    wake: Callable[[], None],
+    journal: Journal,
+    open_log: Callable[[float], WriteAheadLog | None],
+) -> tuple[Assignment, Lease | None]:
+    """How the task comes to its partitions, a member of the group from here on; what tells that a lease is held."""
     options, refresh_secs = kafka_python_options(settings), settings.topics_refresh_secs
-    if settings.share is not None:
-        return StaticAssignment(options, settings.group, topics, settings.share, refresh_secs)
-    return Membership(
-        options, settings.group, topics, settings.session_timeout_ms, refresh_secs, wake, settings.stop_budget_secs
-    )
+    if settings.share is None:
+        group = Membership(
+            options, settings.group, topics, settings.session_timeout_ms, refresh_secs, wake, settings.stop_budget_secs
+        )
+        return group, None
+    log_of_leases = open_log(settings.lease_secs / BEATS)
+    leased = log_of_leases is not None
+    fixed = StaticAssignment(options, settings.group, topics, settings.share, refresh_secs, leased=leased)
+    if log_of_leases is None:
+        return fixed, None
+    keeper = LeaseKeeper(log_of_leases, journal.owner, settings.lease_secs, lambda tp: wake(), journal.routing)
+    assignment = LeasedAssignment(fixed, keeper, not journal.required)
+    return assignment, assignment.token
 
 
 def first_position(settings: Settings) -> str | int:

@@ -18,6 +18,13 @@ def kafka() -> Iterator[str]:
         yield bootstrap
 
 
+@pytest.fixture(scope="session")
+def dynamodb() -> Iterator[str]:
+    """URL of a real DynamoDB, the same for all tests; boto3 finds credentials for it."""
+    with services.dynamodb_endpoint() as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
 def topic(kafka: str) -> Callable[..., str]:
     """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""

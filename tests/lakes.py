@@ -106,6 +106,7 @@ class Export:
     """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
 
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
+    log_of: opens the tasks' write-ahead log instead of what the settings say.
     """
 
     kafka: str
@@ -115,6 +116,7 @@ class Export:
     types: Mapping[str, str] = field(default_factory=lambda: dict(DDL))
     scalars: Mapping[str, Any] = field(default_factory=dict)
     event_time: str = 'kind = "json"\npath = "at"'
+    log_of: Any = None
     type_from: str = 'kind = "json"\nname = "type"'
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
@@ -168,7 +170,7 @@ class Export:
                 raise TimeoutError(f"not caught up within {secs_max} s: {progress}")
 
         with self.bench(spark) as bench:
-            yield build_service(self.settings(), bench, until_caught_up, on_progress)
+            yield build_service(self.settings(), bench, until_caught_up, on_progress, self.log_of)
 
     @contextmanager
     def going(self, spark: Any, secs_max: float = RUN_SECS_MAX) -> Iterator[Going]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,10 +14,13 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 
 from exporter.broker import Broker, answers
+from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal
+from exporter.jvm import accepts
 
 DOCKER_SECS_MAX = 2.0
 """How long a Docker daemon may take to say that it is there."""
 
+CONTAINER_SECS_MAX = 60.0
 PRODUCE_SECS_MAX = 30.0
 
 
@@ -47,6 +51,33 @@ def kafka_broker() -> Iterator[str]:
     else:
         with Broker() as broker:
             yield broker.bootstrap
+
+
+@contextmanager
+def dynamodb_endpoint() -> Iterator[str]:
+    """URL of a DynamoDB: $EXPORTER_TEST_DYNAMODB, else a container if Docker answers, else a child process.
+
+    Sets the environment's credentials, where there are none, to what DynamoDB Local takes.
+    """
+    for name, text in CREDENTIALS.items():
+        os.environ.setdefault(name, text)
+    given = os.environ.get("EXPORTER_TEST_DYNAMODB")
+    if given:
+        yield given
+    elif docker_answers():
+        from testcontainers.core.container import DockerContainer
+
+        container = DockerContainer("amazon/dynamodb-local:2.6.1").with_exposed_ports(8000)
+        with container.with_command("-jar DynamoDBLocal.jar -inMemory -sharedDb -disableTelemetry"):
+            port, deadline = int(container.get_exposed_port(8000)), time.monotonic() + CONTAINER_SECS_MAX
+            while not accepts(port, container.get_container_host_ip()):
+                if time.monotonic() > deadline:
+                    raise RuntimeError("the container of DynamoDB Local does not listen")
+                time.sleep(0.05)  # pace of the polling, bounded by the deadline
+            yield f"http://{container.get_container_host_ip()}:{port}"
+    else:
+        with DynamoDbLocal() as dynamodb:
+            yield dynamodb.endpoint
 
 
 def docker_answers() -> bool:

@@ -15,6 +15,7 @@ import pytest
 from exporter.faults import Fault
 from tests.lakes import DDL, Export, descendants, mixed, running, state_of, wait_until, writing, wrong_places
 from tests.services import fresh_name, produce
+from tests.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -24,9 +25,14 @@ KILLS = 3
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
-    """Every restart is in a group of its own: the dead member's session (6 s) need not be waited for."""
-    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"))
+def log(dynamodb: str) -> Log:
+    return Log(dynamodb, fresh_name("wal"))
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log) -> Export:
+    """With a log. Every restart is in a group of its own: the dead member's session (6 s) need not be waited for."""
+    return log.of(Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app")))
 
 
 def restarted(e: Export) -> Export:
@@ -46,8 +52,11 @@ POINTS = [
 """Each life is armed with the next point: the first anchors the tables, the last switches the configuration."""
 
 
-STRUCK_ELSEWHERE = {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR}
-"""In tests/e2e/test_gaps.py and test_accidents.py: they need an accident first."""
+STRUCK_ELSEWHERE = {
+    Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR,
+    Fault.BEFORE_WAL_STARTED, Fault.AFTER_WAL_STARTED, Fault.BEFORE_WAL_COMPLETED, Fault.AFTER_WAL_COMPLETED,
+}  # fmt: skip
+"""In tests/e2e/test_gaps.py and test_accidents.py, which need an accident first, and in test_wal.py."""
 
 
 def test_every_fault_point_is_struck() -> None:
@@ -56,8 +65,8 @@ def test_every_fault_point_is_struck() -> None:
 
 
 @pytest.mark.timeout(600)
-def test_kills_at_every_named_point_lose_and_double_nothing(export: Export, spark: Any) -> None:
-    """ONCE: kill -9 at the n-th passing of each point, life after life; the last one completes the work."""
+def test_kills_at_every_named_point_lose_and_double_nothing(export: Export, spark: Any, log: Log) -> None:
+    """ONCE: kill -9 at the n-th passing of each point, life after life; the last one completes the work and the log."""
     small_rounds = {"round_records_max": 120, "roll_records_max": 20}
     wider = {"click": DDL["click"], "order": DDL["order"], "payment": DDL["payment"] + ", x INT"}
     e = export
@@ -71,6 +80,8 @@ def test_kills_at_every_named_point_lose_and_double_nothing(export: Export, spar
             assert task.wait() == -signal.SIGKILL, f"{armed}\n{task.text}"
     restarted(e).run(spark)
     assert wrong_places(e) == {}
+    assert log.states()["failed"] > 0
+    assert not [item for item in log.items() if item.state == "started" and item.epoch == 1]
 
 
 @pytest.mark.timeout(900)

@@ -88,7 +88,7 @@ def test_two_topics_go_into_one_set_of_tables(
     assert set(both.positions(0, other).values()) == {(0, 49)}
     clean(both, spark, 150)
     with both.bench(spark) as bench:
-        ends = {(row.event_type, row.tp): (row.end, row.lag) for row in offset_rows(bench)}
+        ends = {(row.event_type, row.tp): (row.end, row.lag) for row in offset_rows(bench, both.settings())}
         ids = {name: one.topic_id for name, one in bench.topics.identities().items()}
     checked = {finding.says for finding in check_broker(both.settings()) if finding.what == "topic"}
     assert checked == {f"{e.topic}, 2 partitions, id {ids[e.topic]}", f"{other}, 1 partitions, id {ids[other]}"}

@@ -149,7 +149,7 @@ def test_broken_toml_is_refused_with_its_line() -> None:
         ("sasl_mechanism = 'PLAIN'", "", {}, "unknown setting 'sasl_mechanism'", "kafka_client.sasl_mechanism?"),
         ("_env_file = 'x'", "", {}, "unknown setting '_env_file'", ""),
         ("Group = 'x'", "", {}, "unknown setting 'Group'", "did you mean group?"),
-        ("wal_mode = 'off'", "", {}, "unknown setting 'wal_mode'", "lists every setting"),
+        ("quorum = 'off'", "", {}, "unknown setting 'quorum'", "lists every setting"),
         ("", "", {"EXPORTER_POL_SECS": "5"}, "variable EXPORTER_POL_SECS", "EXPORTER_POLL_SECS?"),
         ("", "", {"exporter_group": "x"}, "variable exporter_group", "EXPORTER_GROUP?"),
         ("", "", {"EXPORTER_TYPES": "x"}, "variable EXPORTER_TYPES", "[types] stands in the TOML file only"),
@@ -553,7 +553,7 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
     full = load(Path("b.toml"), {}, {})
     assert full.model_dump() == plain.model_dump()
     assert {name for name in SCALARS if full.origin(name) == "default"} == {
-        "app", "topics_pattern", "partitions"
+        "app", "topics_pattern", "partitions", "wal_table", "wal_mode", "wal_endpoint"
     }  # fmt: skip
 
 
@@ -571,10 +571,36 @@ def test_the_reference_lists_every_setting_with_a_sentence() -> None:
 def test_names_end_in_the_unit_that_their_description_tells() -> None:
     """_secs, _ms, _bytes_max and _records_max say what they count."""
     units = {"_secs": "Seconds", "_ms": "Milliseconds", "_bytes_max": "Bytes", "_records_max": "Records"}
+    units |= {"_days": "Days"}
     for name, _, description in reference():
         for suffix, unit in units.items():
             if name.endswith(suffix):
                 assert description.startswith(unit), name
+
+
+def test_a_log_is_required_where_there_is_a_table_for_it_unless_told_otherwise() -> None:
+    """wal_mode follows wal_table; what would need a table is refused without one."""
+    table = "wal_table = 'exporter-wal'\n"
+    assert loaded().wal_mode == "off"
+    assert loaded(table).wal_mode == loaded(table, EXPORTER_WAL_MODE="").wal_mode == "required"
+    assert loaded(table + "wal_mode = 'best_effort'").wal_mode == "best_effort"
+    assert loaded(table + "wal_mode = 'off'").wal_mode == loaded("wal_mode = 'off'").wal_mode == "off"
+    assert loaded(table + "wal_endpoint = 'http://[::1]:8000'").wal_endpoint == "http://[::1]:8000"
+    for mode in ("required", "best_effort"):
+        assert "needs wal_table" in refused(f"wal_mode = '{mode}'")
+    assert "has no effect without wal_table" in refused("wal_endpoint = 'http://localhost:8000'")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["wal_table = 'a b'", "wal_table = 'ab'", "wal_mode = 'on'", "wal_endpoint = 'localhost:8000'",
+     "wal_endpoint = 'http://h:1/x'", "wal_keep_days = 0", "wal_keep_days = 3651", "wal_verify_secs = 0",
+     "lease_secs = 1", "lease_secs = 3601"],
+)  # fmt: skip
+def test_a_setting_of_the_log_that_cannot_be_is_refused_by_its_name(line: str) -> None:
+    """The message names the setting that is wrong."""
+    table = "" if line.startswith("wal_table") else "wal_table = 'exporter-wal'\n"
+    assert line.split(" ")[0] in refused(table + line).split("\n")[0]
 
 
 def test_a_command_gets_one_flag_per_scalar() -> None:

@@ -1,0 +1,247 @@
+"""The write-ahead log with a real broker and DynamoDB Local: whatever ends or is out of reach, each record is once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import exporter.commit
+import exporter.journal
+import exporter.service
+from exporter.errors import InvariantBroken
+from exporter.faults import Fault
+from exporter.kafka_options import spark_kafka_options
+from exporter.offsets_view import OffsetRow, offset_rows
+from exporter.repair import Refused, RepairRow, repair
+from exporter.routing import DEAD_LETTERS
+from exporter.start_plan import start_plan
+from exporter.task import open_journal
+from offsets import Invariant
+from tests.lakes import Crash, Export, mixed, seldom, wait_until, wrong_places
+from tests.services import fresh_name, produce
+from tests.wals import Log
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+TYPES = (DEAD_LETTERS, "click", "order", "payment")
+
+
+@pytest.fixture
+def log(dynamodb: str) -> Log:
+    return Log(dynamodb, fresh_name("wal"))
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log) -> Export:
+    """Two partitions, with a log that is required."""
+    return log.of(Export(kafka, topic(2), tmp_path, fresh_name("app")))
+
+
+def rows(e: Export, spark: Any) -> dict[tuple[str, int], OffsetRow]:
+    """exporter offsets"""
+    with e.bench(spark) as bench:
+        return {(row.event_type, row.tp.partition): row for row in offset_rows(bench, e.settings())}
+
+
+def repaired(e: Export, spark: Any, action: str, apply: bool = True) -> list[RepairRow]:
+    """exporter repair --<action> [--apply]"""
+    with e.bench(spark) as bench:
+        options, journal = spark_kafka_options(e.settings()), open_journal(e.settings(), bench.routing)
+        return repair(bench, options, action, "", "earliest", apply, journal)
+
+
+def produce_more(e: Export, first: int, count: int = 60) -> None:
+    produce(e.kafka, e.topic, {0: mixed(count, first=first), 1: mixed(count, first=first + 1_000)})
+
+
+def is_level(e: Export, spark: Any, log: Log) -> None:
+    """Everything once, nothing open in the log, and the log's newest commit is what each table holds."""
+    assert wrong_places(e) == {}
+    assert not log.states()["started"]
+    newest = log.newest()
+    for (name, partition), row in rows(e, spark).items():
+        assert row.position is not None
+        assert (row.verdict, row.started) == ("agree", 0), row
+        assert newest[name, partition] == row.logged <= row.position.offset
+
+
+STRIKES = (
+    Fault.BEFORE_WAL_STARTED,
+    Fault.AFTER_WAL_STARTED,
+    Fault.BEFORE_WAL_COMPLETED,
+    Fault.AFTER_WAL_COMPLETED,
+    Fault.BEFORE_GROUP_OFFSET,
+)
+
+
+def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start(
+    export: Export, spark: Any, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started | Delta | completed | group offset: each start meets what the one before left, and is struck itself."""
+    e = export
+    struck: list[Fault] = []
+    at: list[Fault] = []
+
+    def point(fault: Fault) -> None:
+        if at and fault is at[0]:
+            struck.append(at.pop())
+            raise Crash(fault)
+
+    for module in (exporter.journal, exporter.commit, exporter.service):
+        monkeypatch.setattr(module, "point", point)
+    left: dict[Fault, int] = {}
+    for number, fault in enumerate(STRIKES):
+        produce_more(e, 100 * number)
+        at[:] = [fault]
+        with pytest.raises(Crash):
+            e.run(spark)
+        left[fault] = log.states()["started"]
+        if fault is Fault.BEFORE_WAL_COMPLETED:
+            with e.bench(spark) as bench:
+                planned = start_plan(bench, e.settings())
+            steps = [step for one in planned.partitions for step in one.steps]
+            assert any(step.startswith("complete in the log:") for step in steps), steps
+            assert "finish log" in {row.verdict for row in rows(e, spark).values()}
+    assert struck == [*STRIKES]
+    assert left[Fault.AFTER_WAL_STARTED] > 0 and left[Fault.BEFORE_WAL_COMPLETED] > 0
+    e.run(spark)
+    is_level(e, spark, log)
+    assert log.states()["failed"] > 0, "what was begun and not committed is called failed once it is passed"
+
+
+@pytest.mark.parametrize("secs", [0.0, seldom(70.0)])
+def test_a_task_goes_on_through_outages_of_its_log_and_through_its_loss(
+    export: Export, spark: Any, log: Log, caplog: pytest.LogCaptureFixture, secs: float
+) -> None:
+    """Cut off, made anew while it runs, three calls in ten failing, made anew while it is stopped: nothing is lost."""
+    caplog.set_level(logging.INFO, "exporter")
+
+    def said(event: str) -> list[dict[str, Any]]:
+        lines = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+        return [line for line in lines if line["event"] == event]
+
+    e = log.of(export, roll_age_max_secs=0.2, heartbeat_secs=0.3)
+    produce_more(e, 0)
+    with e.going(spark, 240.0) as task:
+        wait_until(lambda: log.newest().get(("order", 1), -1) >= 55, 60, "a first commit")
+        log.cut()
+        mended_at = time.monotonic() + secs
+        wait_until(lambda: said("wal_unreachable"), 30, "the outage is told")
+        held = e.positions()
+        read = task.service.totals.records
+        produce_more(e, 100)
+        wait_until(lambda: task.service.totals.records >= read + 120, 60, "reading goes on")
+        wait_until(lambda: time.monotonic() > mended_at, secs + 1, "the end of the outage")
+        assert e.positions() == held, "nothing is committed meanwhile"
+        assert len(said("wal_unreachable")) == 1 + int(secs / 60), "once a minute"
+        log.mend()
+        wait_until(lambda: min(at for _, at in e.positions().values()) >= 119, 60, "it goes on by itself")
+        wait_until(lambda: not log.states()["started"], 30, "what is owed is paid")
+        log.delete()
+        wait_until(lambda: "--create-wal" in said("wal_unreachable")[-1]["advice"], 30, "the missing table is told")
+        log.create()
+        wait_until(lambda: {line["table"] for line in said("wal_rebuilt")} == {*TYPES}, 30, "the log is filled again")
+        produce_more(e, 200)
+        log.fail_share = 0.3
+        produce_more(e, 300)
+        wait_until(lambda: min(at for _, at in e.positions().values()) >= 239, 90, "it goes on with failing calls")
+        log.fail_share = 0.0
+        wait_until(lambda: not log.states()["started"], 30, "what is owed is paid")
+    is_level(e, spark, log)
+    log.delete()
+    log.create()
+    assert {row.verdict for row in rows(e, spark).values()} == {"repair log"}
+    assert {row.says[:17] for row in repaired(e, spark, "log", apply=False)} == {"is written to the"}
+    e.run(spark)
+    is_level(e, spark, log)
+    with pytest.raises(Refused, match="nothing to repair in the log"):
+        repaired(e, spark, "log")
+
+
+def test_a_restore_that_the_tables_own_log_has_forgotten_is_found_by_the_write_ahead_log(
+    export: Export, spark: Any, log: Log
+) -> None:
+    """Exit 70 names table, partitions and offsets; repaired, exactly the missing records are exported again."""
+    e = export
+    for number in range(4):
+        produce_more(e, 100 * number)
+        e.run(spark)
+        if number == 0:
+            first = e.table("order").version()
+    folder = e.root / "lake" / "order"
+    spark.sql(f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {first}")
+    spark.sql(f"OPTIMIZE delta.`{folder}`")
+    delta = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    delta.forTable(spark._jsparkSession, str(folder)).checkpoint()
+    version = e.table("order").version()
+    for older in range(version):
+        (folder / "_delta_log" / f"{older:020d}.json").unlink()
+    delta.clearCache()
+    left = len(e.rows("order"))
+    with pytest.raises(InvariantBroken) as stopped:
+        e.run(spark)
+    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.MONOTONE, 70)
+    for named in ("table order", f"{e.topic}-0", f"{e.topic}-1", "offsets 180..2"):
+        assert named in stopped.value.message, stopped.value.message
+    planned = {(r.table, r.tp.partition): r for r in repaired(e, spark, "rewind", apply=False) if r.tp is not None}
+    back = {at: (str(r.old), str(r.new)) for at, r in planned.items() if at[0] == "order"}
+    assert set(back) == {("order", 0), ("order", 1)}
+    assert all(int(new.split()[0]) < 64 for _, new in back.values()), back
+    assert e.table("order").version() == version, "a dry run writes nothing"
+    repaired(e, spark, "rewind")
+    assert len(e.rows("order")) == left
+    service = e.run(spark)
+    assert service.totals.committed["order"] == len(e.rows("order")) - left
+    assert {name: service.totals.committed[name] for name in TYPES if name != "order"} == dict.fromkeys(
+        set(TYPES) - {"order"}, 0
+    )
+    is_level(e, spark, log)
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+
+
+def test_of_two_static_tasks_with_one_share_the_second_waits_for_the_lease(
+    export: Export, spark: Any, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It commits nothing until the first one gives its leases back; the commits carry the rising token."""
+    caplog.set_level(logging.INFO, "exporter")
+    e = log.of(export, assignment="static", partitions="0/1", lease_secs=5.0, roll_age_max_secs=0.2, heartbeat_secs=0.3)
+
+    def level(at: int) -> bool:
+        return len(e.tables()) == len(TYPES) and min(offset for _, offset in e.positions().values()) >= at
+
+    produce_more(e, 0)
+    with e.going(spark) as first:
+        wait_until(lambda: level(59), 60, "a first commit")
+        with e.going(spark) as second:
+            produce_more(e, 100)
+            wait_until(lambda: level(119), 60, "the first task goes on")
+            assert second.service.totals.commits == 0
+            first.stop()
+            produce_more(e, 200)
+            wait_until(lambda: level(179), 60, "the second task goes on")
+            assert second.service.totals.commits > 0
+            assert second.service.totals.refused == 0
+    is_level(e, spark, log)
+    tokens = [said.get("token") for said in _claims(e, "order")]
+    assert tokens == sorted(tokens) and set(tokens) == {1, 2}
+    assert not [record for record in caplog.records if isinstance(record.msg, dict)
+                and record.msg["event"] == "static_assignment"], "the warning is for tasks without leases"  # fmt: skip
+
+
+def _claims(e: Export, event_type: str) -> list[dict[str, Any]]:
+    """What each commit of a table says of partition 0, oldest first."""
+    found = []
+    for path in sorted((e.folder(event_type) / "_delta_log").glob("*.json")):
+        for line in path.read_text().splitlines():
+            text = json.loads(line).get("commitInfo", {}).get("userMetadata")
+            metadata = json.loads(text) if text else {}
+            if "action" not in metadata and f"{e.topic}-0" in metadata.get("partitions", {}):
+                found.append(metadata["partitions"][f"{e.topic}-0"])
+    return found
