@@ -282,7 +282,7 @@ class Settings(BaseSettings):
     assignment: Literal["group", "static"] = Field(
         default="group",
         description="How a task comes to its partitions: by the consumer group, or by the setting partitions. Static "
-        "tasks must not overlap: only the compare-and-set of the commits keeps two of them apart.",
+        "tasks must not overlap: without a wal_table only the compare-and-set of the commits keeps two of them apart.",
     )
     partitions: Partitions = Field(
         default="",
