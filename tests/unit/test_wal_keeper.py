@@ -279,7 +279,8 @@ def recovery(world: World) -> Recovery:
         table.read = lambda name=name: world.story.append(name)  # type: ignore[misc]
     world.lake.event_types = lambda: tuple(sorted(world.tables))
     nothing: Any = None
-    return Recovery(world.lake, nothing, routing, nothing, nothing, journal=world.journal)
+    committer: Any = SimpleNamespace(trust_topics=lambda ids: None)
+    return Recovery(world.lake, nothing, routing, committer, nothing, journal=world.journal)
 
 
 def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
@@ -310,9 +311,9 @@ def test_a_start_stops_only_for_what_two_readings_say(lasting: bool) -> None:
     table.read = read
     if lasting:
         with pytest.raises(InvariantBroken, match=r"table order.*offsets 10\.\.29"):
-            started._confirmed({P0: 1})
+            started._confirmed({P0: 1}, {})
     else:
-        started._confirmed({P0: 1})
+        started._confirmed({P0: 1}, {})
     assert len(readings) == 2
 
 
