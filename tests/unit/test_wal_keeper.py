@@ -257,6 +257,28 @@ def test_debts_are_paid_when_the_log_answers_and_hold_back_what_they_must() -> N
         assert [(one.state, one.version) for one in world.wal.read(P0)] == [(IntentState.COMPLETED, 1)]
 
 
+def test_a_long_outage_is_remembered_by_its_newest_commits_and_paid_without_any_partition() -> None:
+    """Best effort: what was never logged is kept once per type and partition, also after the partition has gone."""
+    world = World(required=False, order=FakeTable("order", {P0: 9}))
+    world.cut = True
+    world.journal.unreachable(WalUnreachable("cut"))
+    for number in range(1, 100):
+        world.journal.owed.put(([Landing(intent(10 * number), number, logged=False)], []))
+        world.now += 0.5
+        world.keeper.tick(world.now, [])
+        assert len(world.keeper._landings) <= 4
+        if world.keeper._job is not None:
+            wait_until(world.keeper._job.done, 10, "the job's end")
+    world.cut = False
+    for _ in range(4):
+        world.now += 1.0
+        world.keeper.tick(world.now, [])
+        if world.keeper._job is not None:
+            wait_until(world.keeper._job.done, 10, "the job's end")
+    assert world.keeper._landings == []
+    assert [(one.new, one.version) for one in world.wal.read(P0)] == [(990, 99)]
+
+
 def test_the_loop_never_waits_for_the_log() -> None:
     """While a call hangs, tick returns."""
     world = World(order=FakeTable("order", {P0: 9}))
