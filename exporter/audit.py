@@ -13,7 +13,6 @@ only: no table, topic or consumer group is written.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,9 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
-from typing import Any, Literal, Protocol
-from urllib.parse import unquote
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
@@ -31,14 +28,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter import audit_sql
+from exporter.audit_files import LiveFiles, live_files
 from exporter.audit_report import (
     EXAMPLES_MAX,
     FINDINGS,
-    AbsentFile,
     AuditReport,
     BadOffset,
     Missing,
-    TableCount,
     examples,
     parse_offsets,
 )
@@ -49,7 +45,7 @@ from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import NO_COLUMNS, Lake, first_line
 from exporter.topic import TopicIdentity, check_identity, partitions_of
 from offsets.gaps import recorded_gaps
-from offsets.names import BadName, DataFile, table_folder
+from offsets.names import table_folder
 from offsets.positions import condemned_offsets, first_epoch, intervals, live_position, our_transactions
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
@@ -70,7 +66,6 @@ SHUFFLE_ROWS = 500_000
 """Rows of the comparison that one shuffle partition gets, about."""
 BAD_OFFSETS_MAX = 1_000
 """Offsets of each kind of finding that are fetched for the examples; all are counted."""
-FILES_AT_A_TIME = 1_000
 FILE_THREADS = 4
 ATTEMPTS_MAX = 3
 FOREVER = 2**63 - 1
@@ -201,7 +196,7 @@ def audit(
     pinned.notes += [note] if note else []
     job = _Job(session, lake, tuple(identities), routing, kafka_options, day, dict(from_offsets or {}), compacted)
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
-        found = pool.map(lambda item: _live_files(job, *item), pinned.views.items())
+        found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))
     _pin_gaps(pinned, lake.app, job.topics, files)
     report = AuditReport(job.topics)
@@ -353,86 +348,10 @@ def _compacted(
     return frozenset(topic for topic, policy in policies.items() if "compact" in str(policy)), ""
 
 
-# --- live files ---------------------------------------------------------------------------------
+# --- gaps -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Files:
-    """The live files of one snapshot; `frame` reads all that are there."""
-
-    frame: DataFrame
-    count: TableCount
-    absent: tuple[AbsentFile, ...]
-
-
-def _live_files(job: _Job, name: str, view: TableView) -> _Files:
-    """Look for each live file on disk; a missing one would make every query on the table fail."""
-    lake, folder = job.lake, job.lake.table(name).folder
-    delta_log = lake.delta.DeltaLog.forTable(lake.jsession, str(folder))
-    none = lake.jvm.scala.Option.empty()
-    snapshot = delta_log.getSnapshotAt(view.version, none, none, False)
-    adds = snapshot.allFiles().collectAsList()
-    absent: list[AbsentFile] = []
-    rows, days = 0, set()
-    for add in _listed(lake, adds):
-        rows += _numbers(add.get("stats"), "numRecords") or 0
-        rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
-        days.add(add["partitionValues"].get("day"))
-        size = _size_on_disk(folder, add["path"])
-        if size != add["size"]:
-            absent.append(_absent_file(name, add, size))
-    count = TableCount(name, rows, adds.size(), len(days), view.version)
-    if absent:
-        gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
-        adds = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
-    sequence = lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(adds).toSeq()
-    frame = DataFrame(delta_log.createDataFrame(snapshot, sequence, False, none), job.session)
-    return _Files(frame, count, tuple(absent))
-
-
-def _listed(lake: Lake, adds: Any) -> Iterator[dict[str, Any]]:
-    """The `add` actions of a Java list as Python values, some at a time."""
-    converters = lake.jvm.scala.jdk.javaapi.CollectionConverters
-    for start in range(0, adds.size(), FILES_AT_A_TIME):
-        some = adds.subList(start, min(adds.size(), start + FILES_AT_A_TIME))
-        yield from json.loads(lake.to_json(converters.asScala(some).toSeq()))
-
-
-def _numbers(stats: str | None, *path: str) -> int | None:
-    """A number in a file's statistics, None where they do not tell."""
-    found: Any = json.loads(stats) if stats else None
-    for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, int) else None
-
-
-def _size_on_disk(folder: Path, path: str) -> int | None:
-    """Bytes of a live file, None if it is not there. path: as the log has it, URL-encoded."""
-    plain = unquote(path).removeprefix("file://")
-    try:
-        return os.stat(folder / plain).st_size
-    except FileNotFoundError:
-        return None
-
-
-def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentFile:
-    """What was in the file: from its statistics, else from its name."""
-    stats = add.get("stats")
-    partition = _numbers(stats, "minValues", "_kafka", "partition")
-    first = _numbers(stats, "minValues", "_kafka", "offset")
-    last = _numbers(stats, "maxValues", "_kafka", "offset")
-    topic = None
-    try:
-        named = DataFile.parse(unquote(add["path"]))
-        topic, partition, last = named.tp.topic, named.tp.partition, named.last_offset if last is None else last
-    except BadName:
-        log.info("file_name_not_ours", table=name, path=add["path"])
-    day = add["partitionValues"].get("day") or ""
-    why: Literal["absent", "another size"] = "absent" if size is None else "another size"
-    return AbsentFile(name, add["path"], day, topic, partition, first, last, why)
-
-
-def _pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str, _Files]) -> None:
+def _pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str, LiveFiles]) -> None:
     """The gap rows of the dead letters (protocol 5.5). Of one epoch they never overlap: one lost twice is a problem."""
     letters = pinned.views.get(DEAD_LETTERS)
     if letters is None or not recorded_gaps(letters.transactions, app):
@@ -456,7 +375,9 @@ def _pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[st
 # --- the comparison -------------------------------------------------------------------------------
 
 
-def _compare(job: _Job, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[TopicPartition, Log]) -> AuditReport:
+def _compare(
+    job: _Job, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log]
+) -> AuditReport:
     """One pass over the topic's range and all rows; a second, over its stored result, for examples."""
     total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
     cores = int(job.session.sparkContext.defaultParallelism)
@@ -625,7 +546,7 @@ def _offsets_json(topics: Sequence[str], offsets: Mapping[TopicPartition, int]) 
 def _rows(
     job: _Job,
     pinned: Pinned,
-    files: Mapping[str, _Files],
+    files: Mapping[str, LiveFiles],
     info: DataFrame,
     cover: DataFrame,
     fields: Mapping[int, Sequence[Mapping[str, Any]]],
@@ -780,7 +701,7 @@ def _missing(verdicts: DataFrame, names: Mapping[int, str]) -> tuple[Missing, ..
 
 
 def _finish(
-    report: AuditReport, pinned: Pinned, files: Mapping[str, _Files], logs: Mapping[TopicPartition, Log], secs: float
+    report: AuditReport, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log], secs: float
 ) -> AuditReport:
     """Adds what needs no comparison: files, partitions, whole tables."""
     absent = tuple(file for found in files.values() for file in found.absent)

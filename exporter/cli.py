@@ -47,6 +47,16 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 
 
 @cli.command()
+def prepare() -> None:
+    """Fetch the jars and make the archive that shortens each start by seconds: once, for images and new machines."""
+    from exporter.class_data import home
+    from exporter.prepare import prepare as run_prepare
+
+    made = run_prepare()
+    click.echo(f"{'made' if made else 'nothing to do'}: {home()}")
+
+
+@cli.command()
 @click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is written.")
 @click.option("--deep", is_flag=True, help="Also compare every record and row, and the log: are the rows there?")
 @FORMAT

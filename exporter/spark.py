@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from exporter import class_data
 from exporter.jars import find_java, jar_paths
 
 ARROW_BATCH_RECORDS = 20_000
@@ -18,10 +19,13 @@ ARROW_BATCH_BYTES = 32 << 20
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
-def start(master: str, driver_memory: str, app_name: str, short_lived: bool = False) -> Any:
+def start(
+    master: str, driver_memory: str, app_name: str, short_lived: bool = False, archive: Path | None = None
+) -> Any:
     """A SparkSession with Delta and the Kafka source. The JVM ends with this process, however that ends.
 
     short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
+    archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
     A signal to the whole process group reaches the JVM too: it inherits SIGTERM as ignored, and
     pyspark itself shields it from SIGINT. Callers install their own handlers afterwards.
     """
@@ -29,8 +33,13 @@ def start(master: str, driver_memory: str, app_name: str, short_lived: bool = Fa
     os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
+    if home is not None:
+        os.environ["SPARK_HOME"] = str(home)
+    options = _options(master, driver_memory, home)
+    options["spark.driver.extraJavaOptions"] = " ".join(_java_options(short_lived, home, archive))
     with _term_ignored():
-        session = _builder(master, driver_memory, app_name, short_lived).getOrCreate()
+        session = _builder(master, app_name, options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -51,19 +60,24 @@ def _term_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before_int)
 
 
-def _builder(master: str, driver_memory: str, app_name: str, short_lived: bool) -> Any:
-    from pyspark.sql import SparkSession
-
-    jars = [str(path) for path in jar_paths("spark")]
-    scratch = tempfile.gettempdir()
-    java_options = f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()} -XX:+UseSerialGC -Duser.timezone=UTC"
-    java_options += " -XX:+ExitOnOutOfMemoryError"
+def _java_options(short_lived: bool, home: Path | None, archive: Path | None) -> list[str]:
+    chosen = [f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()}", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
+    chosen += ["-XX:+ExitOnOutOfMemoryError"]
     if short_lived:
-        java_options += " -XX:TieredStopAtLevel=1"
+        chosen += ["-XX:TieredStopAtLevel=1"]
+    if archive is not None:
+        chosen += [f"-XX:ArchiveClassesAtExit={archive}"]
+    elif home is not None:
+        chosen += [f"-XX:SharedArchiveFile={home / class_data.ARCHIVE}", "-Xshare:auto"]
+    # What the JVM does not like about an archive it would say on standard output; it does without, then.
+    return [*chosen, "-Xlog:disable", "-Xlog:all=error:stderr"]
+
+
+def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, str]:
+    """Spark's settings. With a prepared home Delta and the Kafka source are among Spark's own jars."""
+    scratch = tempfile.gettempdir()
     options = {
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraClassPath": os.pathsep.join(jars),
-        "spark.driver.extraJavaOptions": java_options,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -82,10 +96,19 @@ def _builder(master: str, driver_memory: str, app_name: str, short_lived: bool) 
         "spark.python.worker.reuse": "true",
         "spark.task.maxFailures": "1",
     }
+    jars = [] if home is not None else [str(path) for path in jar_paths("spark")]
+    if jars:
+        options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
     if master.startswith("local"):
         options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         options |= {"spark.jars": ",".join(jars)}
+    return options
+
+
+def _builder(master: str, app_name: str, options: Mapping[str, str]) -> Any:
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in options.items():
         builder = builder.config(name, value)

@@ -127,6 +127,26 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     )
 
 
+def live_adds(versions: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
+    """The `add` actions that are live after these versions, from the first on, each as the lines of its commit file.
+
+    A file is known by its path and its deletion vector. Source: the Delta protocol, 'Action Reconciliation'.
+    """
+    live: dict[tuple[str, str], dict[str, Any]] = {}
+    for lines in versions:
+        actions = [json.loads(line) for line in lines if line.strip()]
+        for removed in (action["remove"] for action in actions if "remove" in action):
+            live.pop(_file_key(removed), None)
+        for added in (action["add"] for action in actions if "add" in action):
+            live[_file_key(added)] = added
+    return list(live.values())
+
+
+def _file_key(action: Mapping[str, Any]) -> tuple[str, str]:
+    vector = action.get("deletionVector") or {}
+    return action["path"], "/".join(str(vector.get(part)) for part in ("storageType", "pathOrInlineDv", "offset"))
+
+
 def _overwrites(operation: str, parameters: Mapping[str, Any]) -> bool:
     """A write in mode overwrite, of whatever part of the table; a stream in output mode complete."""
     mode, output_mode = str(parameters.get("mode", "")).lower(), str(parameters.get("outputMode", "")).lower()

@@ -13,6 +13,7 @@ from offsets.table_log import (
     ROUTING_PROPERTY,
     TableView,
     last_named_offsets,
+    live_adds,
     own_metadata,
     parse_commit,
     same_files_before,
@@ -53,6 +54,23 @@ def test_the_routing_history_is_kept_per_partition():
 def test_property_names_stored_so_far_are_read_for_ever():
     """Literal property keys that tables hold."""
     assert (ROUTING_PROPERTY, CONFIG_PROPERTY) == ("exporter.routing.", "exporter.config.")
+
+
+def test_the_live_files_are_those_added_and_not_removed_since():
+    """A file is its path and its deletion vector; one commit may remove a file and add it with another vector."""
+
+    def file(kind: str, path: str, vector: int | None = None) -> str:
+        marked = {"storageType": "u", "pathOrInlineDv": "v", "offset": vector}
+        return json.dumps({kind: {"path": path} | ({} if vector is None else {"deletionVector": marked})})
+
+    versions = [
+        [info("WRITE"), file("add", "a"), file("add", "b"), ""],
+        [file("add", "a", 1), file("remove", "a")],
+        [file("remove", "b"), file("remove", "a", 1), file("add", "a", 2), file("add", "c")],
+        [file("add", "b")],
+    ]
+    live = [[one["path"] for one in live_adds(versions[:through])] for through in range(1, 5)]
+    assert live == [["a", "b"], ["b", "a"], ["a", "c"], ["a", "c", "b"]]
 
 
 def test_a_commit_file_tells_operation_files_and_table_id():

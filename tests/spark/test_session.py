@@ -1,0 +1,49 @@
+"""What the session is started with, and what its files are read with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter import class_data
+from exporter.audit_files import replay
+from exporter.tables import Lake
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_prepared_archive_is_mapped_by_the_jvm(spark: Any) -> None:
+    """And a session without one has none."""
+    jvm = spark.sparkContext._gateway.proc.pid
+    maps = [Path(f"/proc/{pid}/maps") for pid in (jvm, *_children(jvm))]
+    mapped = any(class_data.ARCHIVE in path.read_text() for path in maps)
+    assert mapped == (class_data.ready() is not None)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_log_read_line_by_line_lists_what_spark_lists(spark: Any, tmp_path: Path) -> None:
+    """Through rewritten files, deletion vectors, a restore and files that come back."""
+    lake, table = Lake(spark, tmp_path, "app"), f"delta.`{tmp_path / 't'}`"
+    rows = spark.range(0, 100, 1, 2).write.format("delta").option("delta.enableDeletionVectors", "true")
+    rows.save(str(tmp_path / "t"))
+    for statement in ("DELETE FROM {t} WHERE id < 10", "UPDATE {t} SET id = -id WHERE id = 20", "OPTIMIZE {t}",
+                      "RESTORE {t} TO VERSION AS OF 1", "DELETE FROM {t} WHERE id = 70"):  # fmt: skip
+        spark.sql(statement.format(t=table))
+    log = lake.delta.DeltaLog.forTable(lake.jsession, str(tmp_path / "t"))
+    for version in range(6):
+        none = lake.jvm.scala.Option.empty()
+        files = log.getSnapshotAt(version, none, none, False).allFiles().collectAsList()
+        listed = json.loads(lake.to_json(lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(files).toSeq()))
+        replayed = replay(tmp_path / "t", version) or []
+        assert replayed and sorted(map(_key, replayed)) == sorted(map(_key, listed))
+
+
+def _key(add: dict[str, Any]) -> tuple[str, int, str]:
+    vector = add.get("deletionVector") or {}
+    return add["path"], add["size"], f"{vector.get('pathOrInlineDv')}/{vector.get('cardinality')}"

@@ -1,0 +1,71 @@
+"""The prepared Spark home: what its name depends on, how it is filled, when it is taken."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from exporter import class_data, jars
+from exporter.jars import Jar
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pyspark of two jars and a script, a Java of a release, one jar of our own."""
+    pyspark = tmp_path / "pyspark"
+    for name in ("jars/a.jar", "jars/b.jar", "bin/spark-submit"):
+        (pyspark / name).parent.mkdir(parents=True, exist_ok=True)
+        (pyspark / name).write_text(name)
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch()
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    (tmp_path / "delta-1.jar").write_text("delta")
+    monkeypatch.setenv("EXPORTER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(class_data, "_pyspark", lambda: pyspark)
+    monkeypatch.setattr(jars, "find_java", lambda: java)
+    monkeypatch.setattr(jars, "listed", lambda _: (Jar("spark", "io", "delta", "1", "0" * 64),))
+    monkeypatch.setattr(jars, "jar_paths", lambda _: [tmp_path / "delta-1.jar"])
+    return tmp_path
+
+
+def test_another_java_or_another_jar_is_another_home(installed: Path) -> None:
+    """An archive is never offered to a JVM or a class path that it was not made with."""
+    homes = [class_data.home(), class_data.home()]
+    (installed / "pyspark/jars/c.jar").touch()
+    homes.append(class_data.home())
+    (installed / "java/release").write_text('JAVA_VERSION="17.0.2"\n')
+    homes.append(class_data.home())
+    assert homes[0] == homes[1]
+    assert len(set(homes)) == 3
+
+
+def test_a_home_holds_the_jars_of_spark_and_ours(installed: Path) -> None:
+    """Two processes that make it at once both find it whole, and nothing else is left."""
+    home = class_data.home()
+    home.parent.mkdir(parents=True)
+    both = [threading.Thread(target=class_data.link, args=(home,)) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    found = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
+    assert found == ["bin/spark-submit", "jars/a.jar", "jars/b.jar", "jars/delta-1.jar"]
+    assert list(home.parent.iterdir()) == [home]
+
+
+def test_only_a_home_with_its_archive_is_taken(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none at all where SPARK_HOME names another Spark."""
+    home = class_data.home()
+    home.parent.mkdir(parents=True)
+    class_data.link(home)
+    assert class_data.ready() is None
+    (home / class_data.ARCHIVE).touch()
+    assert class_data.ready() == home
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    assert class_data.ready() == home
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert class_data.ready() is None
