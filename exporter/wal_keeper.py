@@ -114,7 +114,10 @@ class WalKeeper:
             self._start(lambda tps=tuple(owned): self._verify(tps), now)  # type: ignore[misc]
 
     def close(self) -> None:
+        """Wait for nothing; says what the log has cost."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._journal.wal is not None:
+            log.info("wal_closed", calls=dict(self._journal.wal.counts))
 
     def _start(self, job: Job, now: float) -> None:
         self._job_at = now
