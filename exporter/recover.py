@@ -129,7 +129,7 @@ class Recovery:
         """
         identities = self._topics.identities_of({tp.topic for tp in ownership})
         for _ in range(ATTEMPTS_MAX):
-            reading, verdicts = self._confirmed(ownership)
+            reading, verdicts = self._confirmed(ownership, identities)
             try:
                 if self._advance(reading, verdicts, identities):
                     continue
@@ -284,7 +284,9 @@ class Recovery:
             ) from error
         return recorded
 
-    def _confirmed(self, tps: Mapping[TopicPartition, int]) -> tuple[Reading, dict[TopicPartition, Verdict]]:
+    def _confirmed(
+        self, tps: Mapping[TopicPartition, int], identities: Mapping[str, TopicIdentity]
+    ) -> tuple[Reading, dict[TopicPartition, Verdict]]:
         """A reading and its verdicts; a stop is confirmed by a second one, and every refusal to run is raised here.
 
         The log is put right where it lags behind the tables.
@@ -298,6 +300,7 @@ class Recovery:
             if error := refusal(tp, found, self._own):
                 raise error
         if stopped := broken(logs):
+            self.check_lake(reading, identities)  # what the tables themselves tell is told first
             raise stopped
         self.log_check.settle(logs, reading.views)
         return reading, verdicts

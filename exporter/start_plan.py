@@ -117,9 +117,9 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
         if any(isinstance(found, Stop) for found in recovery.verdicts(reading).values()) or broken(logs):
             reading = recovery.read(tps)
             logs = recovery.log_verdicts(reading)
+        recovery.check_lake(reading, identities)
         if stopped := broken(logs):
             return StartPlan(refusal=Refusal.of(stopped))
-        recovery.check_lake(reading, identities)
         verdicts = recovery.verdicts(reading)
         parked = _check_schemas(bench, recovery, reading, verdicts)
     except InvariantBroken as error:

@@ -24,8 +24,7 @@ from exporter.journal import Journal, Landing, contradiction
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS
 from exporter.tables import DeltaTable, Lake, LogCleaned
-from offsets.names import AppId
-from offsets.positions import Position
+from offsets.positions import TOMBSTONE, Position, our_transactions
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import TableView, own_metadata
@@ -99,9 +98,9 @@ class LogCheck:
             for intent in intents:
                 by_type[intent.key.event_type][tp].append(intent)
         letters = views.get(DEAD_LETTERS)
-        found = {}
+        found: dict[tuple[str, TopicPartition], LogVerdict] = {}
         for name in sorted({*views, *by_type}):
-            says = {tp: self._says(tp, views.get(name), letters, (named or {}).get((name, tp), -1)) for tp in logged}
+            says = self._says(name, logged, views.get(name), letters, named or {})
             says = self._looked_up(name, views.get(name), says, by_type[name], name in unproven)
             counted = [i for tp in says for i in by_type[name][tp] if i.rows and i.commit_id in says[tp].live_rows]
             if name in unproven and not counted:
@@ -111,15 +110,31 @@ class LogCheck:
                 found[name, tp] = judge(one, by_type[name][tp], mine.owner, mine.routing, live)
         return found
 
-    def _says(self, tp: TopicPartition, view: TableView | None, letters: TableView | None, named: int) -> TableSays:
-        app = self._lake.app
-        common = letters.position(app, tp) if letters is not None else None
-        epoch = common.epoch if common is not None else 0
+    def _says(
+        self,
+        name: str,
+        tps: Iterable[TopicPartition],
+        view: TableView | None,
+        letters: TableView | None,
+        named: Mapping[tuple[str, TopicPartition], int],
+    ) -> dict[TopicPartition, TableSays]:
+        """What one table says of each partition."""
+        common = _positions(letters, self._lake.app)[0] if letters is not None else {}
+        epochs = {tp: common[tp].epoch if tp in common else 0 for tp in tps}
         if view is None:
-            return TableSays(None, None, epoch)
-        at = view.position(app, tp)
-        anchor = view.transactions.get(str(AppId(app, tp, at.epoch, "anchor"))) if at is not None else None
-        return TableSays(view.table_id, at, epoch, anchor, named, view.version)
+            return {tp: TableSays(None, None, epoch) for tp, epoch in epochs.items()}
+        at, anchors = _positions(view, self._lake.app)
+        return {
+            tp: TableSays(
+                view.table_id,
+                at.get(tp),
+                epoch,
+                anchors.get((tp, at[tp].epoch)) if tp in at else None,
+                named.get((name, tp), -1),
+                view.version,
+            )
+            for tp, epoch in epochs.items()
+        }
 
     def _looked_up(
         self,
@@ -204,6 +219,21 @@ class LogCheck:
         except WalMismatch as error:
             raise contradiction(error) from error
         log.info("wal_rebuilt", table=name, partitions=len(found))
+
+
+def _positions(
+    view: TableView, app: str
+) -> tuple[dict[TopicPartition, Position], dict[tuple[TopicPartition, int], int]]:
+    """Live positions, and where each epoch began, of all partitions in one pass."""
+    live: dict[TopicPartition, Position] = {}
+    anchors: dict[tuple[TopicPartition, int], int] = {}
+    for app_id, version in our_transactions(view.transactions, app):
+        if app_id.kind == "anchor":
+            anchors[app_id.tp, app_id.epoch] = version
+        elif app_id.kind is None and version != TOMBSTONE:
+            found = Position(app_id.epoch, version)
+            live[app_id.tp] = max(found, live.get(app_id.tp, found))
+    return live, anchors
 
 
 def _told(verdicts: LogVerdicts) -> list[str]:

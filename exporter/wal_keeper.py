@@ -103,17 +103,21 @@ class WalKeeper:
             del self._landings[: done.paid[0]], self._dead[: done.paid[1]]
         if self._verify_at is None:
             self._verify_at = now + self._verify_secs
-        if now < self._job_at + RETRY_SECS or not owned:
+        if now < self._job_at + RETRY_SECS:
             return
-        if self._journal.down or self._landings or self._dead:
-            self._start(self._paying(next(iter(owned))), now)
+        owing = [*(landing.intent.key.tp for landing in self._landings), *(intent.key.tp for intent in self._dead)]
+        if owing or (self._journal.down and owned):
+            self._start(self._paying([*owing, *owned][0]), now)
             self._verify_at = now if self._journal.down else self._verify_at
-        elif now >= self._verify_at:
+        elif owned and now >= self._verify_at:
             self._verify_at = now + self._verify_secs
             self._start(lambda tps=tuple(owned): self._verify(tps), now)  # type: ignore[misc]
 
     def close(self) -> None:
+        """Wait for nothing; says what the log has cost."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._journal.wal is not None:
+            log.info("wal_closed", calls=dict(self._journal.wal.counts))
 
     def _start(self, job: Job, now: float) -> None:
         self._job_at = now
@@ -121,8 +125,9 @@ class WalKeeper:
 
     def _paying(self, tp: TopicPartition) -> Job:
         """Ask for one partition, then pay all that is owed by now."""
-        landings, dead = newest(self._landings), list(self._dead)
-        paid = Done(paid=(len(self._landings), len(self._dead)))
+        self._landings = newest(self._landings)
+        landings, dead = list(self._landings), list(self._dead)
+        paid = Done(paid=(len(landings), len(dead)))
 
         def pay() -> Done:
             try:

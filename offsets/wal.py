@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -256,6 +257,11 @@ class WriteAheadLog:
     ) -> WriteAheadLog:
         """endpoint: empty for AWS. Nothing is asked yet."""
         return cls(connect(endpoint, deadline_secs), table, app, keep_days)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Operation -> how often it was asked, whatever came of it."""
+        return dict(self._calls.counts)
 
     def start(self, intents: Sequence[Intent]) -> None:
         """Write all intents of one commit, none of which may be there. WalMismatch if one is, in another state."""
@@ -509,6 +515,7 @@ class Calls:
         """local: the endpoint was given, so it may be DynamoDB Local, which lacks backups."""
         self.client = client
         self.local = local
+        self.counts: Counter[str] = Counter()
         self._deadline_secs = deadline_secs
         self._clock = clock
         self._sleep = sleep
@@ -521,6 +528,7 @@ class Calls:
         pause = 0.05
         while True:
             try:
+                self.counts[name] += 1
                 answer: dict[str, Any] = getattr(self.client, name)(**request)
                 return answer
             except ParamValidationError:

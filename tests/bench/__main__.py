@@ -1,7 +1,8 @@
 """`python -m tests.bench`: a catch-up of mixed events on a real broker, as a user would run it.
 
 Prints one JSON object: records/s from the moment the positions are known to the last commit (start-up is
-stated apart), core-seconds, and the peak of the summed PSS of driver, JVM and Python workers.
+stated apart), core-seconds, and the peak of the summed PSS of driver, JVM and Python workers. With --wal also what the
+write-ahead log, a DynamoDB Local, was asked: calls in all, and per commit with files and partition.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +27,12 @@ import psutil
 
 from exporter import events
 from exporter.broker import Broker, create_topic
+from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal
+from offsets.wal import connect
+from offsets.wal_table import create_table
 
 SAMPLE_SECS = 0.25
+WAL_TABLE = "bench-wal"
 
 
 @dataclass
@@ -62,14 +68,16 @@ def family(root: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def settings_toml(bootstrap: str, topic: str, lake: Path) -> str:
+def settings_toml(bootstrap: str, topic: str, lake: Path, wal_endpoint: str = "") -> str:
     """Defaults everywhere but for what has none."""
+    log = [f'wal_table = "{WAL_TABLE}"', f'wal_endpoint = "{wal_endpoint}"'] if wal_endpoint else []
     lines = [
         f'brokers = ["{bootstrap}"]',
         f'topics = ["{topic}"]',
         'group = "bench"',
         f'table_root = "{lake}"',
         f"record_bytes_max = {events.RECORD_BYTES_MAX}",
+        *log,
         '[type_from]\nkind = "json"\nname = "type"',
         '[event_time]\nkind = "json"\npath = "ts"',
     ]
@@ -132,19 +140,35 @@ def figures(records: int, usage: Usage, lines: list[dict[str, Any]], wall_secs: 
         "start_up_secs": round(wall_secs - secs, 1),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
+        **wal_cost(lines),
     }
 
 
-def catch_up(records: int, partitions: int) -> dict[str, Any]:
+def wal_cost(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the log was asked; a claim is one partition of a commit with files. Nothing without a log."""
+    calls = next((line["calls"] for line in lines if line["event"] == "wal_closed"), None)
+    if calls is None:
+        return {}
+    claims = sum(len(line["positions"]) for line in lines if line["event"] == "commit_landed" and line["files"])
+    writes = sum(count for name, count in calls.items() if name != "query")
+    return {"wal_calls": calls, "wal_writes_per_claim": round(writes / claims, 2)}
+
+
+def catch_up(records: int, partitions: int, with_wal: bool = False) -> dict[str, Any]:
     """Fill a topic, export it in one go, measure."""
-    with tempfile.TemporaryDirectory(prefix="exporter-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="exporter-bench-") as name, ExitStack() as running:
         folder = Path(name)
+        endpoint = ""
+        if with_wal:
+            os.environ.update(CREDENTIALS)
+            endpoint = running.enter_context(DynamoDbLocal()).endpoint
+            create_table(connect(endpoint), WAL_TABLE)
         with Broker(folder / "broker") as broker:
             create_topic(broker.bootstrap, "bench", partitions)
             tally = events.produce(broker.bootstrap, "bench", records, partitions=partitions)
             print(f"{records:,} records, {tally.value_bytes / records:.0f} bytes each", file=sys.stderr)
             config = folder / "exporter.toml"
-            config.write_text(settings_toml(broker.bootstrap, "bench", folder / "lake"))
+            config.write_text(settings_toml(broker.bootstrap, "bench", folder / "lake", endpoint))
             started = time.monotonic()
             usage, lines = export(folder, config)
             return figures(records, usage, lines, time.monotonic() - started)
@@ -155,8 +179,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--wal", action="store_true", help="with a write-ahead log in DynamoDB Local")
     given = parser.parse_args()
-    print(json.dumps(catch_up(given.records, given.partitions), indent=2))
+    print(json.dumps(catch_up(given.records, given.partitions, given.wal), indent=2))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from kafka import KafkaAdminClient
 
 from exporter import faults
 from exporter.broker import create_topic
+from exporter.check_deep import compare
 from exporter.commit import Committer
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
@@ -255,6 +256,10 @@ def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_i
     with pytest.raises(LogCleaned, match=r"table order: version \d+ is no longer in its log") as stopped:
         e.run(spark)
     assert stopped.value.exit_code == 70 and "exporter repair --rewind" in stopped.value.hint
+    with e.bench(spark) as made:
+        deep = {one.what: one.level for one in compare(made, e.settings())}
+    table, topic = ("error", "error") if missing else ("warn", "ok")
+    assert deep == {"table order": table, "audit": topic}, "exporter check --deep"
     if missing:
         with pytest.raises(Refused, match="the audit found"):
             repaired(e, spark)

@@ -550,7 +550,9 @@ def test_without_credentials_or_region_it_is_unreachable_too(monkeypatch: pytest
 
 
 @pytest.mark.skipif(docker_answers(), reason="containers are used instead")
-def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_parent(dynamodb: str) -> None:
+def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_parent(
+    dynamodb: str, tmp_path: Path
+) -> None:
     """Nothing but 127.0.0.1 reaches it; its process is gone however its parent ended."""
     script = (
         "import sys; from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
@@ -558,8 +560,9 @@ def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_p
     )
     root = Path(__file__).parents[2]
     parent = subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
-    )
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root,
+        env=os.environ | {"TMPDIR": str(tmp_path)},  # what a killed process cannot remove
+    )  # fmt: skip
     assert parent.stdout is not None
     pid, endpoint = parent.stdout.readline().split()
     port = int(endpoint.rpartition(":")[2])

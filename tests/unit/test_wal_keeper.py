@@ -257,6 +257,28 @@ def test_debts_are_paid_when_the_log_answers_and_hold_back_what_they_must() -> N
         assert [(one.state, one.version) for one in world.wal.read(P0)] == [(IntentState.COMPLETED, 1)]
 
 
+def test_a_long_outage_is_remembered_by_its_newest_commits_and_paid_without_any_partition() -> None:
+    """Best effort: what was never logged is kept once per type and partition, also after the partition has gone."""
+    world = World(required=False, order=FakeTable("order", {P0: 9}))
+    world.cut = True
+    world.journal.unreachable(WalUnreachable("cut"))
+    for number in range(1, 100):
+        world.journal.owed.put(([Landing(intent(10 * number), number, logged=False)], []))
+        world.now += 0.5
+        world.keeper.tick(world.now, [])
+        assert len(world.keeper._landings) <= 4
+        if world.keeper._job is not None:
+            wait_until(world.keeper._job.done, 10, "the job's end")
+    world.cut = False
+    for _ in range(4):
+        world.now += 1.0
+        world.keeper.tick(world.now, [])
+        if world.keeper._job is not None:
+            wait_until(world.keeper._job.done, 10, "the job's end")
+    assert world.keeper._landings == []
+    assert [(one.new, one.version) for one in world.wal.read(P0)] == [(990, 99)]
+
+
 def test_the_loop_never_waits_for_the_log() -> None:
     """While a call hangs, tick returns."""
     world = World(order=FakeTable("order", {P0: 9}))
@@ -279,7 +301,8 @@ def recovery(world: World) -> Recovery:
         table.read = lambda name=name: world.story.append(name)  # type: ignore[misc]
     world.lake.event_types = lambda: tuple(sorted(world.tables))
     nothing: Any = None
-    return Recovery(world.lake, nothing, routing, nothing, nothing, journal=world.journal)
+    committer: Any = SimpleNamespace(trust_topics=lambda ids: None)
+    return Recovery(world.lake, nothing, routing, committer, nothing, journal=world.journal)
 
 
 def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
@@ -310,9 +333,9 @@ def test_a_start_stops_only_for_what_two_readings_say(lasting: bool) -> None:
     table.read = read
     if lasting:
         with pytest.raises(InvariantBroken, match=r"table order.*offsets 10\.\.29"):
-            started._confirmed({P0: 1})
+            started._confirmed({P0: 1}, {})
     else:
-        started._confirmed({P0: 1})
+        started._confirmed({P0: 1}, {})
     assert len(readings) == 2
 
 
