@@ -206,7 +206,8 @@ class Export:
 
     def tables(self) -> list[str]:
         """The event types that have a table."""
-        return sorted(event_type_of(path.parent.name) for path in (self.root / "lake").glob("*/_delta_log"))
+        commits = (self.root / "lake").glob("*/_delta_log/*.json")
+        return sorted({event_type_of(path.parent.parent.name) for path in commits})
 
     def rows(self, event_type: str) -> list[dict[str, Any]]:
         """All rows as dictionaries, in order of partition and offset, through deltalake."""

@@ -71,7 +71,7 @@ class DeltaTables:
 
     def commit(self, claim: Claim, commit_id: str) -> None:
         committer = Committer(self.lake, "story", {})
-        committer._offer(self.lake.table(claim.key.event_type), [claim], commit_id)
+        committer._offer(self.lake.table(claim.key.event_type), [claim], commit_id, {})
 
     def offsets(self, event_type: str) -> list[int]:
         found = self._read(event_type).to_pyarrow_table(columns=[KAFKA_COLUMN]).column(KAFKA_COLUMN).to_pylist()
