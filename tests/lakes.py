@@ -379,6 +379,7 @@ class Crash(BaseException):
 def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
     """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
     real, there = Committer.commit, threading.Event()
+    monkeypatch.setattr("exporter.service.COMMIT_THREADS", 8)  # those that wait must not keep `landing` from its turn
 
     def commit(self: Committer, event_type: str, claims: Any) -> Report:
         if event_type != landing:

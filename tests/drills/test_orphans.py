@@ -13,7 +13,7 @@ import pytest
 
 from exporter.faults import Fault
 from exporter.sweep import sweep
-from tests.lakes import Export, running, seldom, wait_until, writing, wrong_places
+from tests.lakes import Export, running, wait_until, writing, wrong_places
 from tests.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
@@ -23,8 +23,9 @@ KILLED, SPARED = "0/2", "1/2"
 """Shares of two tasks: one is killed again and again, the other one works on."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kills", [3, seldom(20)])
+@pytest.mark.parametrize("kills", [3, 20])
 def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
     kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, kills: int
 ) -> None:

@@ -185,6 +185,7 @@ def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missin
     is_whole(e, spark)
 
 
+@pytest.mark.long
 def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_further(
     export: Callable[..., Export], spark: Any
 ) -> None:
@@ -220,6 +221,7 @@ def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any)
     is_whole(e, spark)
 
 
+@pytest.mark.long
 def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Callable[..., Export], spark: Any) -> None:
     """What replaced it is somebody's: the message names the RESTORE that brings the table back, and nothing is lost."""
     e = export(2)
@@ -328,7 +330,7 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
 
 
 @pytest.mark.parametrize(
-    "optimized", [seldom(False), True], ids=["as-committed", "optimized"]
+    "optimized", [False, seldom(True)], ids=["as-committed", "optimized"]
 )
 def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool

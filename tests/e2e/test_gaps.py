@@ -136,6 +136,7 @@ def test_a_gap_while_running_loses_nothing_that_is_staged(
     expect(e, spark, 60)
 
 
+@pytest.mark.long
 def test_two_tasks_that_meet_the_same_gap_at_once_write_one_row(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_gap_is_recorded_before_a_new_configuration_drains_the_old_one(export:
     expect(new, spark, 60)
 
 
+@pytest.mark.long
 def test_lost_records_that_come_back_are_no_finding_of_the_audit(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

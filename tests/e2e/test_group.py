@@ -84,7 +84,7 @@ def test_without_a_budget_what_is_staged_is_dropped_and_read_again(export: Expor
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("joins", [8, seldom(30)])
+@pytest.mark.parametrize("joins", [5, seldom(30)])
 def test_joins_and_leaves_under_load_lose_and_double_nothing(
     kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, joins: int
 ) -> None:

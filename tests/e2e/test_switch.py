@@ -109,6 +109,7 @@ def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(ex
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *OLD), (0, 59))
 
 
+@pytest.mark.long
 def test_a_corrected_column_under_a_new_name_takes_what_comes_later(export: Export, spark: Any) -> None:
     """The bad field's records stay dead letters; after the fix the same records go to the table."""
     unruly = [event("click", number, page=number) for number in range(10)]

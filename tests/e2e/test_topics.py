@@ -108,6 +108,7 @@ def file_tags(e: Export, event_type: str) -> Iterator[dict[str, str]]:
                 yield add["tags"]
 
 
+@pytest.mark.long
 def test_a_row_of_one_topic_under_another_is_found_by_the_audit(
     export: Callable[..., Export], topic: Callable[..., str], spark: Any
 ) -> None:
@@ -202,7 +203,7 @@ def partitions(e: Export) -> int:
         return len(admin.describe_topics([e.topic])[0]["partitions"])
 
 
-@pytest.mark.parametrize("more", [5, 60], ids=["fewer records than before", "more records than before"])
+@pytest.mark.parametrize("more", [5, seldom(60)], ids=["fewer records than before", "more records than before"])
 def test_a_topic_that_is_made_again_stops_the_running_task(
     export: Callable[..., Export], spark: Any, more: int
 ) -> None:
@@ -248,6 +249,7 @@ def shorter(real: Callable[..., dict[TopicPartition, int]]) -> Callable[..., dic
     return lambda reader, tps: {tp: end - 8 for tp, end in real(reader, tps).items()}
 
 
+@pytest.mark.long
 def test_static_tasks_export_their_shares_one_after_the_other(
     export: Callable[..., Export], topic: Callable[..., str], spark: Any
 ) -> None:

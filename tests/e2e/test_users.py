@@ -154,6 +154,7 @@ def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
     clean(e, spark)
 
 
+@pytest.mark.long
 def test_other_tables_and_other_rows_are_let_be(export: Export, spark: Any) -> None:
     """A plain table and another app's lake under the root; rows of another topic; rows without coordinates."""
     e = export
@@ -195,6 +196,7 @@ def versions(e: Export, name: str) -> list[int]:
     return sorted(int(path.stem) for path in (e.root / "lake" / name / "_delta_log").glob("0*[0-9].json"))
 
 
+@pytest.mark.long
 def test_checkpoints_and_a_cleaned_log_change_nothing(export: Export, spark: Any) -> None:
     """Positions come from the snapshot; only operations after our last own commit are looked for in the log."""
     e = export
