@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from exporter.commit import Committer, Held, Report, Settled, Stale
@@ -25,6 +25,7 @@ from exporter.outcome import Landed, Refused
 from exporter.recover import Recovery
 from exporter.tables import Lake
 from exporter.wal_keeper import WalKeeper
+from exporter.watch import Watch
 from exporter.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -33,19 +34,6 @@ log = get_logger(__name__)
 
 REFUSALS_MAX = 3
 UNKNOWNS_MAX = 3
-
-
-@dataclass
-class Totals:
-    """What this process has done so far, for progress lines."""
-
-    records: int = 0
-    bytes: int = 0
-    rounds: int = 0
-    committed: Counter[str] = field(default_factory=Counter)
-    commits: int = 0
-    refused: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
 
 
 class Offers:
@@ -57,7 +45,7 @@ class Offers:
         committer: Committer,
         recovery: Recovery,
         keeper: WalKeeper,
-        totals: Totals,
+        watch: Watch,
         pool: ThreadPoolExecutor,
         waking: Callable[[Future[Any]], Future[Any]],
     ) -> None:
@@ -66,7 +54,8 @@ class Offers:
         self._committer = committer
         self._recovery = recovery
         self._keeper = keeper
-        self._totals = totals
+        self._watch = watch
+        self._totals = watch.totals
         self._pool = pool
         self._waking = waking
         self._running: dict[str, Future[Report]] = {}
@@ -107,6 +96,7 @@ class Offers:
         for name in [name for name, future in self._running.items() if future.done()]:
             report = self._running.pop(name).result()
             self._keeper.take_owed()
+            self._watch.committed(report)
             for settled in report.settled:
                 if self._settle(writers, settled, report, now, stopping):
                     again.add(settled.claim.key.tp)

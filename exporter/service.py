@@ -34,7 +34,8 @@ from exporter.group import Assigned, Assignment, Leaving
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
-from exporter.offers import Offers, Totals, drop_aged
+from exporter.offers import Offers, drop_aged
+from exporter.outages import KAFKA, STORAGE
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_truncation
@@ -42,9 +43,10 @@ from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Lake, first_line
+from exporter.tables import Lake, LogCleaned, TableUnreadable, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
+from exporter.watch import Watch
 from exporter.writers import PartitionPlan, Writer, WriterKey, integrate, park
 from offsets import Invariant
 from offsets.gaps import find_gaps
@@ -112,8 +114,11 @@ class Service:
         alive: Callable[[], bool] = lambda: True,
         journal: Journal | None = None,
         wal_verify_secs: float = 60.0,
+        watch: Watch | None = None,
     ) -> None:
-        """alive: whether the JVM that runs Spark is there. journal: that of the committer."""
+        """alive: whether the JVM that runs Spark is there. journal: that of the committer. watch: told of all."""
+        self._watch = watch or Watch()
+        self.totals = self._watch.totals
         self._lake = lake
         self._topics = topics
         self._membership = membership
@@ -125,7 +130,6 @@ class Service:
         self._until_caught_up = until_caught_up
         self._on_progress = on_progress
         self._alive = alive
-        self.totals = Totals()
         self._writers: dict[WriterKey, Writer] = {}
         self._owned: dict[TopicPartition, int] = {}
         self._leaving: dict[TopicPartition, threading.Event] = {}
@@ -134,8 +138,9 @@ class Service:
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._rounds = Rounds(
-            reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking
-        )
+            reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking,
+            self._watch.probe,
+        )  # fmt: skip
         self._keeper = WalKeeper(
             lake, journal or Journal(), recovery.log_check, lambda: (*recovery.table_fingerprints,), wal_verify_secs,
             self._waking,
@@ -151,7 +156,7 @@ class Service:
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
         self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
-        self._offers = Offers(lake, committer, recovery, self._keeper, self.totals, self._pool, self._waking)
+        self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, self._waking)
 
     def stop(self) -> None:
         """Ask the loop to stop; safe in a signal handler."""
@@ -163,7 +168,7 @@ class Service:
         """The loop. Leaves the group on every way out."""
         try:
             self._rounds.warm()
-            while not self._tick():
+            while not self._passed():
                 self._wake.wait(LOOP_SECS)
                 self._wake.clear()
         finally:
@@ -172,6 +177,24 @@ class Service:
             for pool in (self._pool, self._group_pool):
                 pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
+
+    def _passed(self) -> bool:
+        """_tick(), and an outage of the storage outlived: everything in memory is dropped and read again later.
+
+        While the storage itself does not answer, what the tables seem to say counts for nothing, good or bad.
+        """
+        try:
+            return self._tick()
+        except (TableUnreadable, InvariantBroken) as error:
+            now = time.monotonic()
+            if isinstance(error, LogCleaned) or not self._watch.storage_is_out(now):
+                raise
+            self._to_recover |= self._owned.keys()
+            self._forget(self._owned)
+            self._waiting = None
+            self._retry_at[""] = now + self._watch.outages.pause_secs(STORAGE, now)
+            self._publish(now)
+            return False
 
     def _tick(self) -> bool:
         """One passing of the loop; True when the task is done."""
@@ -194,8 +217,16 @@ class Service:
         else:
             self._rounds.cancel()
         self._send_group_offset(now)
+        self._publish(now)
         self._on_progress(self._progress())
         return self._done(now)
+
+    def _publish(self, now: float) -> None:
+        """Leave a snapshot behind for whoever asks."""
+        self._watch.tick(
+            now, self._owned, self._to_recover, self._writers, self._recovery.said, self._recovery.log_check.said,
+            self._keeper.waits, self._keeper.owed, self._stop_at is not None,
+        )  # fmt: skip
 
     # 1 -- group ---------------------------------------------------------------------------------
 
@@ -214,8 +245,10 @@ class Service:
             self._offers.forget(change.tp)
             if isinstance(change, Assigned):
                 assigned[change.tp] = change.ownership
+                self.totals.rebalances["assigned"] += 1
                 log.info("partition_assigned", partition=str(change.tp))
             else:
+                self.totals.rebalances["lost" if change.lost else "revoked"] += 1
                 log.info("partition_revoked", partition=str(change.tp), lost=change.lost, dropped_rows=dropped)
         self._owned |= assigned
         self._to_recover |= assigned.keys()
@@ -240,15 +273,17 @@ class Service:
         if self._keeper.waits:
             return
         try:
-            recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
+            with self._watch.busy():
+                recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            self._watch.outages.seen(KAFKA, error.message, now)
             self._retry_at[""] = now + 1.0
             return
         except WalUnreachable:  # it has been told; the keeper asks until it answers
             return
         self._to_recover.difference_update(tps)
         self._writers |= recovered
+        self.totals.took("recover", time.monotonic() - started)
         floors = {str(tp): min(w.frontier for k, w in recovered.items() if k.tp == tp) + 1 for tp in sorted(tps)}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
         self._ends_at = float("-inf")
@@ -269,6 +304,8 @@ class Service:
             self._waiting = result if self._is_of_known_topics(result) else None
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
             self._ends_at = self._log_checked_at = float("-inf")
+            self.totals.rounds_failed += 1
+            self._watch.storage_is_out(now)
         if self._waiting is not None and self._anchored(self._waiting, now):
             result, self._waiting = self._waiting, None
             self._integrate(result, now)
@@ -349,10 +386,7 @@ class Service:
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():
                 log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
-        self.totals.rounds += 1
-        self.totals.counts.update(result.counts)
-        self.totals.records += result.counts.get("records", 0)
-        self.totals.bytes += result.counts.get("bytes", 0)
+        self._watch.integrated(result, self._rounds.secs)
         if result.counts.get("records"):
             self._condemned_in_a_row = 0
 
@@ -432,10 +466,11 @@ class Service:
                 self._check_log(bounds)
                 self._log_checked_at = now
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            self._watch.outages.seen(KAFKA, error.message, now)
             self._ends_at = now
             return
         self._ends_at = now
+        self._watch.ends_read(ends, now)
         if self._until_caught_up:
             frozen = self._frozen_ends if self._frozen_ends is not None else {}
             self._frozen_ends = {**{tp: end for tp, end in ends.items() if tp not in frozen}, **frozen}
@@ -570,7 +605,7 @@ class Service:
         try:
             return self._membership.is_spare()
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            self._watch.outages.seen(KAFKA, error.message, now)
             return False
 
     def _lag(self) -> int:
