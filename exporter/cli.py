@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import click
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
 from exporter.errors import ExporterError, FoundProblem
-from exporter.settings import Settings
+from exporter.settings import CONFIG_DEFAULT, Settings
 from exporter.settings_load import load
-from exporter.settings_text import click_options
+from exporter.settings_text import click_options, example_toml
 
 FORMAT = click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
@@ -110,12 +112,18 @@ def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
 
 
 @cli.command("config")
+@click.option(
+    "--write-example", is_flag=True, help=f"Print {CONFIG_DEFAULT} with every setting explained, and do nothing else."
+)
 @FORMAT
 @click_options
-def show_config(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+def show_config(write_example: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Each setting's value and where it came from, secrets masked; needs neither broker nor Java."""
     from exporter.config_view import setting_rows
 
+    if write_example:
+        click.echo(example_toml(), nl=False)
+        return
     rows = list(setting_rows(_load(config, flags)))
     if output == "json":
         click.echo(json.dumps([vars(row) for row in rows]))
@@ -145,6 +153,55 @@ def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> No
         (r.event_type, str(r.tp), _text(r.position), str(r.end), _text(r.lag), _text(r.named), _text(r.logged),
          str(r.started), r.verdict or "-", r.says) for r in rows
     ])  # fmt: skip
+
+
+@cli.command()
+@click.option("--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
+@click.option("--wait-caught-up", is_flag=True, help="Wait until all that is in the topics now is committed.")
+@click.option("--timeout", type=click.FloatRange(min=0), default=300, show_default=True, help="Seconds to wait so.")
+@click.option("--url", default="", help="Health server of a task, such as http://host:9108.  [default: from http_port]")
+@click.option("--tables", is_flag=True, help="Do not ask a task, look at the tables.")
+@FORMAT
+@click_options
+def status(
+    watch: bool, wait_caught_up: bool, timeout: float, url: str, tables: bool, output: str, config: Path | None,
+    flags: Mapping[str, object],
+) -> None:
+    """How far the export is: from a task's health server if one answers, else from the tables."""
+    from exporter import status as how_far
+
+    settings = _load(config, flags)
+    try:
+        with how_far.source(settings, url, tables) as ask:
+            if wait_caught_up:
+                how_far.wait_caught_up(ask, timeout)
+            _print_status(ask(), output, watch)
+            while watch:
+                time.sleep(how_far.WATCH_SECS)
+                _print_status(ask(), output, watch)
+    except KeyboardInterrupt:
+        if not watch:
+            raise
+
+
+def _print_status(found: dict[str, Any], output: str, watch: bool) -> None:
+    """One look; while watching, a terminal shows one screen of it."""
+    from exporter import status as how_far
+
+    if output == "json":
+        click.echo(json.dumps(found))
+        return
+    console = Console()
+    screen = watch and console.is_terminal
+    head = how_far.head_lines(found)
+    shown, left_out = how_far.rows(found, max(5, console.height - len(head) - 5) if screen else None)
+    if screen:
+        console.clear()
+    for line in head:
+        click.echo(line)
+    _print_table(how_far.COLUMNS, shown, numbers=range(2, 7))
+    if left_out:
+        click.echo(f"and {left_out:,} more, none further behind")
 
 
 @cli.command()
@@ -253,13 +310,16 @@ def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int] = ()) -> None:
+    """numbers: the columns that stand to the right; a table that has them is drawn without lines, to be narrow."""
     console = Console()
     if not console.is_terminal:
         for row in (columns, *rows):
             click.echo("\t".join(row))
         return
-    table = Table(*columns)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)) if numbers else Table()
+    for at, column in enumerate(columns):
+        table.add_column(column, justify="right" if at in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
     console.print(table)

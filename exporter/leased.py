@@ -66,6 +66,10 @@ class LeasedAssignment:
         """True while another task holds some of what the share names."""
         return self._given != self._wanted
 
+    def states(self) -> dict[str, int]:
+        """How many partitions are leased by this task, and for how many it waits."""
+        return {"held": len(self._given), "waited_for": len(self._wanted - self._given)}
+
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
         """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
         return self._inner.commit(next_offsets)

@@ -1,8 +1,8 @@
 """Logs: one event, one line, on stderr; stdout is for data.
 
 An event is a past-tense name and fields: log.info("commit_landed", event_type=..., version=...).
-Readable on a terminal, JSON elsewhere, times in UTC. What kafka-python, py4j, apscheduler and
-Python's warnings say goes the same way, from WARNING on.
+The names are those of log_events.py. Readable on a terminal, JSON elsewhere, times in UTC. What kafka-python, py4j,
+boto3, apscheduler and Python's warnings say goes the same way, from WARNING on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, cast
 
 import structlog
@@ -19,6 +19,10 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 OURS = ("exporter", "offsets")
 REPEAT_SECS = 10.0
 """A line of a library is shown at most once in this time: an outage would print it several times a second."""
+WARNING_REPEAT_SECS = 60.0
+"""The same for a warning of ours about the same thing."""
+THINGS = ("table", "partition", "dependency")
+"""The fields that say what an event is about."""
 
 _FIRST = ("time", "level", "logger", "event")
 
@@ -55,25 +59,43 @@ def configure(json: bool | None = None) -> None:
 
 
 class Repeats(logging.Filter):
-    """Holds back a library's line that was shown less than `secs` ago; the next one tells how many were."""
+    """Holds back a line that was shown a short time ago; the next one tells how many were (`held_back`).
 
-    def __init__(self, secs: float, clock: Callable[[], float] = time.monotonic) -> None:
+    A library's line is the same if it comes from the same line of source; a warning or error of ours, if it has the
+    same name and is about the same thing. What we tell as information always passes: it is one line per batch.
+    """
+
+    def __init__(
+        self,
+        secs: float,
+        clock: Callable[[], float] = time.monotonic,
+        warning_secs: float = WARNING_REPEAT_SECS,
+    ) -> None:
+        """secs: for libraries. warning_secs: for warnings and errors of ours."""
         super().__init__()
         self._secs = secs
+        self._warning_secs = warning_secs
         self._clock = clock
-        self._shown: dict[tuple[str, int], tuple[float, int]] = {}
+        self._shown: dict[Hashable, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """By the line of source it comes from; our own events always pass."""
-        if record.name.partition(".")[0] in OURS:
+        """Whether the line is shown."""
+        ours = record.name.partition(".")[0] in OURS
+        if ours and (record.levelno < logging.WARNING or not isinstance(record.msg, dict)):
             return True
-        key, now = (record.pathname, record.lineno), self._clock()
-        shown_at, held_back = self._shown.get(key, (now - self._secs, 0))
-        if now - shown_at < self._secs:
+        event: Any = record.msg
+        key: Hashable = (record.pathname, record.lineno)
+        if ours:
+            key = (str(event.get("event")), *(str(event.get(name)) for name in THINGS))
+        secs, now = self._warning_secs if ours else self._secs, self._clock()
+        shown_at, held_back = self._shown.get(key, (now - secs, 0))
+        if now - shown_at < secs:
             self._shown[key] = (shown_at, held_back + 1)
             return False
         self._shown[key] = (now, 0)
-        if held_back:
+        if held_back and ours:
+            record.msg = {**event, "held_back": held_back}
+        elif held_back:
             record.msg, record.args = f"{record.getMessage()} ({held_back} more held back)", None
         return True
 

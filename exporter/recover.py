@@ -119,6 +119,8 @@ class Recovery:
         self.table_fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
+        self.said: dict[TopicPartition, str] = {}
+        """The verdict of the last reading, per partition, for those who watch."""
 
     def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of the given partitions (each with its ownership epoch), at the positions of the tables.
@@ -296,6 +298,7 @@ class Recovery:
         if any(isinstance(found, Stop) for found in verdicts.values()) or broken(logs):
             reading = self.read(tps)
             verdicts, logs = self.verdicts(reading), self.log_verdicts(reading)
+        self.said |= {tp: type(found).__name__.lower() for tp, found in verdicts.items()}
         for tp, found in verdicts.items():
             if error := refusal(tp, found, self._own):
                 raise error

@@ -34,8 +34,10 @@ class Rounds:
         bytes_max: int,
         secs_max: float,
         waking: Callable[[Future[Any]], Future[Any]],
+        storage_trouble: Callable[[], str] = str,
     ) -> None:
-        """waking: makes a future wake the loop when it is done."""
+        """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty."""
+        self._storage_trouble = storage_trouble
         self._reader = reader
         self._records_max = records_max
         self._bytes_max = bytes_max
@@ -49,6 +51,7 @@ class Rounds:
         self._begun = 0
         self.plans: tuple[PartitionPlan, ...] = ()
         self.failures = 0
+        self.secs = 0.0
         self.error = ""
         self.raw: Any = None
         self.trouble = Trouble()
@@ -110,7 +113,8 @@ class Rounds:
             self._bytes_per_record = max(size / records, self._bytes_per_record / 2)
         self.failures = 0
         self.trouble = self.trouble.passed(self.plans)
-        log.info("round_read", records=records, secs=round(now - self._started, 2))
+        self.secs = now - self._started
+        log.info("round_read", records=records, secs=round(self.secs, 2))
 
     def _timed_out(self, now: float) -> None:
         """Cancel; raises DependencyUnreachable if Spark does not even answer that (a restarted master, design 3)."""
@@ -124,7 +128,8 @@ class Rounds:
         self.failures += 1
         self.error = error.message
         self.raw = error.raw
-        self.trouble = self.trouble.failed(self.plans, readable=error.raw is not None)
+        readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
+        self.trouble = self.trouble.failed(self.plans, readable)
         self.pause(now)
         log.warning("round_failed", error=error.message, failures=self.failures)
 

@@ -17,24 +17,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from exporter import heartbeat
 from exporter.anchor import Moved, Switched
-from exporter.commit import Committer, Held, Report, Settled, Stale
+from exporter.commit import Committer
 from exporter.condemn import IN_A_ROW_MAX, condemn
-from exporter.errors import DependencyUnreachable, Fenced, FoundProblem, InvariantBroken, JvmEnded
+from exporter.errors import DependencyUnreachable, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Assignment, Leaving
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
-from exporter.outcome import Landed, Refused
+from exporter.offers import Offers, drop_aged
+from exporter.outages import KAFKA, STORAGE
 from exporter.plan import plan_round
 from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_truncation
@@ -42,21 +43,11 @@ from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Lake, first_line
+from exporter.tables import Lake, LogCleaned, TableUnreadable, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
-from exporter.writers import (
-    Claim,
-    PartitionPlan,
-    Writer,
-    WriterKey,
-    drop,
-    freeze,
-    integrate,
-    landed,
-    offered,
-    park,
-)
+from exporter.watch import Watch
+from exporter.writers import PartitionPlan, Writer, WriterKey, integrate, park
 from offsets import Invariant
 from offsets.gaps import find_gaps
 from offsets.positions import Position
@@ -66,8 +57,6 @@ from offsets.wal import WalUnreachable
 
 log = get_logger(__name__)
 
-REFUSALS_MAX = 3
-UNKNOWNS_MAX = 3
 PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 2
@@ -90,19 +79,6 @@ class Limits:
     stop_budget_secs: float
     poll_secs: float
     new_types_max: int
-
-
-@dataclass
-class Totals:
-    """What this process has done so far, for progress lines."""
-
-    records: int = 0
-    bytes: int = 0
-    rounds: int = 0
-    committed: Counter[str] = field(default_factory=Counter)
-    commits: int = 0
-    refused: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -138,8 +114,11 @@ class Service:
         alive: Callable[[], bool] = lambda: True,
         journal: Journal | None = None,
         wal_verify_secs: float = 60.0,
+        watch: Watch | None = None,
     ) -> None:
-        """alive: whether the JVM that runs Spark is there. journal: that of the committer."""
+        """alive: whether the JVM that runs Spark is there. journal: that of the committer. watch: told of all."""
+        self._watch = watch or Watch()
+        self.totals = self._watch.totals
         self._lake = lake
         self._topics = topics
         self._membership = membership
@@ -151,7 +130,6 @@ class Service:
         self._until_caught_up = until_caught_up
         self._on_progress = on_progress
         self._alive = alive
-        self.totals = Totals()
         self._writers: dict[WriterKey, Writer] = {}
         self._owned: dict[TopicPartition, int] = {}
         self._leaving: dict[TopicPartition, threading.Event] = {}
@@ -160,8 +138,9 @@ class Service:
         self._ends: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._rounds = Rounds(
-            reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking
-        )
+            reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking,
+            self._watch.probe,
+        )  # fmt: skip
         self._keeper = WalKeeper(
             lake, journal or Journal(), recovery.log_check, lambda: (*recovery.table_fingerprints,), wal_verify_secs,
             self._waking,
@@ -169,8 +148,6 @@ class Service:
         self._waiting: RoundResult | None = None
         self._anchoring: Future[dict[str, TableView]] | None = None
         self._condemned_in_a_row = 0
-        self._commits: dict[str, Future[Report]] = {}
-        self._refusals: Counter[TopicPartition] = Counter()
         self._retry_at: dict[str, float] = {}
         self._group_offset: Future[str] | None = None
         self._group_offsets_sent: dict[TopicPartition, int] = {}
@@ -179,6 +156,7 @@ class Service:
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
         self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
+        self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, self._waking)
 
     def stop(self) -> None:
         """Ask the loop to stop; safe in a signal handler."""
@@ -190,7 +168,7 @@ class Service:
         """The loop. Leaves the group on every way out."""
         try:
             self._rounds.warm()
-            while not self._tick():
+            while not self._passed():
                 self._wake.wait(LOOP_SECS)
                 self._wake.clear()
         finally:
@@ -200,6 +178,24 @@ class Service:
                 pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
 
+    def _passed(self) -> bool:
+        """_tick(), and an outage of the storage outlived: everything in memory is dropped and read again later.
+
+        While the storage itself does not answer, what the tables seem to say counts for nothing, good or bad.
+        """
+        try:
+            return self._tick()
+        except (TableUnreadable, InvariantBroken) as error:
+            now = time.monotonic()
+            if isinstance(error, LogCleaned) or not self._watch.storage_is_out(now):
+                raise
+            self._to_recover |= self._owned.keys()
+            self._forget(self._owned)
+            self._waiting = None
+            self._retry_at[""] = now + self._watch.outages.pause_secs(STORAGE, now)
+            self._publish(now)
+            return False
+
     def _tick(self) -> bool:
         """One passing of the loop; True when the task is done."""
         now = time.monotonic()
@@ -208,11 +204,12 @@ class Service:
         self._keeper.tick(now, self._owned)
         self._take_group_changes()
         self._take_round(now)
-        self._take_commits(now)
+        again = self._offers.take(self._writers, now, self._stop_at is not None)
+        self._to_recover |= again & self._owned.keys()
         self._recover_gapped()
         self._let_go()
         self._recover(now)
-        self._drop_aged(now)
+        drop_aged(self._writers, self._limits.stage_age_max_secs, now)
         self._offer_due(now)
         if self._stop_at is None:
             self._read_ends(now)
@@ -220,8 +217,16 @@ class Service:
         else:
             self._rounds.cancel()
         self._send_group_offset(now)
+        self._publish(now)
         self._on_progress(self._progress())
         return self._done(now)
+
+    def _publish(self, now: float) -> None:
+        """Leave a snapshot behind for whoever asks."""
+        self._watch.tick(
+            now, self._owned, self._to_recover, self._writers, self._recovery.said, self._recovery.log_check.said,
+            self._keeper.waits, self._keeper.owed, self._stop_at is not None,
+        )  # fmt: skip
 
     # 1 -- group ---------------------------------------------------------------------------------
 
@@ -235,12 +240,15 @@ class Service:
                 continue
             dropped = sum(writer.staged_rows for key, writer in self._writers.items() if key.tp == change.tp)
             self._forget([change.tp])
-            for of_partition in (self._owned, self._leaving, self._refusals, assigned):
+            for of_partition in (self._owned, self._leaving, assigned):
                 of_partition.pop(change.tp, None)
+            self._offers.forget(change.tp)
             if isinstance(change, Assigned):
                 assigned[change.tp] = change.ownership
+                self.totals.rebalances["assigned"] += 1
                 log.info("partition_assigned", partition=str(change.tp))
             else:
+                self.totals.rebalances["lost" if change.lost else "revoked"] += 1
                 log.info("partition_revoked", partition=str(change.tp), lost=change.lost, dropped_rows=dropped)
         self._owned |= assigned
         self._to_recover |= assigned.keys()
@@ -260,20 +268,22 @@ class Service:
         """
         tps, started = sorted(self._to_recover - self._leaving.keys()), time.monotonic()
         self._forget(tps)
-        if not tps or self._commits or self._stop_at is not None or now < self._retry_at.get("", 0.0):
+        if not tps or self._offers.running or self._stop_at is not None or now < self._retry_at.get("", 0.0):
             return
         if self._keeper.waits:
             return
         try:
-            recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
+            with self._watch.busy():
+                recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            self._watch.outages.seen(KAFKA, error.message, now)
             self._retry_at[""] = now + 1.0
             return
         except WalUnreachable:  # it has been told; the keeper asks until it answers
             return
         self._to_recover.difference_update(tps)
         self._writers |= recovered
+        self.totals.took("recover", time.monotonic() - started)
         floors = {str(tp): min(w.frontier for k, w in recovered.items() if k.tp == tp) + 1 for tp in sorted(tps)}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
         self._ends_at = float("-inf")
@@ -294,6 +304,8 @@ class Service:
             self._waiting = result if self._is_of_known_topics(result) else None
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
             self._ends_at = self._log_checked_at = float("-inf")
+            self.totals.rounds_failed += 1
+            self._watch.storage_is_out(now)
         if self._waiting is not None and self._anchored(self._waiting, now):
             result, self._waiting = self._waiting, None
             self._integrate(result, now)
@@ -374,10 +386,7 @@ class Service:
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():
                 log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
-        self.totals.rounds += 1
-        self.totals.counts.update(result.counts)
-        self.totals.records += result.counts.get("records", 0)
-        self.totals.bytes += result.counts.get("bytes", 0)
+        self._watch.integrated(result, self._rounds.secs)
         if result.counts.get("records"):
             self._condemned_in_a_row = 0
 
@@ -386,7 +395,7 @@ class Service:
         held = self._gapped or self._waiting is not None
         if held or not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
             return
-        self._refresh_parked(now)
+        self._offers.refresh_parked(self._writers, now)
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
         plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans, now):
@@ -457,10 +466,11 @@ class Service:
                 self._check_log(bounds)
                 self._log_checked_at = now
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            self._watch.outages.seen(KAFKA, error.message, now)
             self._ends_at = now
             return
         self._ends_at = now
+        self._watch.ends_read(ends, now)
         if self._until_caught_up:
             frozen = self._frozen_ends if self._frozen_ends is not None else {}
             self._frozen_ends = {**{tp: end for tp, end in ends.items() if tp not in frozen}, **frozen}
@@ -485,7 +495,7 @@ class Service:
 
     def _recover_gapped(self) -> None:
         """Start partitions with a gap anew once all that they had staged is committed."""
-        if not self._gapped or self._rounds.running or self._commits:
+        if not self._gapped or self._rounds.running or self._offers.running:
             return
         if all(writer.covered == writer.frontier for key, writer in self._writers.items() if key.tp in self._gapped):
             self._to_recover |= self._gapped & self._owned.keys()
@@ -497,110 +507,10 @@ class Service:
             offsets[key.tp].append(writer.covered)
         return {tp: (min(covered), max(covered)) for tp, covered in offsets.items()}
 
-    # 3 -- commits -------------------------------------------------------------------------------
-
-    def _take_commits(self, now: float) -> None:
-        again: set[TopicPartition] = set()
-        for name in [name for name, future in self._commits.items() if future.done()]:
-            report = self._commits.pop(name).result()
-            self._keeper.take_owed()
-            for settled in report.settled:
-                if self._settle(settled, report, now):
-                    again.add(settled.claim.key.tp)
-            landed_claims = [settled.claim for settled in report.settled if isinstance(settled.outcome, Landed)]
-            if landed_claims:
-                self.totals.commits += 1
-                self._log_commit(report, landed_claims)
-        self._to_recover |= again & self._owned.keys()
-
-    def _settle(self, settled: Settled, report: Report, now: float) -> bool:
-        """Apply one outcome; True if the partition has to be read again from its tables."""
-        claim, outcome = settled.claim, settled.outcome
-        writer = self._writers.get(claim.key)
-        if writer is None or writer.claim is None or not _same(writer.claim, claim):
-            return False
-        if isinstance(outcome, Landed):
-            self._refusals.pop(claim.key.tp, None)
-            self.totals.committed[claim.key.event_type] += claim.rows
-            if outcome.position != Position(claim.epoch, claim.new):
-                return True
-            self._writers[claim.key] = landed(writer, claim, now)
-            return False
-        if isinstance(outcome, Refused):
-            self._refused(claim)
-            return True
-        if isinstance(outcome, Held):
-            self._writers[claim.key] = offered(writer, claim)
-            self._retry_at[claim.key.event_type] = now + 1.0
-            return False
-        if isinstance(outcome, Stale):
-            log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
-            self._writers[claim.key] = drop(writer)
-            self._refresh(claim.key.event_type, now)
-            return False
-        self._unknown(writer, claim, report, now)
-        return False
-
-    def _refused(self, claim: Claim) -> None:
-        """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8)."""
-        self.totals.refused += 1
-        self._refusals[claim.key.tp] += 1
-        if self._refusals[claim.key.tp] >= REFUSALS_MAX:
-            raise Fenced(
-                f"table {claim.key.event_type}, {claim.key.tp}: {REFUSALS_MAX} commits in a row were refused "
-                f"(last: offsets {claim.expected + 1}..{claim.new})",
-                "another task writes this partition; starting again is safe",
-            )
-
-    def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float) -> None:
-        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
-        name = claim.key.event_type
-        if len(claim.offers) < UNKNOWNS_MAX or self._stop_at is not None:
-            self._writers[claim.key] = offered(writer, claim)
-            self._retry_at[name] = now + 0.5 * 2.0 ** len(claim.offers)
-            log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
-            return
-        self._writers[claim.key] = park(writer, report.error, now)
-        log.error("type_parked", table=name, partition=str(claim.key.tp), error=report.error)
-
-    def _refresh(self, name: str, now: float) -> None:
-        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
-        view = self._committer.require_ours(name, self._lake.table(name).view())
-        if reason := self._recovery.accept(name, view):
-            for key, writer in self._writers.items():
-                waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
-                if key.event_type == name and not waits:
-                    self._writers[key] = park(writer, reason, now)
-
-    def _refresh_parked(self, now: float) -> None:
-        """Look at the tables of parked types whose time has come before anything is read for them."""
-        due = {key.event_type for key, w in self._writers.items() if w.parked is not None and w.parked.retry_at <= now}
-        for name in sorted(due):
-            self._refresh(name, now)
-
-    def _log_commit(self, report: Report, claims: list[Claim]) -> None:
-        """A commit whose reply was lost has no version here: it was found in the table's log."""
-        log.info(
-            "commit_landed",
-            table=report.event_type,
-            version=report.version,
-            rows=sum(claim.rows for claim in claims),
-            files=sum(len(claim.files) for claim in claims),
-            positions={str(claim.key.tp): claim.new for claim in claims},
-            secs=round(report.secs, 3),
-        )
-
-    # 4 -- rolls and heartbeats ------------------------------------------------------------------
-
-    def _drop_aged(self, now: float) -> None:
-        """Staged files older than stage_age_max_secs are never committed but read again (VACUUM may take them)."""
-        for key, writer in self._writers.items():
-            if writer.staged and writer.claim is None and now - writer.oldest_at > self._limits.stage_age_max_secs:
-                log.warning("staged_files_dropped", table=key.event_type, reason="older than stage_age_max_secs")
-                self._writers[key] = drop(writer)
+    # 3, 4 -- commits, rolls and heartbeats ------------------------------------------------------------------
 
     def _offer_due(self, now: float) -> None:
-        """Freeze due writers and the markers of their type, and open claims again whose time has come."""
+        """Offer due writers and the markers of their type, and open claims again whose time has come."""
         if self._to_recover - self._leaving.keys() and self._stop_at is None:
             return
         flushing = self._flushing()
@@ -620,19 +530,7 @@ class Service:
         for key in self._letters_waited_for():
             if key not in fresh[DEAD_LETTERS]:
                 fresh[DEAD_LETTERS].append(key)
-        reopened: dict[str, list[WriterKey]] = defaultdict(list)
-        for key, writer in self._writers.items():
-            if writer.claim is not None:
-                reopened[key.event_type].append(key)
-        for name in sorted({*fresh, *reopened}):
-            if name in self._commits or now < self._retry_at.get(name, 0.0) or self._keeper.holds(name):
-                continue
-            base = self._committer.checked_through(name)
-            for key in fresh[name]:
-                self._writers[key] = freeze(self._writers[key], base)
-            claims = [claim for key in [*fresh[name], *reopened[name]] if (claim := self._writers[key].claim)]
-            if claims:
-                self._commits[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
+        self._offers.offer(self._writers, fresh, now)
 
     def _letters_waited_for(self) -> list[WriterKey]:
         """The dead-letter writers, staged or not, that have to be committed before new types are anchored."""
@@ -676,7 +574,7 @@ class Service:
             self._group_offset = self._group_pool.submit(self._membership.commit, changed)
 
     def _done(self, now: float) -> bool:
-        idle = not self._commits and not self._rounds.running
+        idle = not self._offers.running and not self._rounds.running
         idle = idle and (self._anchoring is None or self._anchoring.done()) and not self._keeper.withheld()
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
@@ -707,7 +605,7 @@ class Service:
         try:
             return self._membership.is_spare()
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            self._watch.outages.seen(KAFKA, error.message, now)
             return False
 
     def _lag(self) -> int:
@@ -734,8 +632,3 @@ class Service:
 def _given_up(writer: Writer) -> bool:
     """True for a parked type that a run with an end does not wait for any longer."""
     return writer.parked is not None and writer.failures >= PARKED_MAX
-
-
-def _same(mine: Claim, settled: Claim) -> bool:
-    """True if `settled` is the claim that the writer holds (its files may have been merged since)."""
-    return replace(mine, files=(), offers=()) == replace(settled, files=(), offers=())

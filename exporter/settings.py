@@ -40,6 +40,7 @@ NOTHING: tuple[object, ...] = (None, "", ())
 """Defaults that mean: not given."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+_HOST = re.compile(r"[A-Za-z0-9.:-]+")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgtKMGT]")
 _WAL_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
@@ -100,6 +101,7 @@ CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
 SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]
 WalMode = Annotated[Literal["required", "best_effort", "off"] | None, BeforeValidator(_or_none)]
+Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=65_535)]
 DaysFrom1 = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=3650)]
 LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
@@ -412,6 +414,27 @@ class Settings(BaseSettings):
         "static and a wal_table.",
     )
 
+    http_port: Port = Field(
+        default=0,
+        description="TCP port of the health server: /healthz, /readyz, /metrics, /status; 0 = there is none.",
+        examples=[9108],
+    )
+    http_host: str = Field(
+        default="127.0.0.1",
+        description="Address that the health server listens on. It has no login: 0.0.0.0 shows topics, tables and "
+        "positions to whoever reaches the port.",
+    )
+    give_up_secs: Seconds = Field(
+        default=1800,
+        description="Seconds that a running task waits for brokers, storage or a required write-ahead log to answer "
+        "again before it ends with exit code 69.",
+    )
+    event_time_late_max_secs: SecondsFrom0 = Field(
+        default=3600,
+        description="Seconds that a record is expected to come after its event time at most. Only the completeness "
+        "mark goes by it: a record that is later still is exported like any other.",
+    )
+
     spark_master: str = Field(
         default="local[*]", description="Where Spark runs: local[*], local[<cores>], or the address of a cluster."
     )
@@ -581,6 +604,13 @@ class Settings(BaseSettings):
         if endpoint and not _ENDPOINT.fullmatch(endpoint):
             raise ValueError("should be http://host:port or https://host:port")
         return endpoint
+
+    @field_validator("http_host")
+    @classmethod
+    def _address(cls, host: str) -> str:
+        if not _HOST.fullmatch(host):
+            raise ValueError("should be an address or a host name, without a port")
+        return host
 
     @field_validator("spark_master", "driver_memory")
     @classmethod

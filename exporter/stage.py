@@ -40,6 +40,9 @@ GROUP_BYTES_MAX = 32 << 20
 TYPES_OVER_MAX = "types_over_max"
 """Count of the records that were not staged because of `new_types_max`."""
 
+REASON = "dead_letters:"
+"""Before a reason's code: count of the dead letters that were staged for it."""
+
 MANIFEST_DDL = (
     "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
     "rows bigint, size_bytes bigint, stats string, counts string"
@@ -220,6 +223,7 @@ class _Task:
             return
         part = batch.take(pa.array([row[0] for row in dead], pa.int64()))
         self._counts[tp]["dead_letters"] += len(dead)
+        self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         days = part.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
         table = dead_letter_rows(part, dead, tp, plan.epoch)
         self._add_rows(DEAD_LETTERS, tp, plan, table, part.column("offset"), days)

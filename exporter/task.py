@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from exporter import spark
+from exporter import __version__, spark
 from exporter.commit import Committer
 from exporter.decode import Decoder
 from exporter.errors import ConfigError, ExporterError, JvmEnded
@@ -22,6 +22,7 @@ from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.lease import BEATS, LeaseKeeper
 from exporter.leased import LeasedAssignment
 from exporter.log import get_logger
+from exporter.outages import storage_trouble
 from exporter.read import RoundReader
 from exporter.recover import Recovery
 from exporter.roll import RollLimits
@@ -32,11 +33,14 @@ from exporter.settings import Settings, routing
 from exporter.static import StaticAssignment
 from exporter.tables import Lake
 from exporter.topic import TopicReader
+from exporter.watch import Watch
 from offsets.ranges import TopicPartition
 from offsets.wal import WalUnreachable, WriteAheadLog
 
 log = get_logger(__name__)
 
+BUSY_SECS = 60.0
+"""What a passing of the loop that recovers partitions may take beyond one round (a drain reads one)."""
 WAL_DEADLINE_SECS = 10.0
 """How long one call to the write-ahead log is tried before the log counts as out of reach."""
 
@@ -107,20 +111,48 @@ def run(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Service:
     """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError."""
-    bench = open_workbench(settings, short_lived=False)
-    try:
-        service = build_service(settings, bench, until_caught_up, on_progress)
-        with _stopped_by_signals(service.stop):
-            service.run()
-        return service
-    except ExporterError:
-        raise
-    except Exception as error:
-        if spark.alive(bench.session):
+    watch = open_watch(settings)
+    with serving(settings, watch):
+        bench = open_workbench(settings, short_lived=False)
+        try:
+            service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
+            with _stopped_by_signals(service.stop):
+                http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
+                log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
+                service.run()
+                log.info("task_ended", records=service.totals.records, rows=sum(service.totals.committed.values()))
+            return service
+        except ExporterError:
             raise
-        raise JvmEnded from error
+        except Exception as error:
+            if spark.alive(bench.session):
+                raise
+            raise JvmEnded from error
+        finally:
+            bench.close()
+
+
+def open_watch(settings: Settings) -> Watch:
+    """What the task's loop tells of itself."""
+    return Watch(
+        settings.app, "", settings.event_time_late_max_secs, settings.give_up_secs,
+        probe=lambda: storage_trouble(settings.root),
+    )  # fmt: skip
+
+
+@contextmanager
+def serving(settings: Settings, watch: Watch) -> Iterator[None]:
+    """The health server, from before anything is started until after all has ended. Raises ConfigError."""
+    if not settings.http_port:
+        yield
+        return
+    from exporter.health import Health, HealthServer  # only who is asked waits for its imports
+
+    server = HealthServer(settings.http_host, settings.http_port, Health(watch, settings.round_secs_max + BUSY_SECS))
+    try:
+        yield
     finally:
-        bench.close()
+        server.close()
 
 
 def build_service(
@@ -129,12 +161,19 @@ def build_service(
     until_caught_up: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     log_of: Callable[[float], WriteAheadLog | None] | None = None,
+    watch: Watch | None = None,
 ) -> Service:
     """Wire one task; it joins the group here. log_of: opens the write-ahead log with a deadline of its calls."""
+    watch = watch or open_watch(settings)
     wake = threading.Event()
     open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
     journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
+    watch.owner = journal.owner
     assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
+    if isinstance(assignment, LeasedAssignment):
+        watch.leases = assignment.states
+    if journal.wal is not None:
+        watch.wal_calls = lambda wal=journal.wal: wal.calls  # type: ignore[misc]
     reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease)
@@ -164,6 +203,7 @@ def build_service(
         lambda: spark.alive(bench.session),
         journal,
         settings.wal_verify_secs,
+        watch,
     )
 
 

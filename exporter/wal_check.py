@@ -51,6 +51,8 @@ class LogCheck:
     def __init__(self, lake: Lake, journal: Journal) -> None:
         self._lake = lake
         self._journal = journal
+        self.said: dict[tuple[str, TopicPartition], str] = {}
+        """The latest verdicts, for those who watch; replaced as a whole, because two threads judge."""
 
     @property
     def on(self) -> bool:
@@ -108,6 +110,7 @@ class LogCheck:
             for tp, one in says.items():
                 mine = self._journal
                 found[name, tp] = judge(one, by_type[name][tp], mine.owner, mine.routing, live)
+        self.said = {**self.said, **{key: one.verdict.value for key, one in found.items()}}
         return found
 
     def _says(

@@ -73,6 +73,11 @@ class WalKeeper:
         """True while the log is required and does not answer: nothing is recovered then."""
         return self._journal.holds_commits
 
+    @property
+    def owed(self) -> int | None:
+        """Completions that the log could not be told yet; None if there is no log."""
+        return len(self._landings) if self._journal.on else None
+
     def holds(self, event_type: str) -> bool:
         """True while no commit of this table may be offered."""
         owing = any(landing.intent.key.event_type == event_type for landing in self._landings)

@@ -263,6 +263,11 @@ class WriteAheadLog:
         """Operation -> how often it was asked, whatever came of it."""
         return dict(self._calls.counts)
 
+    @property
+    def calls(self) -> Mapping[tuple[str, str], int]:
+        """(call, answered, refused or unreachable) -> how often, so far."""
+        return dict(self._calls.made)
+
     def start(self, intents: Sequence[Intent]) -> None:
         """Write all intents of one commit, none of which may be there. WalMismatch if one is, in another state."""
         writes = []
@@ -516,6 +521,8 @@ class Calls:
         self.client = client
         self.local = local
         self.counts: Counter[str] = Counter()
+        self.made: Counter[tuple[str, str]] = Counter()
+        """How many calls came to which end: (name, answered, refused or unreachable); for those who watch."""
         self._deadline_secs = deadline_secs
         self._clock = clock
         self._sleep = sleep
@@ -530,6 +537,7 @@ class Calls:
             try:
                 self.counts[name] += 1
                 answer: dict[str, Any] = getattr(self.client, name)(**request)
+                self.made[name, "answered"] += 1
                 return answer
             except ParamValidationError:
                 raise
@@ -537,6 +545,7 @@ class Calls:
                 again = _may_help(error)
                 left = ends - self._clock() - pause - slowest
                 if not again or left < 0:
+                    self.made[name, "unreachable" if again else "refused"] += 1
                     raise _explained(name, error) from error
             self._sleep(pause)
             pause = min(2 * pause, PAUSE_SECS_MAX)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.jvm import free_ports
+from exporter.status import fetch
 from tests.drills.test_kills import PARTITIONS, living
 from tests.lakes import Export, Process, descendants, expected_places, mixed, running, seldom, wait_until, writing
 from tests.services import fresh_name, produce
+from tests.unit.test_deploy import NOMAD, nomad
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
 
@@ -38,6 +43,17 @@ def at_work(task: Process, e: Export) -> None:
     wait_until(lambda: task.text.count("round_read") > seen, 60, "another round")
 
 
+def look_at(url: str) -> None:
+    """As the scheduler and Prometheus do."""
+    for path in ("/healthz", "/readyz"):
+        with urllib.request.urlopen(url + path, timeout=10) as answer:
+            assert answer.status == 200
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        names = {family.name for family in text_string_to_metric_families(answer.read().decode())}
+    assert {"exporter_lag_records", "exporter_commits"} <= names
+    assert fetch(url)["ready"] is True
+
+
 def members_of(kafka: str, group: str) -> int:
     admin = KafkaAdminClient(bootstrap_servers=kafka)
     try:
@@ -52,11 +68,20 @@ def members_of(kafka: str, group: str) -> int:
     "number", [signal.SIGTERM, seldom(signal.SIGINT)], ids=["SIGTERM", "SIGINT"]
 )
 def test_a_signal_to_the_group_stops_the_task_with_all_it_has_read(export: Export, number: int) -> None:
-    """Exit 0 within the budget, group left, positions of a partition equal, what is below them there exactly once."""
+    """Exit 0 within the budget, group left, positions of a partition equal, what is below them there exactly once.
+
+    Started with the environment that Nomad gives it, and ready and scraped before it ends.
+    """
     e = export
+    (port,) = free_ports(1)
+    words, nomad_env, kill_secs = nomad(NOMAD)
+    assert words[:3] == ["exporter", "run", "--config"], "else this is not Nomad's command line"
+    assert kill_secs > STOP_BUDGET_SECS
+    env = {**nomad_env, "EXPORTER_HTTP_HOST": "127.0.0.1", "EXPORTER_HTTP_PORT": str(port)}
     produce(e.kafka, e.topic, {partition: mixed(500, 1000 * partition) for partition in range(PARTITIONS)})
-    with writing(e.kafka, e.topic), running(e) as task:
+    with writing(e.kafka, e.topic), running(e, env=env) as task:
         at_work(task, e)
+        look_at(f"http://127.0.0.1:{port}")
         family = set(descendants(task.pid))
         assert members_of(e.kafka, e.app) == 1
         task.signal_group(number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
+import re
 import subprocess
 import sys
 import warnings
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 
 from exporter.log import OURS, Repeats, configure, get_logger
+from exporter.log_events import Event, event_rows
 
 log = get_logger("exporter.test_log")
 
@@ -83,7 +86,9 @@ def test_json_is_the_form_where_stderr_is_no_terminal(
     assert not line.startswith("{")
 
 
-@pytest.mark.parametrize("name", ["kafka.net.manager", "py4j.clientserver", "apscheduler.scheduler"])
+@pytest.mark.parametrize(
+    "name", ["kafka.net.manager", "py4j.clientserver", "apscheduler.scheduler", "botocore.credentials"]
+)
 def test_libraries_go_the_same_way_from_warning_on(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Their warnings are events like ours; their chatter is left out."""
     configure(json=True)
@@ -135,7 +140,59 @@ def test_an_outage_does_not_flood_the_log() -> None:
     assert shown(5, lineno=2) == "lost node"
     assert shown(10) == "lost node (2 more held back)"
     assert [shown(at) for at in (11, 20, 40)] == [None, "lost node (1 more held back)", "lost node"]
-    assert [shown(40, "exporter.group") for _ in range(3)] == ["lost node"] * 3
+
+
+def test_a_warning_about_the_same_thing_is_shown_once_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the number of those held back; about another partition, or as information, it is shown."""
+    now = [0.0]
+    configure(json=True)
+    (handler,) = (one for one in logging.getLogger().handlers if one.get_name() == "exporter.log")
+    handler.filters[:] = [Repeats(10, lambda: now[0], 60)]
+    for second in range(125):
+        now[0] = float(second)
+        log.warning("group_poll_failed", error=f"try {second}")
+    log.warning("commit_unknown", table="order", partition="events-0")
+    log.warning("commit_unknown", table="order", partition="events-1")
+    log.info("round_read", records=1)
+    log.info("round_read", records=2)
+    events = [json.loads(line) for line in lines(capsys)]
+    polls = [(event["error"], event.get("held_back")) for event in events if event["event"] == "group_poll_failed"]
+    assert polls == [("try 0", None), ("try 60", 59), ("try 120", 59)]
+    assert [event["event"] for event in events[3:]] == ["commit_unknown"] * 2 + ["round_read"] * 2
+
+
+def logged_names() -> Iterator[tuple[str, str]]:
+    """(file:line, name) of every call of a module's `log`; the name is empty where it is no plain text."""
+    root = Path(__file__).parents[2]
+    for path in sorted([*(root / "exporter").glob("*.py"), *(root / "offsets").glob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            levels = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+            if ast.unparse(node.func.value) != "log" or node.func.attr not in levels:
+                continue
+            first = node.args[0] if node.args else None
+            name = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+            yield f"{path.name}:{node.lineno}", name
+
+
+def test_every_event_is_logged_somewhere_and_no_other_name_is() -> None:
+    """The names in the code and those of the enum are the same ones, and each is in the README with its meaning."""
+    found = list(logged_names())
+    assert len(found) > 40
+    known = {event.value for event in Event}
+    assert [(where, name) for where, name in found if name not in known] == []
+    assert known == {name for _, name in found}
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    after = readme[readme.index("| event | |") :]
+    assert re.findall(r"^\| `(\w+)` \| (.+) \|$", after[: after.index("\n\n")], re.M) == event_rows()
+
+
+def test_nobody_logs_past_the_one_way() -> None:
+    """No module of ours but log.py takes a logger of the standard library."""
+    root = Path(__file__).parents[2]
+    takers = {path.name for path in (root / "exporter").glob("*.py") if "getLogger(" in path.read_text()}
+    assert takers == {"log.py"}
 
 
 def test_stdout_stays_empty_even_if_nobody_configures_logs() -> None:

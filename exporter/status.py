@@ -1,0 +1,177 @@
+"""`exporter status`: how far the export is, from a task's health server, or straight from the tables. Reads only.
+
+A task knows its own partitions, what it has staged and how it fares; the tables know all partitions, but only what is
+committed. Both come as what /status serves; from the tables some of it is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any
+
+from exporter.errors import DependencyUnreachable, FoundProblem
+from exporter.settings import Settings
+
+ANSWER_SECS = 10.0
+WATCH_SECS = 2.0
+COLUMNS = ("event type", "partition", "committed", "read", "end", "lag", "staged", "verdict")
+
+Status = dict[str, Any]
+Goals = dict[tuple[str, int], int]
+"""(topic, partition) -> the offset after the last record that has to be committed."""
+
+
+def server_url(settings: Settings) -> str:
+    """Of the task that these settings start; empty if it has no health server."""
+    if not settings.http_port:
+        return ""
+    host = settings.http_host
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.http_port}"
+
+
+@contextmanager
+def source(settings: Settings, url: str, tables: bool) -> Iterator[Callable[[], Status]]:
+    """What tells the status, again and again: the task at the url, that of the settings if it answers, or the tables.
+
+    tables: do not ask a task. The tables need a session of Spark, which is started once. Raises DependencyUnreachable.
+    """
+    asked = "" if tables else url or answering(server_url(settings))
+    if asked:
+        yield lambda: fetch(asked)
+        return
+    from exporter.task import open_workbench  # only who needs Spark waits for its start
+
+    bench = open_workbench(settings)
+    try:
+        yield lambda: table_status(bench, settings)
+    finally:
+        bench.close()
+
+
+def answering(url: str) -> str:
+    """The url if a task answers there, else nothing."""
+    try:
+        fetch(url)
+    except DependencyUnreachable:
+        return ""
+    return url
+
+
+def fetch(url: str) -> Status:
+    """What a task's /status says. Raises DependencyUnreachable."""
+    if not url:
+        raise DependencyUnreachable("the settings name no `http_port`")
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/status", timeout=ANSWER_SECS) as answer:
+            found = json.loads(answer.read())
+    except (OSError, ValueError) as error:
+        raise DependencyUnreachable(f"no task answers at {url}: {error}", "is it running, with `http_port`?") from error
+    if not isinstance(found, dict):
+        raise DependencyUnreachable(f"no task answers at {url}: that is no status")
+    return {"from": url, **found}
+
+
+def table_status(bench: Any, settings: Settings) -> Status:
+    """The committed positions of all partitions, from the tables, and the ends, from the broker."""
+    from exporter.offsets_view import offset_rows
+
+    positions = [
+        {
+            "event_type": row.event_type, "topic": row.tp.topic, "partition": row.tp.partition,
+            "committed": None if row.position is None else row.position.offset,
+            "epoch": None if row.position is None else row.position.epoch,
+            "read": None, "end": row.end, "lag": row.lag if row.position is not None else row.end,
+            "staged_rows": None, "staged_bytes": None, "owner": None, "verdict": row.verdict,
+        }
+        for row in offset_rows(bench, settings)
+    ]  # fmt: skip
+    return {"from": "tables", "app": settings.app, "positions": positions}
+
+
+def goals(status: Status) -> Goals:
+    """The ends that the partitions have now."""
+    positions = status.get("positions", ())
+    return {(one["topic"], one["partition"]): one["end"] for one in positions if one["end"] is not None}
+
+
+def behind(status: Status, ends: Mapping[tuple[str, int], int]) -> int:
+    """How many offsets are not committed yet up to these ends, over partitions, by each one's least position."""
+    least: dict[tuple[str, int], int] = {}
+    for one in status.get("positions", ()):
+        tp = one["topic"], one["partition"]
+        committed = -1 if one["committed"] is None else one["committed"]
+        least[tp] = min(committed, least.get(tp, committed))
+    return sum(max(0, end - 1 - least[tp]) for tp, end in ends.items() if tp in least)
+
+
+def wait_caught_up(
+    ask: Callable[[], Status],
+    timeout_secs: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Status:
+    """Ask until everything that is in the topics now is committed; the last answer.
+
+    A task that does not answer or is not ready is waited for as well. Raises FoundProblem after `timeout_secs`.
+    """
+    deadline, ends = clock() + timeout_secs, Goals()
+    while True:
+        try:
+            status = ask()
+        except DependencyUnreachable as error:
+            why = error.message
+        else:
+            ends = {**goals(status), **ends}
+            left = behind(status, ends)
+            if status.get("ready", True) and not left:
+                return status
+            why = status.get("not_ready") or f"{left:,} offsets are not committed"
+        if clock() >= deadline:
+            raise FoundProblem(f"not caught up after {timeout_secs:.0f} s: {why}")
+        sleep(min(WATCH_SECS, max(0.1, deadline - clock())))
+
+
+def head_lines(status: Status) -> list[str]:
+    """What stands above the table: who says it, whether all is well, and through which time tables are complete."""
+    total = behind(status, goals(status))
+    parts = [f"app {status.get('app', '-')}", f"from {status['from']}", f"{total:,} behind"]
+    if "owner" in status:
+        parts.insert(1, f"task {status['owner']}")
+    lines = [", ".join(parts)]
+    if "ready" in status:
+        lines.append("ready" if status["ready"] else f"NOT READY: {status['not_ready']}")
+    for name, outage in status.get("outages", {}).items():
+        lines.append(f"OUTAGE of {name} for {outage['secs']:.0f} s: {outage['error']}")
+    for table in status.get("tables", ()):
+        if table["parked"]:
+            lines.append(f"PARKED: table {table['event_type']}: {table['parked']}")
+    complete = [table["complete_through_ms"] for table in status.get("tables", ())]
+    if complete and None not in complete:
+        at = datetime.fromtimestamp(min(complete) / 1000, timezone.utc)
+        lines.append(f"all tables are complete through {at:%Y-%m-%d %H:%M:%S} UTC")
+    return lines
+
+
+def rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:
+    """The rows of COLUMNS, and how many were left out: of more than `most` those that are furthest behind are shown."""
+    positions = list(status.get("positions", ()))
+    shown = positions
+    if most is not None and len(positions) > most:
+        shown = sorted(positions, key=lambda one: -(one["lag"] or 0))[:most]
+    made = [
+        (one["event_type"], f"{one['topic']}-{one['partition']}", *(_number(one[name]) for name in
+         ("committed", "read", "end", "lag", "staged_rows")), one["verdict"] or "-")
+        for one in shown
+    ]  # fmt: skip
+    return made, len(positions) - len(shown)
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

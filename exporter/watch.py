@@ -1,0 +1,171 @@
+"""What the loop tells of itself: sums, marks, outages, and one snapshot per passing for whoever asks.
+
+Belongs to the loop's thread; only `snapshot` and `busy_since` are read by others, each replaced as a whole. Nothing
+here is ever asked where something is to be read or committed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from exporter.marks import Marks
+from exporter.outages import KAFKA, STORAGE, WAL, Outages
+from exporter.snapshot import Snapshot
+from exporter.totals import Totals
+from exporter.writers import Fragment, Writer, WriterKey
+from offsets.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from exporter.commit import Report
+    from exporter.read import RoundResult
+
+PROBE_SECS = 1.0
+
+
+class Watch:
+    """One task's. `snapshot` is None until the loop has passed once."""
+
+    def __init__(
+        self,
+        app: str = "",
+        owner: str = "",
+        late_max_secs: float = 0.0,
+        give_up_secs: float = float("inf"),
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        probe: Callable[[], str] = str,
+    ) -> None:
+        """late_max_secs: how late a record may be for the completeness mark. wall: seconds since 1970.
+
+        probe: why the storage does not answer, or empty.
+        """
+        self.probe = probe
+        self._probed_at = clock()
+        self.totals = Totals()
+        self.outages = Outages(give_up_secs)
+        self.snapshot: Snapshot | None = None
+        self.busy_since: float | None = None
+        self.leases: Callable[[], Mapping[str, int]] = dict
+        self.wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self.started = clock()
+        self.app = app
+        self.owner = owner
+        self._late_max_secs = late_max_secs
+        self._clock = clock
+        self._wall = wall
+        self._marks: dict[TopicPartition, Marks] = {}
+        self._ends: dict[TopicPartition, int] = {}
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """The loop does something that may take long, such as draining a topic."""
+        self.busy_since = self._clock()
+        try:
+            yield
+        finally:
+            self.busy_since = None
+
+    def ends_read(self, ends: Mapping[TopicPartition, int], now: float) -> None:
+        """The offsets after the last records, just looked at."""
+        self._ends = dict(ends)
+        for tp, end in ends.items():
+            self._mark(tp, end - 1, int(self._wall() * 1000))
+        self.outages.over(KAFKA, now)
+
+    def integrated(self, result: RoundResult, secs: float) -> None:
+        """A round that was read in `secs`."""
+        totals, records = self.totals, result.counts.get("records", 0)
+        totals.rounds += 1
+        totals.counts.update(result.counts)
+        totals.records += records
+        totals.bytes += result.counts.get("bytes", 0)
+        totals.round_records.add(records)
+        totals.took("read", secs)
+        for fragment in result.fragments:
+            totals.staged_rows += sum(file.rows for files in fragment.files.values() for file in files)
+            if (read_ms := last_kafka_ms(fragment)) is not None:
+                self._mark(fragment.plan.tp, fragment.plan.end - 1, min(read_ms, int(self._wall() * 1000)))
+
+    def committed(self, report: Report) -> None:
+        """A commit, whatever became of it."""
+        for outcome in {type(settled.outcome).__name__.lower() for settled in report.settled}:
+            self.totals.outcomes[report.event_type, outcome] += 1
+        self.totals.took("commit", report.secs)
+
+    def tick(
+        self,
+        now: float,
+        owned: Collection[TopicPartition],
+        waiting: Collection[TopicPartition],
+        writers: Mapping[WriterKey, Writer],
+        verdicts: Mapping[TopicPartition, str],
+        log_verdicts: Mapping[tuple[str, TopicPartition], str],
+        wal_waits: bool,
+        owed: int | None,
+        stopping: bool,
+    ) -> None:
+        """One passing of the loop. wal_waits: commits wait for the log. owed: completions that it lacks.
+
+        Raises DependencyUnreachable."""
+        if wal_waits:
+            self.outages.seen(WAL, "commits wait for it", now)
+        else:
+            self.outages.over(WAL, now)
+        if STORAGE in self.outages.open and now - self._probed_at >= PROBE_SECS:
+            self.storage_is_out(now)
+        mine = frozenset(owned)
+        if not mine:
+            self.outages.over(KAFKA, now)  # nobody asks it any more
+        least: dict[TopicPartition, int] = {}
+        for key, writer in writers.items():
+            least[key.tp] = min(writer.covered, least.get(key.tp, writer.covered))
+        self._marks = {tp: marks.since(least.get(tp, -1)) for tp, marks in self._marks.items() if tp in mine}
+        self._ends = {tp: end for tp, end in self._ends.items() if tp in mine}
+        self.snapshot = Snapshot(
+            at=now,
+            started=self.started,
+            wall_ms=int(self._wall() * 1000),
+            app=self.app,
+            owner=self.owner,
+            owned=mine,
+            waiting=frozenset(waiting),
+            writers=dict(writers),
+            ends=dict(self._ends),
+            marks=dict(self._marks),
+            verdicts={tp: verdict for tp, verdict in verdicts.items() if tp in mine},
+            log_verdicts=dict(log_verdicts),
+            troubles=self.outages.open,
+            leases=self.leases(),
+            wal_calls=self.wal_calls(),
+            owed=owed,
+            late_max_secs=self._late_max_secs,
+            stopping=stopping,
+            totals=self.totals.copy(),
+        )
+
+    def storage_is_out(self, now: float) -> bool:
+        """Ask the storage itself; an outage of it begins, goes on or ends by that. Raises DependencyUnreachable."""
+        self._probed_at = now
+        if trouble := self.probe():
+            self.outages.seen(STORAGE, trouble, now)
+            return True
+        self.outages.over(STORAGE, now)
+        return False
+
+    def _mark(self, tp: TopicPartition, offset: int, time_ms: int) -> None:
+        self._marks[tp] = self._marks.get(tp, Marks()).add(offset, time_ms)
+
+
+def last_kafka_ms(fragment: Fragment) -> int | None:
+    """The Kafka time, ms since 1970, that the file with the last record of a round reaches; None without files."""
+    files = [file for files in fragment.files.values() for file in files]
+    if not files:
+        return None
+    last = max(files, key=lambda file: file.offsets.last_offset)
+    text = json.loads(last.stats).get("maxValues", {}).get("_kafka", {}).get("timestamp")
+    return None if text is None else int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)

@@ -1,0 +1,254 @@
+"""deploy/: every name in it, of a metric, setting, variable, endpoint, verb, flag or exit code, exists in the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from exporter.cli import cli
+from exporter.errors import ExporterError
+from exporter.health import ENDPOINTS, START_SECS_MAX
+from exporter.metrics import METRICS
+from exporter.settings import PREFIX, SCALARS, Settings, variable
+from exporter.settings_load import load
+from tests.promql import History
+from tests.snapshots import busy_snapshot, scraped
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NOMAD, NOMAD_DOCKER = "nomad/exporter.nomad.hcl", "nomad/exporter-docker.nomad.hcl"
+VARIABLES = {variable(name) for name in SCALARS} | {"EXPORTER_CONFIG", "EXPORTER_CACHE_DIR"}
+GIVEN = {
+    "NOMAD_TASK_DIR": "/local", "NOMAD_PORT_http": "21108", "NOMAD_ALLOC_INDEX": "1",
+    "MESOS_SANDBOX": "/sandbox", "PORT_HTTP": "31108",
+}  # fmt: skip
+"""What the schedulers set, for example."""
+STOP_MARGIN_SECS = 15.0
+"""What leaving the group and ending the JVM may take beyond stop_budget_secs."""
+
+
+def text(name: str) -> str:
+    return (DEPLOY / name).read_text()
+
+
+def filled(value: str) -> str:
+    """With the schedulers' variables put in; one that they do not set is an error."""
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: GIVEN[match[1]], value)
+
+
+def block(hcl: str, head: str) -> str:
+    """The body of the first block that opens with `head {`."""
+    start = hcl.index(f"{head} {{") + len(head) + 2
+    depth, at = 1, start
+    while depth:
+        depth += {"{": 1, "}": -1}.get(hcl[at], 0)
+        at += 1
+    return hcl[start : at - 1]
+
+
+def attribute(body: str, name: str) -> str:
+    """The text of `name = "..."`."""
+    match = re.search(rf'^\s*{name}\s*=\s*"([^"]*)"', body, re.M)
+    assert match, name
+    return match[1]
+
+
+def nomad(name: str) -> tuple[list[str], dict[str, str], float]:
+    """Command line, environment and seconds between the signal and the kill, as Nomad runs the task."""
+    task = block(text(name), 'task "exporter"')
+    config = block(task, "config")
+    args = json.loads(re.search(r"args\s*=\s*(\[[^\]]*\])", config)[1])  # type: ignore[index]
+    command = [attribute(config, "command")] if "command" in config else entrypoint()
+    lines = re.findall(r'^\s*(\w+)\s*=\s*"([^"]*)"', block(task, "env"), re.M)
+    assert attribute(task, "kill_signal") == "SIGTERM"
+    return [*command, *map(filled, args)], {key: filled(value) for key, value in lines}, _secs(
+        attribute(task, "kill_timeout")
+    )
+
+
+def marathon() -> tuple[list[str], dict[str, str], float]:
+    app = json.loads(text("marathon/exporter.json"))
+    words = shlex.split(filled(app["cmd"]))
+    assert words.pop(0) == "exec", "else the shell gets the signal"
+    env = {key: value for key, value in app["env"].items() if isinstance(value, str)}
+    return words, env, float(app["taskKillGracePeriodSeconds"])
+
+
+def compose() -> tuple[list[str], dict[str, str], float]:
+    service = yaml.safe_load(text("docker/compose.yaml"))["services"]["exporter"]
+    assert service["stop_signal"] == "SIGTERM"
+    env = {**dockerfile_env(), **service["environment"]}
+    return [*entrypoint(), *service["command"]], env, _secs(service["stop_grace_period"])
+
+
+def entrypoint() -> list[str]:
+    found: list[str] = json.loads(re.search(r"^ENTRYPOINT (.*)$", text("docker/Dockerfile"), re.M)[1])  # type: ignore[index]
+    return found
+
+
+def dockerfile_env() -> dict[str, str]:
+    joined = text("docker/Dockerfile").replace("\\\n", " ")
+    return dict(re.findall(r"(\w+)=(\S+)", " ".join(re.findall(r"^ENV (.*)$", joined, re.M))))
+
+
+def _secs(value: str) -> float:
+    return float(value.removesuffix("s"))
+
+
+JOBS = {
+    "nomad": lambda: nomad(NOMAD),
+    "nomad-docker": lambda: nomad(NOMAD_DOCKER),
+    "marathon": marathon,
+    "compose": compose,
+}
+
+
+def settings_of(words: list[str], env: dict[str, str]) -> Settings:
+    """What the command line of a job, read by the command itself, and its environment make of the compose settings."""
+    assert words[0] == "exporter"
+    command = cli.commands[words[1]]
+    given = command.make_context(words[1], list(words[2:])).params
+    flags = {name.removeprefix("setting_"): value for name, value in given.items() if name.startswith("setting_")}
+    assert given["config"].name == "exporter.toml"
+    ours = {name: value for name, value in env.items() if name.startswith(PREFIX) and name != "EXPORTER_CACHE_DIR"}
+    return load(DEPLOY / "docker" / "exporter.toml", {k: v for k, v in flags.items() if v is not None}, ours)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_each_job_starts_a_task_that_its_scheduler_can_look_at(name: str) -> None:
+    """The command line parses, the settings load, the health server listens where the scheduler asks."""
+    words, env, kill_secs = JOBS[name]()
+    settings = settings_of(words, {**dockerfile_env(), **env} if "docker" in name else env)
+    assert words[1] == "run"
+    assert settings.http_port > 0
+    assert settings.http_host == "0.0.0.0"
+    assert kill_secs >= settings.stop_budget_secs + STOP_MARGIN_SECS
+    assert {key for key in env if key.startswith(PREFIX)} <= VARIABLES
+
+
+def test_a_hung_task_is_ended_and_one_in_an_outage_is_not() -> None:
+    """Only /healthz restarts a task, and not before a start may be over; /readyz says whether to send work."""
+    for name in (NOMAD, NOMAD_DOCKER):
+        hcl = text(name)
+        alive, ready = block(hcl, "check"), block(hcl[hcl.index('"ready"') - 60 :], "check")
+        assert attribute(alive, "path") == "/healthz"
+        assert _secs(attribute(block(alive, "check_restart"), "grace")) >= START_SECS_MAX
+        assert attribute(ready, "path") == "/readyz"
+        assert "check_restart" not in ready
+    app = json.loads(text("marathon/exporter.json"))
+    assert [check["path"] for check in app["healthChecks"]] == ["/healthz"]
+    assert app["healthChecks"][0]["gracePeriodSeconds"] >= START_SECS_MAX
+    assert [check["path"] for check in app["readinessChecks"]] == ["/readyz"]
+    assert {check["portName"] for check in app["readinessChecks"]} <= {port["name"] for port in app["portDefinitions"]}
+    assert re.search(r"--start-period=(\d+)s", text("docker/Dockerfile"))[1] == f"{START_SECS_MAX:.0f}"  # type: ignore[index]
+
+
+def test_all_that_is_scraped_or_probed_is_served() -> None:
+    """Paths and ports of probes, Prometheus and the image agree with the health server and with each other."""
+    path = re.compile(r"(?<=[\s\"'0-9])/(?:healthz|readyz|metrics|status)\b")
+    paths = {found for file in DEPLOY.rglob("*") if file.is_file() for found in path.findall(file.read_text())}
+    assert {"/healthz", "/readyz", "/metrics"} <= paths <= set(ENDPOINTS)
+    (job,) = yaml.safe_load(text("prometheus/prometheus.yml"))["scrape_configs"]
+    services = yaml.safe_load(text("docker/compose.yaml"))["services"]
+    host, port = job["static_configs"][0]["targets"][0].split(":")
+    assert host in services
+    assert port == dockerfile_env()["EXPORTER_HTTP_PORT"]
+    assert job["job_name"] == "exporter", "the rule ExporterDown names it"
+    assert f"EXPOSE {port}" in text("docker/Dockerfile")
+
+
+def test_every_variable_flag_and_verb_in_deploy_exists() -> None:
+    """EXPORTER_..., `exporter <verb>` and its flags, in files and their comments."""
+    for file in sorted(DEPLOY.rglob("*")):
+        if not file.is_file():
+            continue
+        body = file.read_text()
+        assert set(re.findall(r"\bEXPORTER_[A-Z_]+\b", body)) <= VARIABLES, file.name
+        for verb, rest in re.findall(r"(?<![\w./\"-])exporter ([a-z][a-z-]+)((?: --[a-z-]+)*)", body):
+            if verb not in cli.commands:
+                assert verb in PROSE, f"{file.name}: exporter {verb}"
+                continue
+            known = {flag for option in cli.commands[verb].params for flag in option.opts}
+            assert set(rest.split()) <= known, f"{file.name}: exporter {verb}{rest}"
+    command = yaml.safe_load(text("docker/compose.yaml"))["services"]["create-wal"]["command"]
+    assert cli.commands[command[0]].make_context(command[0], command[1:]).params["create_wal"] is True
+
+
+PROSE = {"as", "of", "installed", "prometheus", "exporter"}
+"""What may follow the word `exporter` in a sentence."""
+
+
+def test_settings_that_comments_name_exist() -> None:
+    """A threshold that goes with a setting says which."""
+    names = set(re.findall(r"\b[a-z]+(?:_[a-z]+)*_(?:secs|max|ms|bytes)\b", text("prometheus/alerts.yml")))
+    names |= {name for file in (NOMAD, NOMAD_DOCKER) for name in re.findall(r"\b[a-z_]+_secs\b", text(file))}
+    assert names
+    assert names <= set(SCALARS)
+
+
+def test_exit_codes_that_deploy_names_exist() -> None:
+    """69, 70 and 75 are told in comments and alerts."""
+    kinds = [ExporterError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    codes = {kind.exit_code for kind in kinds}
+    told = {NOMAD: r"Exits (\d+) and (\d+).*?; (\d+) is not", "prometheus/alerts.yml": r"hint\. (\d+) is"}
+    for name, pattern in told.items():
+        match = re.search(pattern, text(name))
+        assert match, name
+        assert {int(code) for code in match.groups()} <= codes
+
+
+def test_every_panel_of_the_dashboard_shows_something() -> None:
+    """Each expression is understood, its metrics and labels exist, and legends name labels that are there."""
+    dashboard = json.loads(text("grafana/dashboard.json"))
+    known = {metric.name: {*metric.labels, "job", "instance"} for metric in METRICS}
+    known |= {f"{m.name}_{part}": known[m.name] for m in METRICS if m.kind == "histogram" for part in ("sum", "count")}
+    moment = scraped(busy_snapshot())
+    made = History()
+    for time in (0.0, 60.0):
+        made.add(time, moment)
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            made.asked.clear()
+            made.value(target["expr"].removeprefix("1000 * "), 60.0)
+            assert made.asked <= set(known), panel["title"]
+            labels = set.union(*(known[name] for name in made.asked))
+            legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            by = {label for group in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in group.split(", ")}
+            assert legend | by <= labels, panel["title"]
+            assert not by or legend <= by, panel["title"]
+    shown = {name for panel in dashboard["panels"] for target in panel["targets"]
+             for name in re.findall(r"exporter_\w+", target["expr"])}  # fmt: skip
+    figures = {"exporter_commits_total", "exporter_committable_delay_records", "exporter_position_discrepancy_records"}
+    assert figures <= shown, "the figures of the original design"
+
+
+def test_the_dashboard_lies_where_grafana_is_told_to_look() -> None:
+    """Every file that is mounted exists; what Grafana reads is mounted; the data source is that of the panels."""
+    services = yaml.safe_load(text("docker/compose.yaml"))["services"]
+    for service in services.values():
+        for mount in service.get("volumes", ()):
+            here = mount.split(":")[0]
+            assert not here.startswith(".") or (DEPLOY / "docker" / here).exists(), mount
+    (provider,) = yaml.safe_load(text("grafana/provisioning/dashboards/exporter.yml"))["providers"]
+    assert any(mount.split(":")[1].startswith(provider["options"]["path"]) for mount in services["grafana"]["volumes"])
+    (source,) = yaml.safe_load(text("grafana/provisioning/datasources/prometheus.yml"))["datasources"]
+    panels: list[Any] = json.loads(text("grafana/dashboard.json"))["panels"]
+    assert {panel["datasource"]["uid"] for panel in panels} == {source["uid"]}
+
+
+def test_the_image_is_that_of_a_user_without_rights() -> None:
+    """Not root; jars baked in; nothing of the user's home is needed."""
+    lines = [line for line in text("docker/Dockerfile").splitlines() if line and not line.startswith("#")]
+    users = [line.split()[1] for line in lines if line.startswith("USER")]
+    assert users == ["10001"]
+    assert lines.index("USER 10001") > next(at for at, line in enumerate(lines) if "exporter prepare" in line)
+    assert dockerfile_env()["EXPORTER_CACHE_DIR"].startswith("/opt/")
+    assert isinstance(cli.commands["prepare"], click.Command)

@@ -1,0 +1,162 @@
+"""`exporter status`: from a task's server or the tables, for people, for programs, and for scripts that wait."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+from rich.table import Table
+
+from exporter import status as how_far
+from exporter.cli import cli
+from exporter.errors import DependencyUnreachable, FoundProblem
+from exporter.health import Health, HealthServer
+from exporter.settings_load import load
+from exporter.settings_text import example_toml
+from exporter.snapshot import Trouble
+from exporter.watch import Watch
+from tests.snapshots import P0, busy_snapshot, snapshot, writer
+
+TOML = """
+brokers = ["127.0.0.1:1"]
+topics = ["events"]
+group = "exports"
+table_root = "/data/tables"
+[type_from]
+kind = "topic"
+[event_time]
+kind = "record"
+[types.order]
+columns = "id BIGINT"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "exporter.toml"
+    path.write_text(TOML)
+    return path
+
+
+@pytest.fixture
+def task() -> Iterator[tuple[Watch, int]]:
+    """A watch that is served, and its port."""
+    watch = Watch("exports", "me")
+    watch.snapshot = busy_snapshot()
+    server = HealthServer("127.0.0.1", 0, Health(watch, 1.0, lambda: 1000.0))
+    yield watch, server.port
+    server.close()
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(cli, ["status", *arguments], env={**os.environ, "COLUMNS": "100"})
+
+
+def test_a_task_is_asked_where_the_settings_say_that_it_serves(file: Path, task: tuple[Watch, int]) -> None:
+    """Text: who says it, what is out, a row per position; JSON: what /status says."""
+    _, port = task
+    text = run("--config", str(file), "--http-port", str(port))
+    assert text.exit_code == 0, text.output
+    lines = text.output.splitlines()
+    assert lines[0] == f"app app, task host:1:a, from http://127.0.0.1:{port}, 20 behind"
+    assert lines[1] == "NOT READY: kafka does not answer: silent"
+    assert lines[2] == "OUTAGE of kafka for 10 s: silent"
+    assert lines[3] == "all tables are complete through 2027-01-15 07:59:00 UTC"
+    assert lines[4:] == [
+        "\t".join(how_far.COLUMNS),
+        "click\tevents-0\t15\t20\t31\t15\t0\tagree",
+        "order\tevents-0\t10\t20\t31\t20\t1\tagree",
+    ]
+    asked = run("--config", str(file), "--url", f"http://127.0.0.1:{port}/", "--format", "json")
+    assert json.loads(asked.output)["positions"] == busy_snapshot().as_dict()["positions"]
+
+
+def test_a_task_that_was_named_and_does_not_answer_is_an_error(file: Path) -> None:
+    """69, and not another answer from somewhere else; the one of the settings is asked only if it answers."""
+    result = run("--config", str(file), "--url", "http://127.0.0.1:9")
+    assert isinstance(result.exception, DependencyUnreachable)
+    assert how_far.answering("") == how_far.answering("http://127.0.0.1:9") == ""
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9108"),
+        ("0.0.0.0", "http://127.0.0.1:9108"),
+        ("::", "http://[::1]:9108"),
+        ("10.1.2.3", "http://10.1.2.3:9108"),
+    ],
+)
+def test_the_url_of_a_task_follows_from_its_settings(file: Path, host: str, url: str) -> None:
+    """Who listens everywhere is asked at this machine."""
+    assert how_far.server_url(load(file, {"http_host": host, "http_port": "9108"}, {})) == url
+    assert how_far.server_url(load(file, {"http_host": host}, {})) == ""
+
+
+def test_waiting_ends_when_what_was_there_at_first_is_committed() -> None:
+    """Later records are not waited for; a task that is away or not ready for a while is."""
+    moments: list[Any] = [
+        DependencyUnreachable("away"),
+        snapshot(owned=frozenset({P0}), waiting=frozenset({P0})).as_dict(),
+        snapshot(writer("order", P0, 5), ends={P0: 11}).as_dict(),
+        snapshot(writer("order", P0, 10), writer("late", P0, 9), ends={P0: 20}).as_dict(),
+        snapshot(writer("order", P0, 10), ends={P0: 20}, troubles={"kafka": Trouble(0.0, "silent")}).as_dict(),
+        snapshot(writer("order", P0, 10), ends={P0: 30}).as_dict(),
+    ]
+    left = list(moments)
+
+    def ask() -> Any:
+        moment = left.pop(0)
+        if isinstance(moment, Exception):
+            raise moment
+        return moment
+
+    assert how_far.wait_caught_up(ask, 100, lambda: 0.0, lambda secs: None)["positions"][0]["end"] == 30
+    assert left == []
+
+
+def test_waiting_for_too_long_is_a_found_problem_that_says_what_is_left() -> None:
+    """Exit code 1; the number of offsets, or why the task is not ready."""
+    now = [0.0]
+
+    def sleep(secs: float) -> None:
+        now[0] += secs
+
+    for moment, says in (
+        (snapshot(writer("order", P0, 5), ends={P0: 1011}).as_dict(), "1,005 offsets are not committed"),
+        (snapshot(writer("order", P0, 5), stopping=True).as_dict(), "it is stopping"),
+    ):
+        now[0] = 0.0
+        with pytest.raises(FoundProblem, match=says):
+            how_far.wait_caught_up(lambda found=moment: found, 10, lambda: now[0], sleep)
+        assert 10 <= now[0] < 13
+
+
+def test_a_screen_shows_those_that_are_furthest_behind() -> None:
+    """More positions than lines: the rest is counted; the columns fit into a hundred characters."""
+    writers = [writer(f"type_{number:03d}", P0, number) for number in range(200)]
+    found = snapshot(*writers, ends={P0: 1_000_000_000}).as_dict()
+    shown, left_out = how_far.rows(found, 3)
+    assert ([row[0] for row in shown], left_out) == (["type_000", "type_001", "type_002"], 197)
+    console, table = Console(width=100), Table(*how_far.COLUMNS)
+    for row in shown:
+        table.add_row(*row)
+    with console.capture() as capture:
+        console.print(table)
+    assert max(map(len, capture.get().splitlines())) <= 100
+    assert "…" not in capture.get()
+
+
+def test_the_example_is_written_to_stdout_and_needs_no_settings(tmp_path: Path, monkeypatch: Any) -> None:
+    """`exporter config --write-example > exporter.toml`, in an empty folder; what it writes can be loaded."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["config", "--write-example"])
+    assert (result.exit_code, result.stdout) == (0, example_toml())
+    (tmp_path / "written.toml").write_text(result.stdout)
+    assert load(tmp_path / "written.toml", {}, {}).http_port == 0
