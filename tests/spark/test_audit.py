@@ -162,7 +162,9 @@ def test_a_row_in_the_table_of_another_type_is_found(lake):
     assert str(report.examples[0]) == f"in another table: view {lake.topic}-0: 9 (expected in click)"
 
 
-@pytest.mark.parametrize(("table", "where", "missing"), [("view", "id >= 10", 5), seldom(DEAD_LETTERS, "value IS NULL", 1)])
+@pytest.mark.parametrize(
+    ("table", "where", "missing"), [("view", "id >= 10", 5), seldom(DEAD_LETTERS, "value IS NULL", 1)]
+)
 def test_a_deleted_row_is_missing(lake, table, where, missing):
     """A record at or below the position without a row is missing, a dead letter too."""
     lake.sql(f"DELETE FROM {{t}} WHERE {where}", t=table)
