@@ -16,6 +16,8 @@ from exporter.jars import find_java, jar_paths
 
 ARROW_BATCH_RECORDS = 20_000
 ARROW_BATCH_BYTES = 32 << 20
+CODE_CACHE = "240m"
+"""With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
@@ -62,7 +64,7 @@ def _term_ignored() -> Iterator[None]:
 
 def _java_options(short_lived: bool, home: Path | None, archive: Path | None) -> list[str]:
     chosen = [f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()}", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
-    chosen += ["-XX:+ExitOnOutOfMemoryError"]
+    chosen += ["-XX:+ExitOnOutOfMemoryError", f"-XX:ReservedCodeCacheSize={CODE_CACHE}"]
     if short_lived:
         chosen += ["-XX:TieredStopAtLevel=1"]
     if archive is not None:
