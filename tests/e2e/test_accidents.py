@@ -152,7 +152,7 @@ def replace_table(e: Export, spark: Any, first: dict[str, int]) -> None:
 Accident = Callable[[Export, Any, dict[str, int]], None]
 ACCIDENTS = [
     seldom(insert_overwrite, "WRITE", restore, "order", id="insert_overwrite"),
-    pytest.param(overwrite_one_day, "WRITE", restore_by_time, "order", id="overwrite_one_day"),
+    seldom(overwrite_one_day, "WRITE", restore_by_time, "order", id="overwrite_one_day"),
     seldom(replace_where, "WRITE", restore_over_optimize, "order", id="replace_where"),
     pytest.param(truncate, "TRUNCATE", restore_letters, DEAD_LETTERS, id="truncate"),
     seldom(replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order", id="replace_table"),
