@@ -542,6 +542,9 @@ class Calls:
             except ParamValidationError:
                 raise
             except (BotoCoreError, ClientError) as error:
+                if unmet := _unmet(error):
+                    self.made[name, "refused"] += 1
+                    raise unmet from error
                 again = _may_help(error)
                 left = ends - self._clock() - pause - slowest
                 if not again or left < 0:
@@ -598,20 +601,28 @@ def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
     return Calls(client, deadline_secs, local=bool(endpoint))
 
 
+def _unmet(error: Any) -> Unmet | None:
+    """The conditions that were not met; None if it was something else."""
+    from botocore.exceptions import ClientError
+
+    if not isinstance(error, ClientError):
+        return None
+    if error.response["Error"]["Code"].removesuffix("Exception") == _CONDITION:
+        return Unmet({0: error.response.get("Item", {})})
+    reasons = error.response.get("CancellationReasons", [])
+    items = {n: reason.get("Item", {}) for n, reason in enumerate(reasons) if reason["Code"] == _CONDITION}
+    return Unmet(items) if items else None
+
+
 def _may_help(error: Any) -> bool:
-    """Whether the same call may succeed later, by itself; raises Unmet if a condition was not met."""
+    """Whether the same call may succeed later, by itself."""
     from botocore.exceptions import ClientError, HTTPClientError
 
     if not isinstance(error, ClientError):
         return isinstance(error, HTTPClientError)
     code = error.response["Error"]["Code"].removesuffix("Exception")
-    if code == _CONDITION:
-        raise Unmet({0: error.response.get("Item", {})}) from error
     if code == "TransactionCanceled":
         reasons = error.response.get("CancellationReasons", [])
-        unmet = {n: reason.get("Item", {}) for n, reason in enumerate(reasons) if reason["Code"] == _CONDITION}
-        if unmet:
-            raise Unmet(unmet) from error
         return all(reason["Code"] in {"None", *_PASSING} for reason in reasons)
     return code in _PASSING or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500
 

@@ -27,6 +27,7 @@ from offsets.wal import (
     Intent,
     IntentKey,
     IntentState,
+    LeaseTaken,
     Patience,
     WalUnreachable,
     WriteAheadLog,
@@ -123,6 +124,19 @@ def db() -> FakeDynamoDb:
     db = FakeDynamoDb(page=2)
     db.create_table(TableName="table", **TABLE)
     return db
+
+
+def test_every_call_is_counted_by_how_it_ended(db: FakeDynamoDb) -> None:
+    """A condition that was not met is a call that was refused, alone and in a transaction."""
+    log = new_log(db)
+    log.acquire(TP, "me")
+    with pytest.raises(LeaseTaken):
+        log.acquire(TP, "other")
+    assert log.calls == {("update_item", "answered"): 1, ("update_item", "refused"): 1}
+    made = [Intent(IntentKey(name, TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for name in "ab"]
+    for _ in range(2):
+        log.start(made)
+    assert (log.calls["transact_write_items", "answered"], log.calls["transact_write_items", "refused"]) == (1, 1)
 
 
 def test_a_long_answer_comes_in_pages(db: FakeDynamoDb) -> None:
