@@ -172,8 +172,8 @@ def build_service(
     assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
     if isinstance(assignment, LeasedAssignment):
         watch.leases = assignment.states
-    if journal.wal is not None:
-        watch.wal_calls = lambda wal=journal.wal: wal.calls  # type: ignore[misc]
+    if (wal := journal.wal) is not None:
+        watch.wal_calls = lambda: wal.calls
     reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease)

@@ -29,7 +29,7 @@ from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import TableView, own_metadata
 from offsets.wal import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
-from offsets.wal_verdict import LogVerdict, Ruling, TableSays, judge, to_count, to_find
+from offsets.wal_verdict import GRAVITY, LogVerdict, Ruling, TableSays, judge, to_count, to_find
 
 log = get_logger(__name__)
 
@@ -328,7 +328,7 @@ def broken(verdicts: LogVerdicts) -> InvariantBroken | None:
     stops = {at: found for at, found in sorted(verdicts.items()) if found.verdict.stops}
     if not stops:
         return None
-    (name, _), worst = max(stops.items(), key=lambda item: list(Ruling).index(item[1].verdict))
+    (name, _), worst = max(stops.items(), key=lambda item: GRAVITY[item[1].verdict])
     parts = [f"{tp}: {found.says}" for (table, tp), found in stops.items() if table == name]
     shown = "; ".join(parts[:SHOWN_MAX]) + (f" and {len(parts) - SHOWN_MAX} more" if len(parts) > SHOWN_MAX else "")
     others = sorted({table for table, _ in stops} - {name})

@@ -116,7 +116,8 @@ class WalKeeper:
             self._verify_at = now if self._journal.down else self._verify_at
         elif owned and now >= self._verify_at:
             self._verify_at = now + self._verify_secs
-            self._start(lambda tps=tuple(owned): self._verify(tps), now)  # type: ignore[misc]
+            tps = tuple(owned)
+            self._start(lambda: self._verify(tps), now)
 
     def close(self) -> None:
         """Wait for nothing; says what the log has cost."""
