@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.jars import find_java, jar_paths
-from exporter.jvm import QUICK_START, Jvm, accepts, free_ports, log_tail
+from exporter.jvm import QUICK_START, LocalServer, accepts, free_ports, log_tail
 
 START_SECS_MAX = 60.0
 """Deadline from the start of the process to the first answer. About 4 s are usual on two cores."""
@@ -41,7 +38,7 @@ appender.out.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} %m%n
 """
 
 
-class Broker:
+class Broker(LocalServer):
     """One broker; as a context manager it runs inside the block and its temporary folder goes with it.
 
         with Broker() as broker:
@@ -55,12 +52,11 @@ class Broker:
     def __init__(
         self, folder: Path | None = None, *, properties: Mapping[str, str] | None = None, heap_mb: int = 384
     ) -> None:
-        self._keep = folder is not None
-        self._folder = (folder or Path(tempfile.mkdtemp(prefix="exporter-broker-"))).absolute()
+        place = (folder or Path(tempfile.mkdtemp(prefix="exporter-broker-"))).absolute()
+        super().__init__("broker", place, keep=folder is not None)
         self._heap_mb = heap_mb
         self._extra = dict(properties or {})
         self._port, self._controller_port = free_ports(2)
-        self._jvm = Jvm("broker")
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"the broker's folder {folder} is not empty", "give an empty folder, or none")
 
@@ -68,16 +64,6 @@ class Broker:
     def bootstrap(self) -> str:
         """host:port for clients; the same over restarts."""
         return f"127.0.0.1:{self._port}"
-
-    @property
-    def pid(self) -> int:
-        """Process id of the JVM, for drills that stop or kill it. ConfigError if it was never started."""
-        return self._jvm.pid
-
-    @property
-    def running(self) -> bool:
-        """Whether the JVM lives; a stopped (SIGSTOP) one does."""
-        return self._jvm.running
 
     @property
     def log_path(self) -> Path:
@@ -97,38 +83,12 @@ class Broker:
         if not (self._folder / "data" / "meta.properties").exists():
             self._format(java)
         command = [*java, "kafka.Kafka", str(self._folder / "server.properties")]
-        self._jvm.start(command, self._folder, self.log_path)
+        self._run(command, self.log_path)
         try:
             self._wait_until_ready(deadline)
         except BaseException:
             self.kill()
             raise
-
-    def stop(self) -> None:
-        """SIGTERM, after STOP_SECS_MAX SIGKILL. Topics stay in the folder. Does nothing if it does not run."""
-        self._jvm.end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """SIGKILL: what clients see of a broker whose machine is lost."""
-        self._jvm.end(signal.SIGKILL)
-
-    def __enter__(self) -> Broker:
-        try:
-            self.start()
-        except BaseException:
-            self._remove_folder()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-        self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        if not self._keep:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _java_command(self) -> list[str]:
         """java with its class path, all but the main class; writes the two configuration files."""

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.jars import cache_folder, find_java, jar_paths
-from exporter.jvm import QUICK_START, Jvm, accepts, free_ports, log_tail
+from exporter.jvm import QUICK_START, LocalServer, accepts, free_ports, log_tail
 
 SET = "dynamodb"
 START_SECS_MAX = 60.0
@@ -70,7 +67,7 @@ def runs_here() -> bool:
     return (sys.platform, platform.machine()) in PLATFORMS
 
 
-class DynamoDbLocal:
+class DynamoDbLocal(LocalServer):
     """One DynamoDB; as a context manager it runs inside the block.
 
         with DynamoDbLocal() as dynamodb:
@@ -86,24 +83,14 @@ class DynamoDbLocal:
                 f"DynamoDB Local has no library for {sys.platform} on {platform.machine()}",
                 "run it in a container, or elsewhere, and give its address",
             )
-        self._folder = Path(tempfile.mkdtemp(prefix="exporter-dynamodb-"))
+        super().__init__("DynamoDB Local", Path(tempfile.mkdtemp(prefix="exporter-dynamodb-")))
         self._heap_mb = heap_mb
         (self._port,) = free_ports(1)
-        self._jvm = Jvm("DynamoDB Local")
 
     @property
     def endpoint(self) -> str:
         """Address for clients; the same over restarts."""
         return f"http://127.0.0.1:{self._port}"
-
-    @property
-    def pid(self) -> int:
-        """Process id, for drills that stop or kill it. ConfigError if it was never started."""
-        return self._jvm.pid
-
-    @property
-    def running(self) -> bool:
-        return self._jvm.running
 
     def start(self) -> None:
         """Start, or start again on the same port, empty; returns when it listens. Does nothing if it runs.
@@ -121,41 +108,19 @@ class DynamoDbLocal:
         command += [f"-Djava.library.path={libraries}", f"-Dsqlite4java.library.path={libraries}"]
         command += ["-cp", os.pathsep.join(map(str, jars)), "org.eclipse.jetty.xml.XmlConfiguration", "server.xml"]
         log, deadline = self._folder / "dynamodb.log", time.monotonic() + START_SECS_MAX
-        self._jvm.start(command, self._folder, log)
+        self._run(command, log)
         try:
-            while not accepts(self._port):
-                if not self._jvm.running or time.monotonic() > deadline:
-                    raise DependencyUnreachable(
-                        "\n    ".join([f"DynamoDB Local did not start on {self.endpoint}", *log_tail(log)]),
-                        "the lines above are the end of its log",
-                    )
-                time.sleep(0.05)  # pace of the polling, bounded by the deadline
+            self._wait_until_ready(deadline, log)
         except BaseException:
             self.kill()
             raise
 
-    def stop(self) -> None:
-        """SIGTERM, then SIGKILL. All tables are gone. Does nothing if it does not run."""
-        self._jvm.end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """SIGKILL: what clients see of a network that is cut."""
-        self._jvm.end(signal.SIGKILL)
-
-    def close(self) -> None:
-        """Stop, and remove its folder."""
-        self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> DynamoDbLocal:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _wait_until_ready(self, deadline: float, log: Path) -> None:
+        """Return when it listens; `deadline` is on the monotonic clock."""
+        while not accepts(self._port):
+            if not self.running or time.monotonic() > deadline:
+                raise DependencyUnreachable(
+                    "\n    ".join([f"DynamoDB Local did not start on {self.endpoint}", *log_tail(log)]),
+                    "the lines above are the end of its log",
+                )
+            time.sleep(0.05)  # pace of the polling, bounded by the deadline

@@ -10,13 +10,19 @@ only, and from Python needs a preexec_fn, which may deadlock in a process with t
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from exporter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 STOP_SECS_MAX = 15.0
 """How long a server may take to stop after SIGTERM before it is killed."""
@@ -32,12 +38,17 @@ _WATCH = 'exec 3<&0; ( read line <&3 && exit 0; kill -9 $$ ) & exec "$@" </dev/n
 """The shell command described above: `$$` is the shell's process id, which becomes java's."""
 
 
-class Jvm:
-    """One server over its starts and ends. Not for use from several threads at once."""
+class LocalServer:
+    """One server over its starts and ends; as a context manager it runs inside the block.
 
-    def __init__(self, name: str) -> None:
-        """name: as an error calls it."""
+    Not for use from several threads at once.
+    """
+
+    def __init__(self, name: str, folder: Path, keep: bool = False) -> None:
+        """name: as an error calls it. folder: where it runs; removed by close() unless it is kept."""
         self._name = name
+        self._folder = folder
+        self._keep = keep
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -52,20 +63,51 @@ class Jvm:
         """Whether it lives; a stopped (SIGSTOP) one does."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, command: Sequence[str], folder: Path, log: Path) -> None:
-        """Run it in `folder`, adding to `log`. It must not be running."""
-        self.end(signal.SIGKILL)  # lets the watcher go of one that ended by itself
+    def start(self) -> None:
+        """Start, or start again on the same port; returns when it answers. Does nothing if it runs."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """SIGTERM, after STOP_SECS_MAX SIGKILL. Does nothing if it does not run."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL: what clients see of a server whose machine is lost."""
+        self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Stop, and remove its folder unless it is kept."""
+        self.stop()
+        if not self._keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, command: Sequence[str], log: Path) -> None:
+        """Run it in its folder, adding to `log`. It must not be running."""
+        self._end(signal.SIGKILL)  # lets the watcher go of one that ended by itself
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _WATCH, "sh", *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=folder,
+                cwd=self._folder,
                 start_new_session=True,  # Ctrl-C is for the exporter: the server must outlive its last commit
             )
 
-    def end(self, sent: signal.Signals) -> None:
+    def _end(self, sent: signal.Signals) -> None:
         """Signal it, wait for its end, then let the watcher go: from then on the process id is not ours."""
         process = self._process
         if process is None or process.stdin is None or process.stdin.closed:
