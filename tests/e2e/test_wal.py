@@ -156,6 +156,7 @@ def test_a_task_goes_on_through_outages_of_its_log_and_through_its_loss(
         log.fail_share = 0.0
         wait_until(lambda: not log.states()["started"], 30, "what is owed is paid")
     is_level(e, spark, log)
+    assert e.audit(spark).clean
     log.delete()
     log.create()
     assert {row.verdict for row in rows(e, spark).values()} == {"repair log"}
