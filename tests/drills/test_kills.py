@@ -127,7 +127,8 @@ def test_a_jvm_that_dies_ends_the_task_with_a_hint(export: Export, spark: Any) -
         (java,) = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
         os.kill(java, signal.SIGKILL)
         assert task.wait(30) == 69, task.text
-        assert "driver_memory" in task.text.partition("error: the JVM that runs Spark has ended\n  hint: ")[2], task.text
+        hint = task.text.partition("error: the JVM that runs Spark has ended\n  hint: ")[2]
+        assert "driver_memory" in hint.partition("\n")[0], task.text
     restarted(e).run(spark)
     assert wrong_places(e) == {}
 
