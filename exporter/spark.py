@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from exporter import class_data
+from exporter import class_data, log_store
 from exporter.jars import find_java, jar_paths
 
 ARROW_BATCH_RECORDS = 20_000
 ARROW_BATCH_BYTES = 32 << 20
 CODE_CACHE = "240m"
 """With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
+FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+"""Writes the checksum of a version; the default one starts eight processes for it in a local file system."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
@@ -43,6 +45,7 @@ def start(
     with _term_ignored():
         session = _builder(master, app_name, options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    log_store.install(session)
     return session
 
 
@@ -97,12 +100,15 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.python.worker.reuse": "true",
         "spark.task.maxFailures": "1",
+        "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
+        **log_store.CONFIGURATION,
     }
     jars = [] if home is not None else [str(path) for path in jar_paths("spark")]
     if jars:
         options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
     if master.startswith("local"):
         options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        options |= {"spark.python.daemon.module": "exporter.worker_daemon"}
     else:
         options |= {"spark.jars": ",".join(jars)}
     return options

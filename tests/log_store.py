@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from exporter.log_store import CONFIGURATION
+
+KEY = "spark.delta.logStore.file.impl"
 PROPERTY = "losing."
 SOURCE = """
 package losing;
-public class LosingLogStore extends io.delta.storage.HDFSLogStore {
+public class LosingLogStore extends exporter.FileLogStore {
     public LosingLogStore(org.apache.hadoop.conf.Configuration conf) { super(conf); }
 
     public void write(org.apache.hadoop.fs.Path path, java.util.Iterator actions, Boolean overwrite,
@@ -55,11 +58,11 @@ def losing_log_store(session: Any) -> Iterator[None]:
             path.write_bytes(bytes(code))
         loader.addURL(jvm.java.net.URL(f"{Path(folder).as_uri()}/"))
         conf = session.sparkContext._jsc.sc().conf()
-        conf.set("spark.delta.logStore.file.impl", "losing.LosingLogStore")
+        conf.set(KEY, "losing.LosingLogStore")
         try:
             yield
         finally:
-            conf.remove("spark.delta.logStore.file.impl")
+            conf.set(KEY, CONFIGURATION[KEY])
 
 
 def arm(session: Any, table: str, *, replies: int = 0, retries: int = 0, requests: int = 0) -> None:

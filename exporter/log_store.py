@@ -1,0 +1,65 @@
+"""The Delta log store for tables in a file system: a commit is there whole and once, whoever else commits.
+
+    compiled at the session's start by the Janino that Spark ships -> a folder on the class path of the driver's JVM
+
+Delta's own store for `file:` looks whether a version is there and then renames over it: two processes that look at
+the same moment are both told that they committed, and one commit is gone. Here the version is a hard link to a
+file that is complete, which only one of them can make. It also starts no process, where Hadoop's local file system
+starts `readlink` and `chmod` about twenty times for each commit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from exporter import jars
+
+CLASS = "exporter.FileLogStore"
+SOURCE = Path(__file__).with_name("FileLogStore.java")
+CONFIGURATION = {"spark.delta.logStore.file.impl": CLASS}
+
+
+def install(session: Any) -> None:
+    """Let the tables that this session opens be committed to by `CLASS`. The session was made with `CONFIGURATION`."""
+    jvm = session._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader.addURL(jvm.java.net.URL(f"{_classes(jvm, loader).as_uri()}/"))
+
+
+def _classes(jvm: Any, loader: Any) -> Path:
+    """The folder with the compiled class: in the cache, or one for this process if the cache cannot be written."""
+    source = SOURCE.read_text("utf-8")
+    cached = jars.cache_folder("").parent / "classes" / hashlib.sha256(source.encode()).hexdigest()[:16]
+    if cached.is_dir():
+        return cached
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(source)
+    try:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=cached.parent))
+    except OSError:
+        made = Path(tempfile.mkdtemp())
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        cached = made
+    for name, code in compiler.getBytecodes().items():
+        path = made.joinpath(*name.split(".")).with_suffix(".class")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(code))
+    return _put(made, cached)
+
+
+def _put(made: Path, cached: Path) -> Path:
+    """Rename; of two processes one succeeds, the other uses what that one made."""
+    if made != cached:
+        try:
+            made.chmod(0o755)
+            made.rename(cached)
+        except OSError:
+            shutil.rmtree(made, ignore_errors=True)
+    return cached

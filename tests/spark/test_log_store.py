@@ -1,0 +1,94 @@
+"""FENCE in a file system: of all who write a version one succeeds, and what it wrote is whole."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from exporter import log_store
+from exporter.tables import Lake
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from tests.lakes import create_anchored
+
+VERSIONS = 300
+
+
+def store_of(spark: Any, name: str = "") -> Any:
+    """A log store as Delta makes it; ours if no name is given."""
+    jvm = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    made = jvm.java.lang.Class.forName(name or log_store.CLASS, True, loader)
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = conf
+    return made.getConstructors()[0].newInstance(arguments)
+
+
+def write(spark: Any, store: Any, path: Path, *lines: str, overwrite: bool = False) -> bool:
+    """False if the file is there already."""
+    jvm = spark._jvm
+    actions = jvm.java.util.ArrayList()
+    for line in lines:
+        actions.add(line)
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    try:
+        store.write(jvm.org.apache.hadoop.fs.Path(f"file:{path}"), actions.iterator(), overwrite, conf)
+    except Py4JJavaError as error:
+        assert error.java_exception.getClass().getName() == "java.nio.file.FileAlreadyExistsException"
+        return False
+    return True
+
+
+def test_of_two_that_write_a_version_at_once_one_is_told_no(spark: Any, tmp_path: Path) -> None:
+    stores, together = [store_of(spark), store_of(spark)], threading.Barrier(2)
+
+    def race(me: int) -> list[int]:
+        won = []
+        for version in range(VERSIONS):
+            together.wait(60)
+            if write(spark, stores[me], tmp_path / f"{version:020d}.json", f"by {me}"):
+                won.append(version)
+        return won
+
+    with ThreadPoolExecutor(2) as pool:
+        won = list(pool.map(race, (0, 1)))
+
+    assert Counter(won[0] + won[1]) == dict.fromkeys(range(VERSIONS), 1)
+    for me in (0, 1):
+        assert {(tmp_path / f"{version:020d}.json").read_text() for version in won[me]} <= {f"by {me}\n"}
+    assert len(list(tmp_path.iterdir())) == VERSIONS  # nothing temporary is left
+
+
+def test_a_name_of_any_kind_is_written_as_it_is_and_a_missing_folder_is_an_error(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a b%20~#:.json"
+    assert write(spark, store_of(spark), path, "erste Zeile ü", "second")
+    assert path.read_text("utf-8") == "erste Zeile ü\nsecond\n"
+    with pytest.raises(AssertionError):
+        write(spark, store_of(spark), tmp_path / "absent" / "0.json", "x")
+
+
+def test_what_another_store_left_is_replaced_together_with_its_checksum(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "_last_checkpoint"
+    assert write(spark, store_of(spark, "io.delta.storage.HDFSLogStore"), path, "theirs", overwrite=True)
+    assert (tmp_path / "._last_checkpoint.crc").exists()
+
+    store = store_of(spark)
+    assert write(spark, store, path, "ours, and longer", overwrite=True)
+
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    lines = store.read(spark._jvm.org.apache.hadoop.fs.Path(f"file:{path}"), conf)
+    assert (lines.next(), lines.hasNext()) == ("ours, and longer", False)  # Hadoop compares checksums at the end
+
+
+def test_every_table_in_a_file_system_is_committed_to_by_this_store(spark: Any, tmp_path: Path) -> None:
+    create_anchored(Lake(spark, tmp_path, "app"), "order", {TopicPartition("t", 0): Position(0, 0)})
+    log = tmp_path / "order" / "_delta_log"
+    assert [path.name for path in log.glob("*.json")] == ["00000000000000000000.json"]
+    assert not list(log.glob(".*.json.crc"))  # Hadoop's own way to write leaves one behind each file
