@@ -30,6 +30,9 @@ WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "te
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 MET = "tests/model/met_world.py"
 
+PACKAGES = [path for path in sys.path if path.endswith("-packages")]
+"""Where third-party modules are; `site`, which knows, costs more than most searches."""
+
 Edit = tuple[str, str, str]
 
 
@@ -827,20 +830,15 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
     """Search the mutant in a process of its own. Raises ValueError if a text is not there exactly once."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        ignore = shutil.ignore_patterns("__pycache__")
-        for package in ("exporter", "offsets"):
-            shutil.copytree(REPOSITORY / package, root / package, ignore=ignore)
-        shutil.copytree(Path(__file__).parent, root / "tests" / "model", ignore=ignore)
+        for package in ("exporter", "offsets", "tests/model"):  # links, and compiled modules too, for speed
+            shutil.copytree(REPOSITORY / package, root / package, copy_function=os.symlink)
         for file, old, new in mutant.edits:
-            text = (root / file).read_text()
-            if text.count(old) != 1:
-                raise ValueError(f"{mutant.name}: {file} holds {text.count(old)} times, not once: {old!r}")
-            (root / file).write_text(text.replace(old, new))
+            edit(mutant.name, root / file, old, new)
         request = json.dumps({"world": mutant.world, "scope": mutant.scope, "states_max": states_max, "root": folder})
         done = subprocess.run(
-            [sys.executable, "-m", "tests.model.mutant_run", request],
+            [sys.executable, "-S", "-m", "tests.model.mutant_run", request],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([folder, *PACKAGES]), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
             timeout=200,
@@ -848,3 +846,14 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(f"{mutant.name}: {done.stderr}")
     return dict(json.loads(done.stdout))
+
+
+def edit(name: str, file: Path, old: str, new: str) -> None:
+    """Replace a text in the copy, and in the copy only. Raises ValueError if it is not there exactly once."""
+    text = file.read_text()
+    if text.count(old) != 1:
+        raise ValueError(f"{name}: {file.name} holds {text.count(old)} times, not once: {old!r}")
+    file.unlink()
+    file.write_text(text.replace(old, new))
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        compiled.unlink()

@@ -35,6 +35,7 @@ from offsets.names import AppId
 from offsets.positions import Position, condemned_offsets, live_position, should_skip
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit
+from tests.model.search import remember
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
@@ -73,7 +74,7 @@ class RestoreWorld:
         self.scope = scope
         self.types = tuple(scope.types)
         self.letters = self.types.index(DEAD_LETTERS)
-        self._verdicts: dict[State, crosscheck.Verdict] = {}
+        remember(self, "verdict", "order", "live_of", "condemned_of", "rewinds")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         tasks = tuple(f"T{i + 1}" for i in range(self.scope.tasks))
@@ -91,7 +92,10 @@ class RestoreWorld:
 
     def live(self, table: State) -> Position:
         """The live position of the table's last version."""
-        found = live_position(dict(table[-1][1]), APP, TP)
+        return self.live_of(table[-1][1])
+
+    def live_of(self, txns: State) -> Position:
+        found = live_position(dict(txns), APP, TP)
         if found is None:
             raise RuntimeError("a position vanished")
         return found
@@ -120,18 +124,19 @@ class RestoreWorld:
         return ((position.epoch, position.offset), fault, version, table[-1][4], self.condemned(table))
 
     def condemned(self, table: State) -> State:
-        return tuple(sorted(condemned_offsets(dict(table[-1][1]), APP, TP)))
+        return self.condemned_of(table[-1][1])
+
+    def condemned_of(self, txns: State) -> State:
+        return tuple(sorted(condemned_offsets(dict(txns), APP, TP)))
 
     def verdict(self, seen: State) -> crosscheck.Verdict:
         """The project's verdict over one reading, the dead letters last."""
-        if seen not in self._verdicts:
-            states = {
-                self.types[index]: crosscheck.PartitionState(Position(*position), fault=fault)
-                for index, (position, fault, *_) in zip(self.order(), seen, strict=True)
-            }
-            history = dict.fromkeys(seen[-1][3], FINGERPRINT)
-            self._verdicts[seen] = crosscheck.verdict(states, DEAD_LETTERS, history, FINGERPRINT, self.types)
-        return self._verdicts[seen]
+        states = {
+            self.types[index]: crosscheck.PartitionState(Position(*position), fault=fault)
+            for index, (position, fault, *_) in zip(self.order(), seen, strict=True)
+        }
+        history = dict.fromkeys(seen[-1][3], FINGERPRINT)
+        return crosscheck.verdict(states, DEAD_LETTERS, history, FINGERPRINT, self.types)
 
     def order(self) -> tuple[int, ...]:
         return (*(index for index in range(len(self.types)) if index != self.letters), self.letters)

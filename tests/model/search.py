@@ -11,6 +11,7 @@ start alike and take the same steps, so they are interchangeable: within a role 
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import deque
 from collections.abc import Hashable
@@ -18,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Node = tuple[int, ...]
-Edge = tuple[int, int, str, int, int]
-"""Cost, index of the local state in the closure, text of the shared move, process after, tables after."""
+Edge = tuple[int, int, str, int, int, str]
+"""Cost, index of the local state in the closure, text of the shared move, process and tables after, what it breaks."""
 
 
 Footprint = tuple[int, int]
@@ -41,6 +42,12 @@ class SearchableWorld(Protocol):
     def went_back(self, before: Any, after: Any) -> str: ...
 
     def show(self, tables: Any) -> str: ...
+
+
+def remember(world: Any, *names: str) -> None:
+    """Have these methods of a world answer from memory: pure functions of hashable arguments, asked over and over."""
+    for name in names:
+        setattr(world, name, functools.cache(getattr(world, name)))
 
 
 @dataclass(frozen=True)
@@ -141,30 +148,30 @@ class Search:
         known = self.edges.get((pid, tid))
         if known is not None:
             return known
-        best: dict[tuple[int, int], Edge] = {}
+        best: dict[tuple[int, int], tuple[int, int, str]] = {}
         closure = self.closure(pid)
         reached = {local[0] for local in closure}
         for at, (here, distance, _, _, loose) in enumerate(closure):
             if _stopped(self.processes.values[here]):
                 if self.stops_count:
-                    best[here, tid] = (distance, at, "stops", here, tid)
+                    best[here, tid] = (distance, at, "stops")
                 continue
             for text, after, new_tid, footprint in self._shared(here, tid):
                 target = (after, new_tid)
                 if (new_tid == tid and after in reached) or (target in best and best[target][0] <= distance + 1):
                     continue
                 if all(_depend(one, footprint) for one in loose):
-                    best[target] = (distance + 1, at, text, *target)
-        self.edges[pid, tid] = list(best.values())
+                    best[target] = (distance + 1, at, text)
+        self.edges[pid, tid] = [(*way, *target, self.violation(tid, *target)) for target, way in best.items()]
         return self.edges[pid, tid]
 
-    def violation(self, tid: int, edge: Edge) -> str:
-        """What the edge breaks, if anything."""
-        key = (tid, edge[4])
-        if _stopped(self.processes.values[edge[3]]):
-            return f"GUARD: stops, {self.processes.values[edge[3]].reason}"
+    def violation(self, tid: int, pid: int, after_tid: int) -> str:
+        """What a step to this process and these tables breaks, if anything."""
+        key = (tid, after_tid)
+        if _stopped(self.processes.values[pid]):
+            return f"GUARD: stops, {self.processes.values[pid].reason}"
         if key not in self.verdicts:
-            before, after = self.tables.values[tid], self.tables.values[edge[4]]
+            before, after = self.tables.values[tid], self.tables.values[after_tid]
             self.verdicts[key] = self.world.broken(after) or self.world.went_back(before, after)
         return self.verdicts[key]
 
@@ -173,57 +180,55 @@ class Search:
     def run(self, tables: Any, processes: tuple[Any, ...], states_max: int = 10_000_000) -> Found:
         """Search from one state until a violation, the end, or `states_max`."""
         began = time.monotonic()
-        first = self._node(self.tables.id_of(tables), [self.processes.id_of(p) for p in processes])
+        pids = [self.processes.id_of(process) for process in processes]
+        first = (self.tables.id_of(tables), *(pids[place] for place in self._places(pids)))
         self.parents = {first: None}
         cost = {first: 0}
         buckets: list[deque[tuple[Node, str]]] = [deque([(first, "")])]
-        done: set[Node] = set()
-        edge_count, depth = 0, 0
+        states, edge_count, depth = 0, 0, 0
         level = 0
         while level < len(buckets):
             while buckets[level]:
                 node, problem = buckets[level].popleft()
                 if problem:
                     secs = time.monotonic() - began
-                    return Found(len(done), edge_count, level, secs, problem, level, self._history(node, problem))
-                if node in done:
+                    return Found(states, edge_count, level, secs, problem, level, self._history(node, problem))
+                if cost[node] < level:
                     continue
-                done.add(node)
+                states += 1
                 depth = level
-                if len(done) >= states_max:
-                    return Found(len(done), edge_count, depth, time.monotonic() - began, complete=False)
-                edge_count += self._expand(node, level, cost, buckets, done)
+                if states >= states_max:
+                    return Found(states, edge_count, depth, time.monotonic() - began, complete=False)
+                edge_count += self._expand(node, level, cost, buckets)
             level += 1
-        return Found(len(done), edge_count, depth, time.monotonic() - began)
+        return Found(states, edge_count, depth, time.monotonic() - began)
 
-    def _expand(
-        self, node: Node, level: int, cost: dict[Node, int], buckets: list[deque[tuple[Node, str]]], done: set[Node]
-    ) -> int:
+    def _expand(self, node: Node, level: int, cost: dict[Node, int], buckets: list[deque[tuple[Node, str]]]) -> int:
         tid, pids = node[0], node[1:]
         count = 0
-        for slot in range(len(pids)):
-            if slot and pids[slot] == pids[slot - 1]:
+        for slot, pid in enumerate(pids):
+            if slot and pid == pids[slot - 1]:
                 continue
-            for edge in self.edges_of(pids[slot], tid):
-                count += 1
-                problem = self.violation(tid, edge)
-                after = list(pids)
-                after[slot] = edge[3]
-                target = self._node(edge[4], after) if not problem else (-1 - len(self.parents), *node)
-                if target in done or cost.get(target, 1 << 30) <= level + edge[0]:
+            first, end = self._alike(slot, len(pids))
+            before, others, after = pids[:first], (*pids[first:slot], *pids[slot + 1 : end]), pids[end:]
+            edges = self.edges_of(pid, tid)
+            count += len(edges)
+            for edge in edges:
+                at = level + edge[0]
+                mine = sorted((edge[3], *others)) if others else (edge[3],)
+                target = (edge[4], *before, *mine, *after) if not edge[5] else (-1 - len(self.parents), *node)
+                if cost.get(target, 1 << 30) <= at:
                     continue
-                cost[target] = level + edge[0]
+                cost[target] = at
                 self.parents[target] = (node, slot, edge)
-                while len(buckets) <= level + edge[0]:
+                while len(buckets) <= at:
                     buckets.append(deque())
-                buckets[level + edge[0]].append((target, problem))
+                buckets[at].append((target, edge[5]))
         return count
 
-    def _node(self, tid: int, pids: list[int]) -> Node:
-        return (tid, *self._order(pids))
-
-    def _order(self, pids: list[int]) -> list[int]:
-        return [pids[place] for place in self._places(pids)]
+    def _alike(self, slot: int, count: int) -> tuple[int, int]:
+        """The first and the last place, exclusive, of the processes that are interchangeable with this one."""
+        return 0, count
 
     def _places(self, pids: list[int]) -> list[int]:
         """Where the process of each place of a sorted node comes from."""
@@ -274,6 +279,10 @@ class RoleSearch(Search):
     def __init__(self, world: SearchableWorld, roles: tuple[int, ...], names: tuple[str, ...], **options: Any) -> None:
         super().__init__(world, names=names, **options)
         self.roles = roles
+        self.alike = [(roles.index(role), roles.index(role) + roles.count(role)) for role in roles]
+
+    def _alike(self, slot: int, count: int) -> tuple[int, int]:
+        return self.alike[slot]
 
     def _places(self, pids: list[int]) -> list[int]:
         return sorted(range(len(pids)), key=lambda place: (self.roles[place], pids[place], place))

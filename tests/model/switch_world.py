@@ -22,6 +22,7 @@ from offsets import crosscheck
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position, live_position, should_skip
 from offsets.ranges import TopicPartition
+from tests.model.search import remember
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
@@ -54,6 +55,7 @@ class SwitchWorld:
         self.letters = self.types.index(DEAD_LETTERS)
         self.active = {OLD: tuple(scope.in_old), NEW: self.types}
         self.routes = {OLD: scope.old, NEW: scope.new}
+        remember(self, "verdict", "live", "order")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         olds = tuple(f"old{i + 1}" for i in range(self.scope.olds))

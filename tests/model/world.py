@@ -50,6 +50,7 @@ from offsets import crosscheck
 from offsets.names import AppId
 from offsets.positions import Position, live_position, should_skip
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.model.search import remember
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, int, int]
@@ -107,6 +108,8 @@ class World:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.types = scope.types
+        remember(self, "real_file", "real_claim", "real_writer", "real_writers", "real_plan", "fragment", "unanchored")
+        remember(self, "planned", "integrated", "due", "rolled", "landed", "looked", "fresh_from", "position_at")
 
     # -- states and the project's dataclasses
 
@@ -140,8 +143,8 @@ class World:
             parked=PARKED if parked else None,
         )
 
-    def real_writers(self, process: State) -> dict[WriterKey, Writer]:
-        known = zip(self.types, process[0], strict=True)
+    def real_writers(self, writers: State) -> dict[WriterKey, Writer]:
+        known = zip(self.types, writers, strict=True)
         return {WriterKey(name, TP): self.real_writer(name, writer) for name, writer in known if writer}
 
     def real_plan(self, round_: State) -> PartitionPlan:
@@ -173,39 +176,47 @@ class World:
 
     def _plans(self, process: State) -> Iterator[Move]:
         writers, rounds, orphans = process
+        if len(rounds) < self.scope.rounds_max:
+            for text, round_ in self.planned(writers):
+                yield text, (writers, (*rounds, round_), orphans), FRONTIERS, ROUNDS
+
+    def planned(self, writers: State) -> list[tuple[str, State]]:
+        """Every round that may be planned: what the loop says of it, and the round."""
         known = [name for name, writer in zip(self.types, writers, strict=True) if writer]
-        if len(rounds) >= self.scope.rounds_max or not set(DECLARED) <= set(known):
-            return
-        real = self.real_writers(process)
-        seen = set()
+        if not set(DECLARED) <= set(known):
+            return []
+        real = self.real_writers(writers)
+        found = {}
         for now in (-1.0, 1.0) if self.scope.park else (1.0,):
             for end in range(1, len(self.scope.log) + 1):
                 for plan in plan_round(real, {TP: end}, Budget(len(self.scope.log)), now):
                     bounds = tuple(plan.bounds.get(n, UNLISTED if n in known else None) for n in self.types)
                     round_ = (True, plan.start, plan.end, bounds, plan.parked is not None)
-                    if round_ not in seen:
-                        seen.add(round_)
-                        text = f"plans {plan.start}..{plan.end - 1} for {_named(self.types, bounds)}"
-                        yield text, (writers, (*rounds, round_), orphans), FRONTIERS, ROUNDS
+                    found[round_] = f"plans {plan.start}..{plan.end - 1} for {_named(self.types, bounds)}"
+        return [(text, round_) for round_, text in found.items()]
 
     def _integrations(self, process: State) -> Iterator[Move]:
         writers, rounds, orphans = process
         for index, round_ in enumerate(rounds):
-            fragment = self.fragment(round_)
-            real = self.real_writers(process)
-            if missing_anchors(real, fragment):
-                continue
-            done = integrate(real, fragment, 0.0)
-            after = tuple(
-                writer and _compact(done.writers[WriterKey(name, TP)], writer[3])
-                for name, writer in zip(self.types, writers, strict=True)
-            )
-            text = f"integrates {round_[1]}..{round_[2] - 1}"
-            if done.discarded:
-                text += ", discards " + ", ".join(sorted(done.discarded))
-            unlisted = sum(_claim_bit(i) for i, bound in enumerate(round_[3]) if bound is None)
-            left = (*rounds[:index], *rounds[index + 1 :])
-            yield text, (after, left, orphans), unlisted, FRONTIERS | ROUNDS | unlisted
+            if not self.unanchored(writers, round_):
+                text, after, unlisted = self.integrated(writers, round_)
+                left = (*rounds[:index], *rounds[index + 1 :])
+                yield text, (after, left, orphans), unlisted, FRONTIERS | ROUNDS | unlisted
+
+    def unanchored(self, writers: State, round_: State) -> tuple[str, ...]:
+        """The types that the round's fragment waits for."""
+        return missing_anchors(self.real_writers(writers), self.fragment(round_))
+
+    def integrated(self, writers: State, round_: State) -> tuple[str, State, int]:
+        done = integrate(self.real_writers(writers), self.fragment(round_), 0.0)
+        after = tuple(
+            writer and _compact(done.writers[WriterKey(name, TP)], writer[3])
+            for name, writer in zip(self.types, writers, strict=True)
+        )
+        text = f"integrates {round_[1]}..{round_[2] - 1}"
+        if done.discarded:
+            text += ", discards " + ", ".join(sorted(done.discarded))
+        return text, after, sum(_claim_bit(i) for i, bound in enumerate(round_[3]) if bound is None)
 
     def _calls(self, process: State) -> Iterator[Move]:
         """Freeze and call commit; the call raises; the same files are offered again."""
@@ -213,11 +224,8 @@ class World:
             writer = process[0][index]
             if not writer:
                 continue
-            real = self.real_writer(name, writer)
-            if roll.due(real, LIMITS, 0.0, stopping=True):
-                yield self._roll(process, index, marker=False)
-            if heartbeat.beats({real.key: real}, 0.0, 0.0):
-                yield self._roll(process, index, marker=True)
+            for marker in self.due(name, writer):
+                yield self._roll(process, index, marker)
             claim = writer[3]
             if claim and claim[4] == CALLED:
                 lost = _put(process, index, _with_claim(writer, _gave_up(claim)))
@@ -226,25 +234,35 @@ class World:
                     lost = _put(process, index, _with_claim(writer, _gave_up(claim, pending=True)))
                     yield f"commit of {name} raises, still under way", lost, 0, _claim_bit(index)
 
+    def due(self, name: str, writer: State) -> tuple[bool, ...]:
+        """What is due: False a roll, True a marker."""
+        real = self.real_writer(name, writer)
+        rolls = (False,) if roll.due(real, LIMITS, 0.0, stopping=True) else ()
+        return (*rolls, True) if heartbeat.beats({real.key: real}, 0.0, 0.0) else rolls
+
     def _roll(self, process: State, index: int, marker: bool) -> Move:
-        name, writer = self.types[index], process[0][index]
+        text, after = self.rolled(self.types[index], process[0][index], marker)
+        if isinstance(after, Stopped):
+            return text, after, ALL, ALL
+        return text, _put(self._orphaned(process, index), index, after), 1 << index, _claim_bit(index)
+
+    def rolled(self, name: str, writer: State, marker: bool) -> tuple[str, Any]:
+        """The writer with its claim, frozen and offered."""
         text = f"{'heartbeat' if marker else 'roll'} {name}"
         try:
             frozen = freeze(self.real_writer(name, writer), 0)
         except InvariantBroken as error:
-            return text, Stopped(error.message), ALL, ALL
+            return text, Stopped(error.message)
         claim = frozen.claim
         if claim is None:
             raise RuntimeError("freeze left no claim")
         if marker:
             claim = replace(claim, files=())  # an empty marker is a txn and nothing else
         if error_text := staged_range_error(claim):
-            return text, Stopped(error_text), ALL, ALL
+            return text, Stopped(error_text)
         frozen = offered(frozen, replace(claim, offers=("c1",)))
         text += f" {claim.expected}->{claim.new} with {_files(_claim_of(frozen)[2])}"
-        left = self._orphaned(process, index)
-        after = _put(left, index, _compact(frozen, (*_claim_of(frozen), CALLED, (), ())))
-        return text, after, 1 << index, _claim_bit(index)
+        return text, _compact(frozen, (*_claim_of(frozen), CALLED, (), ()))
 
     def reoffer(self, writer: Writer, claim: State) -> State:
         """Protocol 4.4: the same frozen files once more, under an id of their own."""
@@ -270,7 +288,9 @@ class World:
 
     def _orphaned(self, process: State, index: int) -> State:
         """The claim of a type is about to be forgotten: what may still land of it goes on without an owner."""
-        claim = self.scope.late and process[0][index] and process[0][index][3]
+        if not self.scope.late:
+            return process
+        claim = process[0][index] and process[0][index][3]
         attempts = [*claim[5], *([_attempt(claim)] if claim[4] == CALLED else [])] if claim else []
         orphans = (*process[2], *((index, *attempt) for attempt in attempts))
         keep = tuple(sorted(set(orphans)))[-self.scope.orphans_max :]
@@ -294,11 +314,8 @@ class World:
             new_tables = self.commit(tables, index, _attempt(claim))
             if new_tables is None:
                 continue
-            real = self.real_writer(name, writer)
-            if real.claim is None:
-                raise RuntimeError("no claim to land")
             left = self._orphaned(_put(process, index, _with_claim(writer, (*claim[:4], LOST, *claim[5:]))), index)
-            done = _compact(landed(real, real.claim, 0.0), None)
+            done = self.landed(name, writer)
             yield f"commit of {name} lands at {claim[1]}", _put(left, index, done), new_tables, 0, _claim_bit(index)
             lost = (*claim[:4], LOST, claim[5], (*claim[6], claim[3][-1]))
             yield (
@@ -308,6 +325,13 @@ class World:
                 0,
                 _claim_bit(index),
             )
+
+    def landed(self, name: str, writer: State) -> State:
+        """The writer after its commit has landed."""
+        real = self.real_writer(name, writer)
+        if real.claim is None:
+            raise RuntimeError("no claim to land")
+        return _compact(landed(real, real.claim, 0.0), None)
 
     def _late_landings(self, process: State, tables: State) -> Iterator[SharedMove]:
         for index, name in enumerate(self.types):
@@ -342,22 +366,25 @@ class World:
             claim = writer and writer[3]
             if not claim or claim[4] != LOST:
                 continue
-            real = self.real_writer(name, writer)
-            if real.claim is None:
-                raise RuntimeError("no claim to resolve")
-            found = outcome.resolve(real.claim, claim[6], self.position(tables, index))
-            text = f"looks at {name}: {type(found).__name__.lower()}"
-            if isinstance(found, outcome.Unknown):
-                again = self.reoffer(real, claim)
-                text += f", offers {again[3][0]}->{again[3][1]} again"
-                yield text, _put(process, index, again), tables, 0, _claim_bit(index)
-                continue
-            if isinstance(found, outcome.Landed) and found.position == Position(0, claim[1]):
-                after = landed(real, real.claim, 0.0)
-            else:
-                after = self.reread(real, found.position)
-            writes = _claim_bit(index) | (1 << index if after.frontier != real.frontier else 0)
-            yield text, _put(self._orphaned(process, index), index, _compact(after, None)), tables, 0, writes
+            text, after, unknown, writes = self.looked(name, writer, tables[index][0])
+            left = process if unknown else self._orphaned(process, index)
+            yield text, _put(left, index, after), tables, 0, _claim_bit(index) | (writes and 1 << index)
+
+    def looked(self, name: str, writer: State, at: int | None) -> tuple[str, State, bool, bool]:
+        """What is said, the writer afterwards, whether the outcome is Unknown, and whether the frontier was moved."""
+        real = self.real_writer(name, writer)
+        if real.claim is None:
+            raise RuntimeError("no claim to resolve")
+        found = outcome.resolve(real.claim, writer[3][6], self.position_at(at))
+        text = f"looks at {name}: {type(found).__name__.lower()}"
+        if isinstance(found, outcome.Unknown):
+            again = self.reoffer(real, writer[3])
+            return f"{text}, offers {again[3][0]}->{again[3][1]} again", again, True, False
+        if isinstance(found, outcome.Landed) and found.position == Position(0, writer[3][1]):
+            after = landed(real, real.claim, 0.0)
+        else:
+            after = self.reread(real, found.position)
+        return text, _compact(after, None), False, after.frontier != real.frontier
 
     def reread(self, writer: Writer, position: Position | None) -> Writer:
         """Somebody else moved the position: drop all that is staged, go on from the table as it is."""
@@ -367,10 +394,10 @@ class World:
 
     def _anchors(self, process: State, tables: State) -> Iterator[SharedMove]:
         """Anchors that the start or a round's fragment waits for: create by compare-and-set, or adopt."""
-        real = self.real_writers(process)
-        wanted = [name for name in DECLARED if WriterKey(name, TP) not in real][:1]
+        writers = zip(self.types, process[0], strict=True)
+        wanted = [name for name, writer in writers if writer is None and name in DECLARED][:1]
         for round_ in process[1]:
-            wanted.extend(missing_anchors(real, self.fragment(round_)))
+            wanted.extend(self.unanchored(process[0], round_))
         for name in sorted(set(wanted)):
             index = self.types.index(name)
             at = -1 if name == "D" else process[0][0][0]
@@ -394,7 +421,7 @@ class World:
             yield f"starts: {new.reason}", new, tables, 0, 0
             return
         left = process
-        for index in range(len(self.types)):
+        for index in range(len(self.types)) if self.scope.late else ():
             left = self._orphaned(left, index)
         after = (new[0], (), left[2])
         if after != process:
@@ -406,19 +433,24 @@ class World:
 
     def fresh(self, tables: State) -> State | Stopped:
         """A process that has read the tables (protocol 5.1 to 5.3)."""
-        read = {name: crosscheck.PartitionState(self.position(tables, i)) for i, name in enumerate(self.types)}
+        return self.fresh_from(tuple(at for at, _ in tables))
+
+    def fresh_from(self, positions: State) -> State | Stopped:
+        read = {n: crosscheck.PartitionState(self.position_at(at)) for n, at in zip(self.types, positions, strict=True)}
         met = [name for name, state in read.items() if state.position is not None and name not in DECLARED]
         found = crosscheck.verdict(read, "D", {0: FINGERPRINT}, FINGERPRINT, (*DECLARED, *met))
         if isinstance(found, crosscheck.FirstStart):
             return ((None,) * len(self.types), (), ())
         if not isinstance(found, crosscheck.Agree):
             return Stopped(f"{found}")
-        positions = (found.positions.get(name) for name in self.types)
-        writers = tuple(None if at is None else (at, at, (), None, False) for at in positions)
+        known = (found.positions.get(name) for name in self.types)
+        writers = tuple(None if at is None else (at, at, (), None, False) for at in known)
         return (writers, (), ())
 
     def position(self, tables: State, index: int) -> Position | None:
-        at = tables[index][0]
+        return self.position_at(tables[index][0])
+
+    def position_at(self, at: int | None) -> Position | None:
         transactions = {} if at is None else {str(AppId(APP, TP, 0)): at}
         return live_position(transactions, APP, TP)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from exporter.audit import audit
-from exporter.audit_report import AuditReport
+from exporter.audit_report import AuditReport, compress
 from exporter.commit import Committer
 from exporter.outcome import Landed
 from exporter.plan import Budget, plan_round
@@ -21,6 +23,7 @@ from exporter.tables import Lake
 from exporter.topic import TopicReader, partitions_of
 from exporter.writers import Writer, WriterKey, freeze, integrate
 from offsets.selection import Topics
+from tests import naive
 
 APP = "audited"
 ROUND_RECORDS = 100_000
@@ -61,11 +64,19 @@ class Exported:
         self.session.sql(statement.format(**{k: f"delta.`{self.folder(v)}`" for k, v in tables.items()}))
 
     def audit(self, **wanted: Any) -> AuditReport:
+        """What `exporter audit` finds; asked for everything, the naive checker must find the same."""
         reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
         try:
-            return audit(self.session, self.lake, reader, self.routing, self.kafka_options, **wanted)
+            report = audit(self.session, self.lake, reader, self.routing, self.kafka_options, **wanted)
         finally:
             reader.close()
+        if not wanted:
+            assert_agree(report, self.naive_findings())
+        return report
+
+    def naive_findings(self) -> list[str]:
+        config = json.loads(self.routing.to_json())
+        return naive.findings(naive.Lake(self.kafka, (self.topic,), "", self.root, APP, config))
 
     def export(
         self, first_position: str | int = "earliest", through: int | None = None, types: tuple[str, ...] | None = None
@@ -105,3 +116,18 @@ def _commit(writers: Mapping[WriterKey, Writer], committer: Committer, types: tu
         report = committer.commit(name, claims)
         if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
             raise RuntimeError(f"{name}: {report.error}")
+
+
+def assert_agree(report: AuditReport, lines: Sequence[str]) -> None:
+    """The naive checker has as many findings as the audit, and they read like the audit's examples."""
+    offsets: dict[tuple[str, str], list[int]] = defaultdict(list)
+    texts = set()
+    for line in lines:
+        if (parts := re.fullmatch(r"(.*-\d+: )(\d+)( \(.*\))?", line)) is None:
+            texts.add(line)
+        else:
+            offsets[parts[1], parts[3] or ""].append(int(parts[2]))
+    texts |= {f"{head}{compress(found)}{tail}" for (head, tail), found in offsets.items()}
+    files = {str(file).partition(" (")[0] for file in report.absent}
+    assert texts == {*report.problems, *files, *map(str, report.examples)}, report.as_text()
+    assert len(lines) == report.findings, report.as_text()

@@ -1,0 +1,261 @@
+"""Where a record belongs and what its row must hold, decided by json.loads and a few `if`s.
+
+Shares no code with the exporter: not its routing, not its decoder, not its audit. What plain Python cannot
+tell for sure is `None`, never a guess: then the record may be in its type's table or in the dead letters.
+
+    Config  the routing configuration as the dead letters record it, a JSON object
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+LETTERS = "dead_letters"
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+US = timedelta(microseconds=1)
+UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
+INTEGERS = {"long": 63, "integer": 31, "short": 15, "byte": 7}
+PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)
+Config = Mapping[str, Any]
+Columns = Mapping[str, Any]
+"""Column -> type as Spark and Delta write it in JSON."""
+
+
+class _Bad(Exception):
+    """The value is certainly a dead letter."""
+
+
+class _Unsure(Exception):
+    """Plain Python cannot tell."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A record as kafka-python read it. timestamp_us: microseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    timestamp_us: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """tables: any one of these must hold the record. day, fields: of the row, where all is certain."""
+
+    tables: tuple[str, ...]
+    day: date | None = None
+    fields: Mapping[str, Any] | None = None
+
+    @property
+    def table(self) -> str:
+        """The event type's table, or the dead letters if the record certainly is one."""
+        return self.tables[0]
+
+
+def place(message: Message, config: Config, columns: Mapping[str, Columns]) -> Place:
+    """Where the record belongs. columns: of each declared type."""
+    table = LETTERS
+    try:
+        if message.value is None or len(message.value) > config["record_bytes_max"]:
+            raise _Bad
+        table, value = _typed(message, config)
+        at = _event_time(message, config, value)
+        day = (EPOCH + timedelta(microseconds=at)).date()
+        kinds = columns.get(table, {})
+        _check(value, kinds, config, table in columns)
+        return Place((table,), day, {name: value.get(name) for name in kinds})
+    except _Bad:
+        return Place((LETTERS,))
+    except _Unsure:
+        return Place((table, LETTERS))
+
+
+def _typed(message: Message, config: Config) -> tuple[str, dict[str, Any]]:
+    """The table's event type, and the parsed value."""
+    kind, name = config["type_from"]["kind"], config["type_from"]["name"]
+    raw: Any
+    if kind == "topic":
+        raw = message.topic
+    elif kind == "key":
+        raw = _text(message.key)
+    elif kind == "header":
+        raw = _text(next((value for key, value in reversed(message.headers) if key == name), None))
+    else:
+        raw = _at(_parsed(message.value or b""), name)
+    if not isinstance(raw, str) or not raw:
+        raise _Bad
+    declared = [one for one, _ in config["types"]]
+    if raw not in declared and config["new_type"] != "table":
+        raise _Bad
+    if raw not in declared and not PLAIN_NAME.match(raw):
+        raise _Unsure
+    if raw not in declared and raw.lower() in {LETTERS, *(one.lower() for one in declared)}:
+        raise _Bad
+    return raw, _parsed(message.value or b"")
+
+
+def _text(raw: bytes | None) -> str:
+    try:
+        return (raw or b"").decode()
+    except UnicodeDecodeError:
+        raise _Bad from None
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    """The value as a JSON object. A key that is there twice, and a constant such as NaN, make it no JSON."""
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(found)) < len(found):
+            raise _Bad
+        return dict(found)
+
+    def constant(_: str) -> None:
+        raise _Bad
+
+    try:
+        value = json.loads(raw.decode(), object_pairs_hook=pairs, parse_constant=constant)
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise _Bad from None
+    except (RecursionError, ValueError):
+        raise _Unsure from None
+    if not isinstance(value, dict):
+        raise _Bad
+    return value
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        if not isinstance(value, dict) or part not in value:
+            raise _Bad
+        value = value[part]
+    return value
+
+
+def _event_time(message: Message, config: Config, value: dict[str, Any]) -> int:
+    """Microseconds since 1970."""
+    source = config["event_time"]
+    if source["kind"] == "record":
+        return message.timestamp_us
+    raw = _at(value, source["path"])
+    if source["unit"] == "iso":
+        at = _instant(raw)
+    elif isinstance(raw, bool) or not isinstance(raw, (int, float)):
+        raise _Bad
+    elif isinstance(raw, float) or source["unit"] not in UNITS_US or abs(raw) > 10**17:
+        raise _Unsure
+    else:
+        at = int(raw * UNITS_US[source["unit"]])
+    ahead = int(config["event_time_ahead_max_secs"] * 1_000_000)
+    if not config["event_time_min_us"] <= at <= message.timestamp_us + ahead:
+        raise _Bad
+    return at
+
+
+def _instant(raw: Any) -> int:
+    if not isinstance(raw, str):
+        raise _Bad
+    if not PLAIN_TIME.match(raw):
+        raise _Unsure
+    try:
+        return (datetime.fromisoformat(_six_digits(raw)) - EPOCH) // US
+    except (ValueError, OverflowError):
+        raise _Unsure from None
+
+
+def _six_digits(text: str) -> str:
+    """As Python 3.10 reads it: +00:00 for Z, and three or six digits of a second."""
+    text = text.replace("Z", "+00:00")
+    head, dot, rest = text.partition(".")
+    digits = re.match(r"\d*", rest)
+    size = digits.end() if digits else 0
+    return f"{head}.{rest[:size]:0<6}{rest[size:]}" if dot else text
+
+
+def _check(value: dict[str, Any], kinds: Columns, config: Config, declared: bool) -> None:
+    known = {*kinds, config["type_from"]["name"].split(".")[0], config["event_time"]["path"].split(".")[0]}
+    lower = {name.lower(): name for name in kinds}
+    for name in value:
+        if name not in kinds and name.lower() in lower:
+            raise _Unsure
+    if declared and config["unknown_fields"] == "dead_letter" and not set(value) <= known:
+        raise _Bad
+    unsure = False
+    for name, kind in kinds.items():
+        fit = fits(kind, value.get(name))
+        if fit is False:
+            raise _Bad
+        unsure = unsure or fit is None
+    if unsure:
+        raise _Unsure
+
+
+def fits(kind: Any, value: Any) -> bool | None:
+    """Whether the JSON value can be a value of the column; None if plain Python cannot tell."""
+    if value is None:
+        return True
+    if isinstance(kind, dict):
+        return _fits_nested(kind, value)
+    if kind == "string":
+        return isinstance(value, str) and (value.isprintable() or None)
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if isinstance(value, (bool, dict, list)):
+        return None if kind == "binary" else False
+    if kind in INTEGERS:
+        if isinstance(value, int):
+            return -(2 ** INTEGERS[kind]) <= value < 2 ** INTEGERS[kind]
+        return False if isinstance(value, str) else None
+    if kind in ("double", "float"):
+        return False if isinstance(value, str) else abs(value) < 1e30 or None
+    if kind == "timestamp":
+        return bool(PLAIN_TIME.match(value)) or None if isinstance(value, str) else None
+    if (decimal := re.match(r"decimal\((\d+),(\d+)\)", str(kind))) is not None:
+        whole, part = int(decimal[1]) - int(decimal[2]), int(decimal[2])
+        return bool(re.match(rf"-?\d{{1,{whole}}}(\.\d{{1,{part}}})?\Z", str(value), re.ASCII)) or None
+    return None
+
+
+def _fits_nested(kind: Mapping[str, Any], value: Any) -> bool | None:
+    if kind["type"] == "struct":
+        if not isinstance(value, dict):
+            return False
+        known = {field["name"]: field["type"] for field in kind["fields"]}
+        if not set(value) <= set(known):
+            return None
+        found = [fits(one, value.get(name)) for name, one in known.items()]
+    elif kind["type"] == "array":
+        if not isinstance(value, list):
+            return False
+        found = [fits(kind["elementType"], one) for one in value]
+    else:
+        return None
+    return False if False in found else None if None in found else True
+
+
+def comparable(kind: Any) -> bool:
+    """Whether a row's value is equal to the JSON value, by Python's ==."""
+    if isinstance(kind, dict):
+        inner = [one["type"] for one in kind.get("fields", [])] or [kind.get("elementType")]
+        return kind["type"] in ("struct", "array") and all(comparable(one) for one in inner)
+    return kind in {"string", "boolean", "double", *INTEGERS}
+
+
+def same(kind: Any, stored: Any, value: Any) -> bool:
+    """Whether a row holds the JSON value; fields that a struct's value leaves out are null."""
+    if isinstance(kind, dict) and stored is not None and value is not None:
+        if kind["type"] == "struct":
+            return all(same(f["type"], stored.get(f["name"]), value.get(f["name"])) for f in kind["fields"])
+        return len(stored) == len(value) and all(
+            same(kind["elementType"], one, other) for one, other in zip(stored, value, strict=True)
+        )
+    return bool(stored == value)
