@@ -20,7 +20,7 @@ from typing import Any
 from exporter.errors import InvariantBroken
 from exporter.tables import DeltaTable, LogCleaned, TableUnreadable
 from offsets import Invariant
-from offsets.positions import Position, condemned_offsets, first_epoch
+from offsets.positions import Position, condemned_offsets, first_epoch, last_replay
 from offsets.ranges import TopicPartition
 from offsets.rewind import Setback, first_anchor, held, live_positions
 from offsets.table_log import LoggedCommit, TableView, own_metadata, same_files_before
@@ -162,7 +162,7 @@ class History:
 
     def broken(self) -> InvariantBroken:
         """The one message: table, operation, partitions, offsets, and the command that helps."""
-        last = self.accidents[-1]
+        last, hint = self.accidents[-1], f"{self._lost_replays()}{HINT}"
         what = f"table {self._table.event_type}: {last.operation} at version {last.version}"
         try:
             losses = self.losses
@@ -170,16 +170,41 @@ class History:
             return InvariantBroken(
                 Invariant.MONOTONE,
                 f"{what} took it back behind its positions, and how far cannot be told: {cleaned.message}",
-                "RESTORE it to a version that its log still holds, then: " + HINT,
+                "RESTORE it to a version that its log still holds, then: " + hint,
             )
         real = {tp: loss for tp, loss in losses.items() if loss.is_real}
         if real:
             return InvariantBroken(
-                Invariant.MONOTONE, f"{what} took it back behind its positions; missing: {shown(real)}", HINT
+                Invariant.MONOTONE, f"{what} took it back behind its positions; missing: {shown(real)}", hint
             )
         at = ", ".join(f"{tp} through {loss.position}" for tp, loss in [*losses.items()][:SHOWN_MAX])
         return InvariantBroken(
-            Invariant.MONOTONE, f"{what} wrote over its history; nothing seems to be missing: {at or 'no offset'}", HINT
+            Invariant.MONOTONE, f"{what} wrote over its history; nothing seems to be missing: {at or 'no offset'}", hint
+        )
+
+    def _lost_replays(self) -> str:
+        """What to do first where a RESTORE took away rows that a replay of dead letters had added.
+
+        Nothing else has them. They lie below the positions, often from before the settings in force: no rewind
+        exports them again.
+        """
+        last = self.accidents[-1]
+        try:
+            if last.operation != "RESTORE":
+                return ""
+            then = self._at(self._restored_to(last))
+        except TableUnreadable:
+            return ""
+        gone = [
+            str(tp)
+            for tp in live_positions(self.view.transactions, self._app)
+            if last_replay(then.transactions, self._app, tp) < last_replay(self.view.transactions, self._app, tp)
+        ]
+        if not gone:
+            return ""
+        return (
+            f"replayed dead letters of {', '.join(gone[:SHOWN_MAX])} went with it and are nowhere else: "
+            f"RESTORE the table TO VERSION AS OF {last.version - 1} first; then: "
         )
 
 

@@ -46,7 +46,14 @@ from exporter.tables import NO_COLUMNS, Lake, first_line
 from exporter.topic import TopicIdentity, check_identity, partitions_of
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
-from offsets.positions import condemned_offsets, first_epoch, intervals, live_position, our_transactions
+from offsets.positions import (
+    condemned_offsets,
+    first_epoch,
+    intervals,
+    live_position,
+    our_transactions,
+    replayed_through,
+)
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
@@ -72,7 +79,7 @@ FOREVER = 2**63 - 1
 
 COVER_DDL = (
     "code int, topic string, partition int, spans array<struct<after: bigint, through: bigint>>, position bigint, "
-    "gaps array<struct<after: bigint, through: bigint>>, since int"
+    "gaps array<struct<after: bigint, through: bigint>>, since int, replayed bigint"
 )
 INFO_DDL = (
     "topic string, partition int, wanted bigint, first bigint, next bigint, "
@@ -82,9 +89,11 @@ INFO_DDL = (
 )
 ROWS_DDL = (
     "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
-    "outside boolean, checkable boolean"
+    "outside boolean, checkable boolean, replayed boolean"
 )
 
+
+AGAIN_DDL = "array<struct<routing: int, code: int, hash: bigint, day: date>>"
 
 PARTITION = ["topic", "partition"]
 """The columns that name a topic partition, in every frame."""
@@ -119,7 +128,8 @@ class Pinned:
     covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
     record was given up (its dead letter is committed before any position passes it), -1 for none. gaps: offsets
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
-    epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`).
+    epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
+    the greatest offset that a replay of dead letters has added to a type's table.
     """
 
     views: dict[str, TableView]
@@ -130,6 +140,7 @@ class Pinned:
     condemned: dict[TopicPartition, int] = field(default_factory=dict)
     gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    replayed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -231,6 +242,8 @@ def _pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) 
                 views[name] = view
     pinned = Pinned(views)
     letters = views.get(DEAD_LETTERS)
+    for name, view in views.items():
+        pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}
     seen = {tp for view in views.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
     for tp in sorted({*partitions_of(identities), *seen}):
         for name, view in views.items():
@@ -388,7 +401,7 @@ def _compare(
         fields = _compared_fields(pinned)
         records = _records(job, pinned, logs, info, cover, fields)
         rows = _rows(job, pinned, files, info, cover, fields)
-        verdicts = _verdicts(records, rows, job.day).persist(StorageLevel.DISK_ONLY)
+        verdicts = _verdicts(records, rows, job.day, bool(pinned.replayed)).persist(StorageLevel.DISK_ONLY)
         try:
             return _report(verdicts, pinned, job.topics, fields)
         finally:
@@ -434,8 +447,10 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
         position = pinned.positions[name, tp]
         condemned = pinned.condemned.get(tp, -1) if name == DEAD_LETTERS else -1
         early = [(position, condemned)] if condemned > position else []
-        lost, since = pinned.gaps.get((name, tp), []), pinned.since[name, tp]
-        rows.append((pinned.codes[name], tp.topic, tp.partition, [*spans, *early], position, lost, since))
+        lost, since, replayed = pinned.gaps.get((name, tp), []), pinned.since[name, tp], pinned.replayed.get((name, tp))
+        again = [(-1, replayed)] if replayed is not None else []
+        code = pinned.codes[name]
+        rows.append((code, tp.topic, tp.partition, [*spans, *early, *again], position, lost, since, replayed))
     return rows
 
 
@@ -478,15 +493,20 @@ def _records(
     fields: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> DataFrame:
     """One slim row per record: expected table, whether it must have a row, checksums, day."""
-    frame = _region(_topic_records(job, logs).join(info, PARTITION))
+    frame = _topic_records(job, logs).join(info, PARTITION)
+    if pinned.replayed:
+        since = sf.filter("regions", lambda region: region["through"] >= sf.col("offset"))
+        frame = frame.withColumn("later", sf.transform(since, lambda region: region["routing"]))
     frame = (
-        frame.withColumn("text", sf.col("value").cast("string"))
+        _region(frame)
+        .withColumn("text", sf.col("value").cast("string"))
         .withColumn("kafka_day", sf.col("timestamp").cast("date"))
         .withColumn("is_object", audit_sql.is_object())
         .withColumn("event_type", _by_region(pinned, "string", lambda one: audit_sql.event_type(one.type_from)))
-        .withColumn("expected", _by_region(pinned, "int", lambda one: audit_sql.expected(one, pinned.codes)))
+        .withColumn("expected", _by_region(pinned, "int", lambda one: _expected(pinned, one)))
         .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
     )
+    frame = _again(frame, pinned, fields) if pinned.replayed else frame
     frame = frame.join(cover.withColumnRenamed("code", "expected"), ["expected", *PARTITION], "left")
     in_letters, in_type = _in_spans("letters"), _in_spans("spans")
     beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
@@ -499,11 +519,38 @@ def _records(
         "offset",
         "expected",
         must.alias("must"),
-        audit_sql.record_checksum(fields).alias("typed_hash"),
+        audit_sql.record_checksum(fields, sf.col("expected")).alias("typed_hash"),
         audit_sql.letter_checksum().alias("letter_hash"),
         _by_region(pinned, "date", lambda one: audit_sql.event_day(one.event_time)).alias("event_day"),
         "kafka_day",
+        *(["again"] if pinned.replayed else []),
     )
+
+
+def _expected(pinned: Pinned, routing: Routing) -> Column:
+    return audit_sql.expected(routing, pinned.codes, sf.col("event_type"))
+
+
+def _again(frame: DataFrame, pinned: Pinned, fields: Mapping[int, Sequence[Mapping[str, Any]]]) -> DataFrame:
+    """Adds `again`: where a record belongs by each configuration that has been in force since it was exported.
+
+    One of these has judged it if a replay has put it into a table. `later` are their numbers.
+    """
+    verdicts = []
+    for number, one in enumerate(pinned.routings):
+        name, code = f"event_type_{number}", f"expected_{number}"
+        frame = frame.withColumn(name, audit_sql.event_type(one.type_from))
+        frame = frame.withColumn(code, audit_sql.expected(one, pinned.codes, sf.col(name)))
+        verdicts.append(
+            sf.struct(
+                sf.lit(number).alias("routing"),
+                sf.col(code).alias("code"),
+                audit_sql.record_checksum(fields, sf.col(code)).alias("hash"),
+                audit_sql.event_day(one.event_time).alias("day"),
+            )
+        )
+    known = sf.array(*verdicts) if verdicts else sf.array().cast(AGAIN_DDL)
+    return frame.withColumn("again", sf.filter(known, lambda one: sf.array_contains("later", one["routing"])))
 
 
 def _by_region(pinned: Pinned, kind: str, column: Callable[[Routing], Column]) -> Column:
@@ -565,9 +612,11 @@ def _rows(
     wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
     wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
     outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
+    replayed = sf.coalesce(sf.col("offset") <= sf.col("replayed"), sf.lit(False))
     return frame.filter(wanted).select(
-        "code", *PARTITION, "offset", *hashed, outside.alias("outside"), checkable.alias("checkable")
-    )
+        "code", *PARTITION, "offset", *hashed, outside.alias("outside"), checkable.alias("checkable"),
+        replayed.alias("replayed"),
+    )  # fmt: skip
 
 
 def _table_rows(
@@ -599,8 +648,8 @@ def _table_rows(
     )
 
 
-def _verdicts(records: DataFrame, rows: DataFrame, day: date | None) -> DataFrame:
-    """One row per (topic, partition, offset): kind, table (code), other (code), in_topic, amount."""
+def _verdicts(records: DataFrame, rows: DataFrame, day: date | None, replays: bool) -> DataFrame:
+    """One row per (topic, partition, offset): kind, table (code), other (code), in_topic, amount, twin."""
     both = records.withColumn("in_topic", sf.lit(1)).unionByName(
         rows.withColumn("in_topic", sf.lit(0)), allowMissingColumns=True
     )
@@ -610,9 +659,11 @@ def _verdicts(records: DataFrame, rows: DataFrame, day: date | None) -> DataFram
         sf.min("code").alias("code"),
         sf.max("code").alias("code_max"),
         *(sf.max(name).alias(name) for name in ("expected", "must", "typed_hash", "letter_hash", "event_day")),
-        *(sf.max(name).alias(name) for name in ("kafka_day", "row_hash", "row_day", "faulty", "outside", "checkable")),
+        *(sf.max(name).alias(name) for name in ("kafka_day", "faulty", "outside", "checkable")),
+        *_of_the_row(replays),
         sf.min("row_day").alias("row_day_min"),
     )
+    grouped = _settled(grouped, replays)
     if day is not None:
         wanted = sf.lit(day)
         of_rows = (sf.col("row_day") == wanted) | (sf.col("row_day_min") == wanted)
@@ -628,7 +679,43 @@ def _verdicts(records: DataFrame, rows: DataFrame, day: date | None) -> DataFram
         sf.when(sf.col("rows") > 0, code).otherwise(sf.greatest(expected, sf.lit(LETTERS))).alias("code"),
         sf.coalesce(other, sf.lit(LETTERS)).alias("other"),
         sf.when(_nowhere(), sf.col("rows")).otherwise(sf.lit(1)).alias("amount"),
+        "twin",
     )
+
+
+def _of_the_row(replays: bool) -> list[Column]:
+    """What is taken from an offset's row; of several, where there are replays, from the one that is no dead letter."""
+    if not replays:
+        return [sf.max("row_hash").alias("row_hash"), sf.max("row_day").alias("row_day")]
+    names = ("row_hash", "row_day", "replayed")
+    return [*(sf.max_by(name, "code").alias(name) for name in names), sf.first("again", True).alias("again")]
+
+
+def _settled(grouped: DataFrame, replays: bool) -> DataFrame:
+    """Adds twin, again_table, again_fits: what replays of dead letters make of an offset; all false without any.
+
+    twin: one row in the dead letters, one in a table that had a replay of that offset or a later one; the table's
+    counts, because the replay was interrupted before its DELETE. Two rows in a table are never a twin.
+    again_table, again_fits: a configuration since then accounts for the row's table; for all of the row.
+    """
+    if not replays:
+        return grouped.withColumns(dict.fromkeys(("twin", "again_table", "again_fits"), sf.lit(False)))
+    code, replayed = sf.col("code"), sf.coalesce("replayed", sf.lit(False))
+    twin = (sf.col("rows") == 2) & (code == LETTERS) & (sf.col("code_max") != LETTERS) & replayed
+    grouped = grouped.withColumn("twin", sf.coalesce(twin, sf.lit(False)))
+    grouped = grouped.withColumn("code", sf.when(sf.col("twin"), sf.col("code_max")).otherwise(code))
+    grouped = grouped.withColumn("rows", sf.when(sf.col("twin"), sf.lit(1)).otherwise(sf.col("rows")))
+
+    def here(one: Column) -> Column:
+        return (one["code"] == sf.col("code")) | (one["code"] == EITHER)
+
+    def fits(one: Column) -> Column:
+        same = one["hash"].isNull() | one["hash"].eqNullSafe(sf.col("row_hash"))
+        same = same & (one["day"].isNull() | one["day"].eqNullSafe(sf.col("row_day")))
+        return (one["code"] == EITHER) | ((one["code"] == sf.col("code")) & same)
+
+    found = {"again_table": sf.exists("again", here), "again_fits": sf.exists("again", fits)}
+    return grouped.withColumns({name: sf.coalesce(replayed & one, sf.lit(False)) for name, one in found.items()})
 
 
 def _nowhere() -> Column:
@@ -640,18 +727,19 @@ def _kind() -> Column:
     """The verdict on one offset; the first that holds."""
     code, expected, rows = sf.col("code"), sf.col("expected"), sf.col("rows")
     in_letters = code == LETTERS
-    right_table = in_letters | (code == expected) | (expected == EITHER)
+    accounted = in_letters | (code == expected) | (expected == EITHER)
     right_hash = sf.when(in_letters, sf.col("letter_hash")).otherwise(sf.col("typed_hash"))
     right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
-    differs = differs | sf.col("faulty") | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day))
+    differs = differs | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day)) | ~accounted
+    differs = sf.col("faulty") | (differs & ~sf.col("again_fits"))
     return (
         sf.when(_nowhere(), "foreign")
         .when(rows > 1, "twice")
         .when((rows == 1) & sf.col("outside"), "outside")
         .when((rows == 1) & (sf.col("in_topic") == 0), sf.when(sf.col("checkable"), "foreign").otherwise("gone"))
         .when(expected == UNKNOWN, "unchecked")
-        .when((rows == 1) & ~right_table, "wrong_table")
+        .when((rows == 1) & ~accounted & ~sf.col("again_table"), "wrong_table")
         .when((rows == 1) & differs, "different")
         .when(rows == 1, "once")
         .when(sf.col("must"), "missing")
@@ -669,10 +757,14 @@ def _report(
     kinds: Counter[str] = Counter()
     checked = letters = 0
     counted = verdicts.groupBy("kind", "code").agg(
-        sf.sum("amount").alias("amount"), sf.sum("in_topic").alias("in_topic")
+        sf.sum("amount").alias("amount"),
+        sf.sum("in_topic").alias("in_topic"),
+        sf.sum(sf.col("twin").cast("int")).alias("twins"),
     )
+    twins = 0
     for row in counted.collect():
         kinds[row.kind] += row.amount
+        twins += row.twins
         checked += row.in_topic if row.kind != "unchecked" else 0
         letters += row.amount if row.kind == "once" and row.code == LETTERS else 0
     bad = [found for kind in FINDINGS if kinds[kind] for found in _bad_offsets(verdicts, kind, names)]
@@ -681,6 +773,7 @@ def _report(
         topics,
         checked=checked,
         dead_letters=letters,
+        replaying=twins,
         examples=examples(bad, EXAMPLES_MAX),
         missing_by_table=_missing(verdicts, names) if kinds["missing"] else (),
         checked_columns={names[code]: tuple(f["name"] for f in some) for code, some in fields.items()},

@@ -113,6 +113,7 @@ class AuditReport:
     checked: records of the topics that were compared. pending: beyond the position of their table; no finding.
     dead_letters: of the `once`. before_first: below the recorded first position, still in the log.
     gone: rows whose record is no longer in its topic (compacted, expired); no finding.
+    replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
     unchecked: records whose routing configuration is not recorded or cannot be read.
     """
 
@@ -130,6 +131,7 @@ class AuditReport:
     before_first: int = 0
     gone: int = 0
     unchecked: int = 0
+    replaying: int = 0
     absent_files: int = 0
     absent: tuple[AbsentFile, ...] = ()
     problems: tuple[str, ...] = ()
@@ -167,6 +169,11 @@ class AuditReport:
         lines += [f"  {_LABELS[kind]} {getattr(self, kind)}" for kind in FINDINGS if getattr(self, kind)]
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
+        if self.replaying:
+            lines.append(
+                f"note: {self.replaying} dead letters are in their tables as well, a replay was interrupted: "
+                "`exporter dead-letters replay --apply` takes them out"
+            )
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"finding: {text}" for text in (*self.problems, *map(str, self.absent), *map(str, self.examples))]
         lines.append("each offset is where it must be exactly once" if self.clean else f"findings: {self.findings}")

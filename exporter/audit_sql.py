@@ -61,12 +61,11 @@ def json_text(path: str) -> Column:
     return found
 
 
-def expected(routing: Routing, codes: Mapping[str, int]) -> Column:
+def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column:
     """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
 
-    codes: event type -> code, for every type with a table or declared somewhere.
+    codes: event type -> code, for every type with a table or declared somewhere. name: the record's event type.
     """
-    name = sf.col("event_type")
     accepted = dict(routing.types)
     clashing = {table_folder(n).lower() for n in (*accepted, DEAD_LETTERS)}
     met = {n for n in codes if routing.new_type == "table" and table_folder(n).lower() not in clashing}
@@ -152,9 +151,8 @@ def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any)
     return sf.xxhash64(*parts)
 
 
-def record_checksum(fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]]) -> Column:
+def record_checksum(fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]], expected_code: Column) -> Column:
     """The checksum that the row of a record must have in its type's table; null where it is not compared."""
-    expected_code = sf.col("expected")
     cases = [(expected_code == code, _parsed_checksum(fields)) for code, fields in fields_by_code.items()]
     found = one_of(cases, "bigint")
     comparable = sf.col("is_object") & (sf.octet_length("value") <= COMPARED_BYTES_MAX)

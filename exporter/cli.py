@@ -257,6 +257,141 @@ def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, obj
 
 
 @cli.command()
+@click.option(
+    "--output", "path", default="report.html", show_default=True, help="Where the page is written; - for stdout."
+)
+@click_options
+def report(path: str, config: Path | None, flags: Mapping[str, object]) -> None:
+    """One HTML page: lag, commits, files and dead letters, from the tables; the lag needs a broker that answers."""
+    from exporter.report import facts, write
+    from exporter.report_page import report_page
+    from exporter.task import open_lake
+
+    settings = _load(config, flags)
+    lake = open_lake(settings)
+    try:
+        text = report_page(facts(lake, settings))
+    finally:
+        lake.session.stop()
+    if path == "-":
+        click.echo(text)
+    else:
+        write(text, path)
+        click.echo(path)
+
+
+@cli.group("dead-letters")
+def dead_letters() -> None:
+    """Bad records: count them, look at them, export those that the present settings can decode. Needs no broker."""
+
+
+def chosen_letters(command: Any) -> Any:
+    """The flags that choose dead letters."""
+    for option in (
+        click.option("--offsets", help="Only these: [TOPIC:]PARTITION:FIRST[-LAST], comma-separated."),
+        click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Only of this day, by the Kafka timestamp."),
+        click.option("--reason", "reasons", multiple=True, help="Only this reason's code; may be repeated."),
+        click.option("--type", "types", multiple=True, help="Only of this event type; may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def _chosen(settings: Settings, types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None) -> Any:
+    from exporter.letters import Chosen, parse_ranges
+
+    ranges = parse_ranges(offsets or "", settings.topics or ())
+    return Chosen(tuple(types), tuple(reasons), day.date() if day else None, ranges)
+
+
+@dead_letters.command("list")
+@chosen_letters
+@FORMAT
+@click_options
+def list_letters(
+    types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, output: str, config: Path | None,
+    flags: Mapping[str, object],
+) -> None:
+    """How many there are, by event type, reason and day, and where the first and the last stand."""
+    from exporter.letters import counts, escaped
+    from exporter.task import open_lake
+
+    settings = _load(config, flags)
+    lake = open_lake(settings)
+    try:
+        found = counts(lake, _chosen(settings, types, reasons, day, offsets))
+    finally:
+        lake.session.stop()
+    if output == "json":
+        click.echo(json.dumps([vars(one) for one in found]))
+        return
+    _print_table(("event type", "stage", "reason", "day", "rows", "first", "last"), [
+        (escaped(_text(one.event_type)), one.stage, one.code, one.day, str(one.rows), one.first, one.last)
+        for one in found
+    ])  # fmt: skip
+
+
+@dead_letters.command("show")
+@chosen_letters
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows to show.")
+@click.option("--bytes", "most", type=click.IntRange(min=1), default=2000, show_default=True, help="Bytes of a value.")
+@FORMAT
+@click_options
+def show_letters(
+    types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, limit: int, most: int, output: str,
+    config: Path | None, flags: Mapping[str, object],
+) -> None:
+    """Whole rows, one after the other; what a terminal would act upon, or is no text, stands as an escape."""
+    from exporter.letters import escaped, shown_rows
+    from exporter.task import open_lake
+
+    settings = _load(config, flags)
+    lake = open_lake(settings)
+    try:
+        rows = list(shown_rows(lake, _chosen(settings, types, reasons, day, offsets), limit, most))
+    finally:
+        lake.session.stop()
+    for row in rows:
+        if output == "json":
+            click.echo(json.dumps(row))
+            continue
+        click.echo(f"{row['topic']}-{row['partition']}:{_text(row['offset'])}  {_text(row['timestamp'])}")
+        for name in ("event_type", "stage", "reason", "key", "value"):
+            if row[name] is not None:
+                click.echo(f"  {name}: {escaped(row[name])}")
+        for header in row["headers"]:
+            click.echo(f"  header {escaped(_text(header['key']))}: {_text(header['value'])}")
+
+
+@dead_letters.command("replay")
+@chosen_letters
+@click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
+@FORMAT
+@click_options
+def replay_letters(
+    types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, apply: bool, output: str,
+    config: Path | None, flags: Mapping[str, object],
+) -> None:
+    """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
+    from exporter.replay import Replay
+    from exporter.task import checked_routing, open_lake, parse_schemas
+
+    settings = _load(config, flags)
+    chosen = _chosen(settings, types, reasons, day, offsets)
+    lake = open_lake(settings)
+    try:
+        routing = checked_routing(settings, parse_schemas(lake.session, dict(settings.declared)))
+        rows = Replay(lake, routing, chosen).run(apply)
+    finally:
+        lake.session.stop()
+    if output == "json":
+        click.echo(json.dumps({"applied": apply, "rows": [vars(row) for row in rows]}))
+        return
+    _print_table(("outcome", "", "rows"), [(row.outcome, row.name, str(row.rows)) for row in rows])
+    click.echo("done" if apply else "nothing was written; --apply does it", err=True)
+
+
+@cli.command()
 @click.option("--rewind", "action", flag_value="rewind", help="A table was restored, overwritten, replaced or removed.")
 @click.option("--rebase", "action", flag_value="rebase", help="The topic was deleted and created again.")
 @click.option("--log", "action", flag_value="log", help="The write-ahead log lags behind the tables, or was lost.")

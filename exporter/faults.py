@@ -31,6 +31,9 @@ class Fault(str, Enum):
     AFTER_REPAIR = "after_repair"
     AFTER_GAP_ROW = "after_gap_row"
     AFTER_GAP_MOVE = "after_gap_move"
+    AFTER_REPLAY_STAGE = "after_replay_stage"
+    AFTER_REPLAY_COMMIT = "after_replay_commit"
+    AFTER_REPLAY_DELETE = "after_replay_delete"
 
 
 class InjectedFault(RuntimeError):

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.writers import StagedFile
-from offsets.names import FORMAT_VERSION, DataFile
+from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
 from offsets.ranges import OffsetRange, TopicPartition
 
 KAFKA_COLUMN = "_kafka"
@@ -44,6 +44,7 @@ class FileOrigin:
     """What every file of one writer carries in its name and footer.
 
     fingerprint: of the table's metadata; footer: further key-values (cluster id, topic id, routing fingerprint).
+    replay: the number of the replay of dead letters that stages it; 0 for none.
     """
 
     folder: str
@@ -53,6 +54,7 @@ class FileOrigin:
     event_type: str
     fingerprint: str
     footer: Mapping[str, str]
+    replay: int = 0
 
     def tags(self, offsets: OffsetRange) -> dict[str, str]:
         """The key-values of a file: in the Parquet footer and in the tags of its `add` action."""
@@ -65,6 +67,7 @@ class FileOrigin:
             "last_offset": str(offsets.last_offset),
             "event_type": self.event_type,
             "format": str(FORMAT_VERSION),
+            **({"replay": str(self.replay)} if self.replay else {}),
             **self.footer,
         }
 
@@ -127,7 +130,8 @@ class GrowingFile:
         self._writer.add_key_value_metadata(self.origin.tags(offsets))
         self._writer.close()
         origin = self.origin
-        attempt = uuid.uuid4().hex
+        unique = uuid.uuid4().hex
+        attempt = replay_attempt(origin.replay, unique) if origin.replay else unique
         name = name or str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
         body = self._sink.getvalue()
         _write_once(Path(origin.folder) / name, body)

@@ -65,6 +65,7 @@ class Event(str, Enum):
     FILES_SWEPT = "files_swept", "Files that no commit can name any more were deleted."
     FILE_NAME_NOT_OURS = "file_name_not_ours", "The audit met a file of another writer in a table."
     AUDIT_RESTARTED = "audit_restarted", "Retention moved the start of a log meanwhile; the audit begins again."
+    DEAD_LETTERS_REPLAYED = "dead_letters_replayed", "A replay has put dead letters that are good now into a table."
     TABLE_REPAIRED = "table_repaired", "A repair has closed the old epoch of a table and opened the next."
     ROWS_DELETED = "rows_deleted", "A repair took out rows beyond the new position."
 

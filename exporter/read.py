@@ -83,7 +83,7 @@ class RoundReader:
             self._group = group
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            rows = self._records(order).mapInArrow(_task(order), MANIFEST_DDL).collect()
+            return run_order(self._records(order), order)
         except Exception as error:
             failed = RoundFailed(f"a round failed: {first_line(error)}")
             failed.raw = self._raw(order)
@@ -91,7 +91,6 @@ class RoundReader:
         finally:
             with self._lock:
                 self._group = None
-        return _result(order, rows)
 
     def _raw(self, order: StagingOrder) -> Any:
         """The one record of the order as an Arrow table, not routed nor decoded; None if it cannot be read either."""
@@ -140,6 +139,11 @@ class RoundReader:
             .load()
             .withColumn("headers", coalesce(col("headers"), expr(NO_HEADERS)))
         )
+
+
+def run_order(records: Any, order: StagingOrder) -> RoundResult:
+    """Stage a frame of raw records, those of a partition in the order of their offsets. Raises what Spark raises."""
+    return _result(order, records.mapInArrow(_task(order), MANIFEST_DDL).collect())
 
 
 def _task(order: StagingOrder) -> Any:

@@ -87,6 +87,7 @@ class StagingOrder:
     fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
+    replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     """
 
     root: str
@@ -97,6 +98,7 @@ class StagingOrder:
     footers: Mapping[TopicPartition, Mapping[str, str]]
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
+    replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -256,6 +258,7 @@ class _Task:
             event_type=name,
             fingerprint=self._order.fingerprints.get(name, ""),
             footer=self._order.footers.get(plan.tp, {}),
+            replay=self._order.replays.get((name, plan.tp), 0),
         )
 
     def _decoder(self, name: str) -> Decoder:

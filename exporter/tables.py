@@ -266,6 +266,10 @@ class DeltaTable:
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
         return [json.loads(row) for row in json.loads(self._lake.to_json(rows))]
 
+    def adds_at(self, version: int) -> Any:
+        """A Java DataFrame of the live files at a version, one `add` action a row. Raises LogCleaned."""
+        return self._snapshot_at(version).allFiles().toDF()
+
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
         """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
         snapshot, none = self._snapshot_at(version), self._lake.jvm.scala.Option.empty()

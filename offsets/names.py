@@ -6,6 +6,7 @@
             <app>/<kind>/<topic>/<partition>/<epoch>     what else a table remembers of a partition
             <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
+    replay  <app>/replay/<topic>/<partition>/<replay number>; its files' attempt: replay-<replay number>-<uuid>
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
 What is stored is for ever: new code reads old names.
@@ -30,15 +31,17 @@ RESERVED_FOLDER = "_delta_log"
 """A table of this name would make the folder of all tables look like a table itself; delta-rs cannot read it."""
 _OFFSET_DIGITS = 20
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
+_REPLAY = re.compile(r"replay-([1-9][0-9]{0,17})-[A-Za-z0-9]+\Z")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
-Kind = Literal["anchor", "sealed", "condemned", "rebased", "gap"]
-KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "rebased")
+Kind = Literal["anchor", "sealed", "condemned", "rebased", "replay", "gap"]
+KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "rebased", "replay")
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
 condemned: the last record that no decoder survived (dead letters only; protocol 3.7).
 rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
+replay: the greatest offset that a replay of dead letters added; its number, from 1, stands where an epoch would.
 gap, with an event type: the last offset that retention took from the type (dead letters only; protocol 5.5)."""
 
 
@@ -107,6 +110,15 @@ class DataFile:
         if min(self.tp.partition, self.epoch, self.last_offset) < 0:
             raise BadName(f"negative number in {self!r}")
 
+    @property
+    def replay(self) -> int | None:
+        """The number of the replay that staged the file; None for all others.
+
+        Its offsets are those of dead letters, anywhere below the position: it stands outside the ranges of NAMES.
+        """
+        found = _REPLAY.match(self.attempt)
+        return int(found[1]) if found else None
+
     def __str__(self) -> str:
         """Path relative to the table's folder."""
         return (
@@ -134,6 +146,14 @@ class DataFile:
         if str(parsed) != path:
             raise BadName(f"not a data file of ours: {path!r}")
         return parsed
+
+
+def replay_attempt(number: int, unique: str) -> str:
+    """The attempt in the name of a replay's file. unique: letters and digits. Raises BadName."""
+    attempt = f"replay-{number}-{unique}"
+    if not _REPLAY.match(attempt):
+        raise BadName(f"not an attempt of a replay: {attempt!r}")
+    return attempt
 
 
 def gap_file(day: date, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:

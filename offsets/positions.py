@@ -72,6 +72,21 @@ def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartit
     )
 
 
+def last_replay(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:
+    """The number of the newest replay of dead letters of `tp` into a table; 0 if there was none."""
+    numbers = (one.epoch for one, _ in our_transactions(transactions, app) if one.tp == tp and one.kind == "replay")
+    return max(numbers, default=0)
+
+
+def replayed_through(transactions: Mapping[str, int], app: str) -> dict[TopicPartition, int]:
+    """The greatest offset of each partition that any replay has added to a table."""
+    found: dict[TopicPartition, int] = {}
+    for app_id, version in our_transactions(transactions, app):
+        if app_id.kind == "replay":
+            found[app_id.tp] = max(version, found.get(app_id.tp, -1))
+    return found
+
+
 @dataclass(frozen=True)
 class Interval:
     """The offsets (after, through] that one epoch of a table covers."""

@@ -10,6 +10,9 @@ name the file any more, whoever holds it. The tombstone of a closed epoch is Lon
 epoch is dead, what was staged beyond its seal as well. An epoch that the table does not know says nothing: stays.
 
 The snapshot must be taken AFTER the listing: a file that was committed before that is named by it. No clock.
+A replay of dead letters adds files at or below the position. Its commit is a compare-and-set on its number n, which no
+other commit has: once replay n, or a later one, is in the table no commit can name a file of n any more.
+
 A file that its writer was killed over has its final name from its first byte, and falls under the same rule.
 """
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from offsets.names import AppId, BadName, DataFile
+from offsets.positions import last_replay
 
 
 def may_be_dead(paths: Iterable[str], app: str, transactions: Mapping[str, int]) -> dict[str, str]:
@@ -32,9 +36,15 @@ def may_be_dead(paths: Iterable[str], app: str, transactions: Mapping[str, int])
             name = DataFile.parse(path)
         except BadName:
             continue
-        if name.app == app and name.last_offset <= transactions.get(str(AppId(app, name.tp, name.epoch)), -1):
+        if name.app == app and _is_dead(name, transactions):
             candidates[file_name(path)] = path
     return candidates
+
+
+def _is_dead(name: DataFile, transactions: Mapping[str, int]) -> bool:
+    if name.replay is not None:
+        return name.replay <= last_replay(transactions, name.app, name.tp)
+    return name.last_offset <= transactions.get(str(AppId(name.app, name.tp, name.epoch)), -1)
 
 
 def spare(candidates: dict[str, str], named: Iterable[str]) -> None:

@@ -66,7 +66,8 @@ class TableView:
 class LoggedCommit:
     """What one version of a table's log says: its operation, its metadata, the data files that it added and removed.
 
-    restored_to: the version, or the time as it was written, that a RESTORE went back to.
+    restored_to: the version, or the time as it was written, that a RESTORE went back to. at_ms: when, by the writer's
+    clock, milliseconds since 1970; 0 if it does not tell.
     """
 
     version: int
@@ -77,6 +78,7 @@ class LoggedCommit:
     table_id: str | None
     overwrites: bool
     restored_to: int | str | None = None
+    at_ms: int = 0
 
     @property
     def commit_id(self) -> str | None:
@@ -100,7 +102,7 @@ def own_metadata(text: str) -> dict[str, Any]:
 
 def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     """One commit file of `_delta_log` (a JSON object a line). Source: the Delta protocol, 'Actions'."""
-    operation, user_metadata, table_id, overwrites = "", "", None, False
+    operation, user_metadata, table_id, overwrites, at_ms = "", "", None, False, 0
     restored_to: int | str | None = None
     added: list[str] = []
     removed: list[str] = []
@@ -110,7 +112,7 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
         action = json.loads(line)
         if "commitInfo" in action:
             info = action["commitInfo"]
-            operation = info.get("operation", "")
+            operation, at_ms = info.get("operation", ""), int(info.get("timestamp") or 0)
             user_metadata = info.get("userMetadata") or ""
             parameters = info.get("operationParameters") or {}
             overwrites = _overwrites(operation, parameters)
@@ -123,7 +125,7 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
         elif "metaData" in action:
             table_id = action["metaData"].get("id")
     return LoggedCommit(
-        version, operation, user_metadata, tuple(added), tuple(removed), table_id, overwrites, restored_to
+        version, operation, user_metadata, tuple(added), tuple(removed), table_id, overwrites, restored_to, at_ms
     )
 
 
@@ -178,14 +180,14 @@ def same_files_before(live: Collection[str], now: Collection[str], commits: Iter
 
 
 def last_named_offsets(paths: Iterable[str], app: str) -> dict[tuple[TopicPartition, int], int]:
-    """(topic partition, epoch) -> greatest last offset in the names of data files of `app`."""
+    """(topic partition, epoch) -> greatest last offset in the names of data files of `app`, replays left out."""
     last: dict[tuple[TopicPartition, int], int] = {}
     for path in paths:
         try:
             name = DataFile.parse(path)
         except BadName:
             continue
-        if name.app == app:
+        if name.app == app and name.replay is None:
             key = (name.tp, name.epoch)
             last[key] = max(name.last_offset, last.get(key, -1))
     return last

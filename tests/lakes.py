@@ -402,11 +402,13 @@ def delete_before(export: Export, offset: int, partition: int = 0) -> None:
 
 
 class Process:
-    """`exporter run` as a process group of its own, its log in a file."""
+    """`exporter run`, or another verb, as a process group of its own, its log in a file."""
 
-    def __init__(self, export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
+    ) -> None:
         self.log = export.root / f"{fresh_name('run')}.log"
-        command = [sys.executable, "-c", "from exporter.cli import main; main()", "run", "--config",
+        command = [sys.executable, "-c", "from exporter.cli import main; main()", *verb.split(), "--config",
                    str(export.write()), *flags]  # fmt: skip
         clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
         extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **(env or {})}
@@ -459,9 +461,11 @@ class Process:
 
 
 @contextmanager
-def running(export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None) -> Iterator[Process]:
+def running(
+    export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
+) -> Iterator[Process]:
     """A task of its own process; nothing of it is left afterwards."""
-    process = Process(export, *flags, faults=faults, env=env)
+    process = Process(export, *flags, faults=faults, env=env, verb=verb)
     try:
         yield process
     finally:

@@ -17,6 +17,7 @@ from offsets.names import (
     case_clash,
     event_type_of,
     gap_file,
+    replay_attempt,
     table_folder,
 )
 from offsets.ranges import TopicPartition
@@ -53,6 +54,9 @@ STORED_FILES = {
     "day=2024-02-29/a.0.1.2.3.00000000000000000000.7.parquet": DataFile(
         date(2024, 2, 29), "a", TopicPartition("0.1", 2), 3, 0, "7"
     ),
+    "day=2026-11-01/exporter.orders.0.0.00000000000000000041.replay-12-0f3c.parquet": DataFile(
+        date(2026, 11, 1), "exporter", TopicPartition("orders", 0), 0, 41, "replay-12-0f3c"
+    ),
 }
 STORED_APP_IDS = {
     "exporter/orders/0/0": AppId("exporter", TopicPartition("orders", 0), 0),
@@ -66,6 +70,7 @@ STORED_APP_IDS = {
         "exporter", TopicPartition("orders", 12), 0, "gap", "order.placed/1"
     ),
     "exporter/gap/dead_letters/orders/0/0": AppId("exporter", TopicPartition("orders", 0), 0, "gap", "dead_letters"),
+    "exporter/replay/eu.orders.v1/0/12": AppId("exporter", TopicPartition("eu.orders.v1", 0), 12, "replay"),
     "exporter/gap/0/1": AppId("exporter", TopicPartition("gap", 0), 1),
     "exporter/anchor/0/1": AppId("exporter", TopicPartition("anchor", 0), 1),
 }
@@ -102,6 +107,24 @@ def test_folders_stored_so_far_are_read_for_ever(event_type):
     """Literal folders of tables; if this fails, a type's table would be created anew beside the old one."""
     assert table_folder(event_type) == STORED_FOLDERS[event_type]
     assert event_type_of(STORED_FOLDERS[event_type]) == event_type
+
+
+@pytest.mark.parametrize(
+    "attempt, number",
+    [("replay-1-0f", 1), ("replay-12-0f", 12), (UUID, None), ("replay-0-0f", None), ("replay-01-0f", None),
+     ("replay-1", None), ("replay-0f3c", None), ("a-replay-1-0f", None)],
+)  # fmt: skip
+def test_a_replays_file_bears_its_number(attempt, number):
+    """And no other attempt looks like one; what is built is read back."""
+    assert DataFile(date(2026, 11, 1), "app", TopicPartition("t", 0), 0, 41, attempt).replay == number
+    assert number is None or replay_attempt(number, "0f") == attempt
+
+
+@pytest.mark.parametrize("number, unique", [(0, "0f"), (-1, "0f"), (1, ""), (1, "a-b"), (1, "a.b")])
+def test_an_attempt_of_a_replay_that_could_not_be_read_back_is_not_built(number, unique):
+    """BadName before anything is written."""
+    with pytest.raises(BadName):
+        replay_attempt(number, unique)
 
 
 @unhurried

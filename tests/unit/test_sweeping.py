@@ -66,6 +66,17 @@ def test_a_file_whose_own_position_is_unknown_or_before_it_stays(transactions):
     assert dead([path(0)], transactions) == []
 
 
+@pytest.mark.parametrize("number, is_dead", [(1, True), (2, True), (3, False)])
+def test_a_file_of_a_replay_is_dead_once_its_replay_or_a_later_one_is_in_the_table(number, is_dead):
+    """Not from the position on, which is beyond its offsets from the first: it would be taken from under its commit."""
+    files = [path(5, attempt=f"replay-{number}-0f")]
+    transactions = {"app/orders.v2/0/0": 41, "app/replay/orders.v2/0/1": 7, "app/replay/orders.v2/0/2": 3}
+    others = {"app/replay/orders.v2/1/9": 7, "app/replay/orders/0/9": 7, "other/replay/orders.v2/0/9": 7}
+    assert dead(files, {**transactions, **others}) == (files if is_dead else [])
+    assert dead(files, {"app/orders.v2/0/0": 41}) == []
+    assert dead(files, {**transactions, **others}, named=tuple(files)) == []
+
+
 def test_names_that_are_not_ours_are_never_touched():
     """Spark's own files, other apps' files, checksums, folders of other columns, gap rows."""
     transactions = {"app/orders.v2/0/0": 41, "other/orders.v2/0/0": 41}

@@ -160,6 +160,12 @@ def test_the_last_named_offset_is_the_largest_over_all_days():
     assert last_named_offsets(paths, "app") == {(TP, 0): 50, (TP, 1): 7}
 
 
+def test_a_replays_files_say_nothing_of_positions():
+    """They hold dead letters of any offset."""
+    paths = [named(30), named(50).replace(".parquet", "").rpartition(".")[0] + ".replay-1-0f.parquet"]
+    assert last_named_offsets(paths, "app") == {(TP, 0): 30}
+
+
 def test_names_of_other_apps_and_writers_are_passed_over():
     """Spark's part files and other apps' files say nothing about our positions."""
     paths = ["part-0000.parquet", named(9, app="app2"), named(5, topic="a.b"), "s3://b/" + named(8)]

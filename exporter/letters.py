@@ -1,0 +1,164 @@
+"""`exporter dead-letters list | show`: what stands in the dead letters. Reads only, asks no broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.errors import ConfigError
+from exporter.routing import DEAD_LETTERS
+from exporter.tables import Lake
+from offsets.ranges import OffsetRange, TopicPartition
+from offsets.table_log import APP_PROPERTY, TableView
+
+_RANGE = re.compile(
+    r"(?:(?P<topic>[A-Za-z0-9._-]+):)?(?P<partition>[0-9]{1,9}):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}))?"
+)
+
+GAP = "gap"
+CONDEMNED = "condemned"
+"""Stages of rows that no decoder has refused: offsets that were lost, records that ended their task."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which rows; what is empty chooses all. reasons: codes, the part of a reason before its colon."""
+
+    types: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    day: date | None = None
+    offsets: tuple[tuple[TopicPartition, OffsetRange], ...] = ()
+
+    def of(self, letters: DataFrame) -> DataFrame:
+        """The chosen rows of the table, with the column `code`."""
+        rows = letters.withColumn("code", reason_code())
+        if self.types:
+            rows = rows.where(sf.col("event_type").isin(*self.types))
+        if self.reasons:
+            rows = rows.where(sf.col("code").isin(*self.reasons))
+        if self.day is not None:
+            rows = rows.where(sf.col("day") == sf.lit(self.day))
+        if self.offsets:
+            rows = rows.where(self._in_offsets())
+        return rows
+
+    def _in_offsets(self) -> Column:
+        found = sf.lit(False)
+        for tp, offsets in self.offsets:
+            here = (sf.col("_kafka.topic") == tp.topic) & (sf.col("_kafka.partition") == tp.partition)
+            found = found | (here & offset_of().between(offsets.first_offset, offsets.last_offset))
+        return found
+
+
+def parse_ranges(text: str, topics: Sequence[str]) -> tuple[tuple[TopicPartition, OffsetRange], ...]:
+    """'0:17', '0:17-20,1:5', with several topics 'orders:0:17-20'. topics: those to which a bare partition may belong.
+
+    Raises ConfigError.
+    """
+    found = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        match = _RANGE.fullmatch(part)
+        topic = match["topic"] or (topics[0] if len(topics) == 1 else "") if match else ""
+        first, last = (int(match["first"]), int(match["last"] or match["first"])) if match else (0, -1)
+        if match is None or not topic or first > last:
+            raise ConfigError(
+                f"{part!r} is no PARTITION:FIRST[-LAST] nor TOPIC:PARTITION:FIRST[-LAST]",
+                "write for example 0:17-20,1:5, or with several topics orders:0:17-20",
+            )
+        found.append((TopicPartition(topic, int(match["partition"])), OffsetRange(first, last)))
+    return tuple(found)
+
+
+def reason_code() -> Column:
+    """The stable part of a reason: what stands before the colon."""
+    return sf.substring_index("reason", ":", 1)
+
+
+def offset_of() -> Column:
+    """A row's offset; of a recorded gap, which has none, the first that it stands for."""
+    return sf.coalesce(sf.col("_kafka.offset"), sf.col("first_offset"))
+
+
+def open_letters(lake: Lake) -> tuple[TableView, DataFrame]:
+    """One snapshot of the dead letters of the app. Raises ConfigError if there is none, TableUnreadable."""
+    view = lake.table(DEAD_LETTERS).view()
+    if view is None or view.properties.get(APP_PROPERTY) != lake.app:
+        raise ConfigError(f"there are no dead letters of app {lake.app} under {lake.root}", "see `app`, `table_root`")
+    return view, rows_at(lake, DEAD_LETTERS, view)
+
+
+def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
+    """The rows of a table as it was at a snapshot."""
+    lake.activate()
+    reader = lake.session.read.format("delta").option("versionAsOf", view.version)
+    frame: DataFrame = reader.load(str(lake.table(name).folder))
+    return frame
+
+
+@dataclass(frozen=True)
+class LetterCount:
+    """Rows of one event type, stage, reason code and day; where the first and the last of them stand."""
+
+    event_type: str | None
+    stage: str
+    code: str
+    day: str
+    rows: int
+    first: str
+    last: str
+
+
+def counts(lake: Lake, chosen: Chosen) -> list[LetterCount]:
+    """In the order of type, reason and day."""
+    _, letters = open_letters(lake)
+    keys = ["event_type", "stage", "code", "day"]
+    at = sf.struct("_kafka.topic", "_kafka.partition", offset_of().alias("offset"))
+    grouped = (
+        chosen.of(letters).groupBy(*keys).agg(sf.count("*").alias("n"), sf.min(at).alias("a"), sf.max(at).alias("b"))
+    )
+    return [
+        LetterCount(r.event_type, r.stage, r.code, str(r.day), r.n, _place(r.a), _place(r.b))
+        for r in grouped.orderBy(*keys).collect()
+    ]
+
+
+def _place(at: Any) -> str:
+    return f"{at.topic}-{at.partition}:{at.offset}"
+
+
+def shown_rows(lake: Lake, chosen: Chosen, most: int, bytes_max: int) -> Iterator[dict[str, Any]]:
+    """The first rows in order of their coordinates, whole; a key, value or header is cut after `bytes_max` bytes."""
+    _, letters = open_letters(lake)
+    ordered = chosen.of(letters).orderBy("_kafka.topic", "_kafka.partition", offset_of()).limit(most)
+    for row in ordered.toArrow().to_pylist():
+        kafka = row["_kafka"]
+        headers = [{"key": one["key"], "value": readable(one["value"], bytes_max)} for one in row["headers"] or ()]
+        yield {
+            **{name: kafka[name] for name in ("topic", "partition", "epoch", "offset")},
+            "timestamp": kafka["timestamp"].isoformat() if kafka["timestamp"] else None,
+            **{name: row[name] for name in ("event_type", "stage", "reason", "first_offset", "last_offset")},
+            "day": str(row["day"]),
+            "key": readable(row["key"], bytes_max),
+            "headers": headers,
+            "value": readable(row["value"], bytes_max),
+            "value_bytes": None if row["value"] is None else len(row["value"]),
+        }
+
+
+def readable(raw: bytes | None, bytes_max: int) -> str | None:
+    """Bytes as text that no terminal acts upon: what is no UTF-8, and what is not printed, stands as an escape."""
+    if raw is None:
+        return None
+    text = escaped(raw[:bytes_max].decode("utf-8", "backslashreplace"))
+    return text if len(raw) <= bytes_max else f"{text}... ({len(raw):,} bytes)"
+
+
+def escaped(text: str) -> str:
+    """Text with what is not printed as an escape: control characters, ends of lines, marks that turn writing around."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

@@ -1,0 +1,156 @@
+"""Dead letters: counted, shown, and exported again after a fix, once each, whatever happens on the way."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.errors import ConfigError
+from exporter.faults import Fault
+from exporter.letters import Chosen, counts, parse_ranges, shown_rows
+from exporter.replay import Replay
+from exporter.routing import DEAD_LETTERS
+from exporter.sweep import sweep
+from exporter.tables import Lake
+from offsets.names import DataFile
+from tests.lakes import DDL, NOON, Export, event, millis, running
+from tests.services import Record, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+OLD = {"order": DDL["order"]}
+NEW = {"order": DDL["order"], "click": DDL["click"]}
+
+
+def hopeless(number: int) -> Record:
+    """Bad under any settings: not JSON, with bytes that no terminal should see."""
+    return Record(DEAD_LETTERS.encode(), b"\x1b[2J\xff{" + str(number).encode(), timestamp_ms=millis(NOON))
+
+
+def records(count: int, first: int = 0) -> list[Record]:
+    """In turn: an order, a click, an order that nothing can decode."""
+    made = (lambda n: event("order", n), lambda n: event("click", n), hopeless)
+    return [made[number % 3](number) for number in range(first, first + count)]
+
+
+@pytest.fixture
+def fixed(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> Export:
+    """60 records in two partitions, exported without the type `click`; then it is declared, and 30 more come."""
+    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), types=OLD)
+    produce(e.kafka, e.topic, {0: records(30), 1: records(30)})
+    e.run(spark)
+    produce(e.kafka, e.topic, {0: records(30, first=30)})
+    new = e.with_(NEW)
+    new.run(spark)
+    return new
+
+
+def replay_of(e: Export, spark: Any, chosen: Chosen | None = None) -> Replay:
+    with e.bench(spark) as bench:
+        return Replay(bench.lake, bench.routing, chosen or Chosen())
+
+
+def told(replay: Replay, apply: bool) -> dict[tuple[str, str], int]:
+    return {(row.outcome, row.name): row.rows for row in replay.run(apply)}
+
+
+def places(hopeful: str) -> Mapping[tuple[int, int], list[str]]:
+    """Where each of the fixture's records is; hopeful: the table of the clicks that came before the fix."""
+    wanted = {}
+    for partition, last in ((0, 60), (1, 30)):
+        for offset in range(last):
+            kinds = ("order", hopeful if offset < 30 else "click", DEAD_LETTERS)
+            wanted[partition, offset] = [kinds[offset % 3]]
+    return wanted
+
+
+def test_a_replay_killed_three_times_ends_with_each_row_once(fixed: Export, spark: Any) -> None:
+    """kill -9 after staging, after the commit, after the DELETE; each time the next one goes on; the audit is clean."""
+    assert fixed.placed() == places(DEAD_LETTERS)
+    check_what_is_shown(fixed, spark)
+    before = fixed.positions()
+    both: dict[tuple[int, int], list[str]] = {at: [DEAD_LETTERS, "click"] for at in places("click") if at[1] % 3 == 1}
+    for fault in (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE):
+        with running(fixed, "--apply", faults=f"{fault.value}:kill", verb="dead-letters replay") as process:
+            assert process.wait() == -signal.SIGKILL, process.text
+        if fault is Fault.AFTER_REPLAY_STAGE:
+            assert fixed.placed() == places(DEAD_LETTERS)
+        if fault is Fault.AFTER_REPLAY_COMMIT:
+            found = {at: sorted(names, reverse=True) for at, names in fixed.placed().items()}
+            assert found == {**places(DEAD_LETTERS), **{at: names for at, names in both.items() if at[1] < 30}}
+            report = fixed.audit(spark)
+            assert (report.clean, report.replaying) == (True, 20), report.as_text()
+    assert fixed.placed() == places("click")
+    assert told(replay_of(fixed, spark), apply=True) == {("still bad", "not_utf8"): 30}
+    report = fixed.audit(spark)
+    assert (report.clean, report.replaying, report.once) == (True, 0, 90), report.as_text()
+    assert fixed.positions() == before, "a replay moves no position"
+    assert fixed.placed() == places("click")
+
+
+def check_what_is_shown(e: Export, spark: Any) -> None:
+    """Counts by type, reason and day; rows whose bytes no terminal acts upon; old settings may not replay."""
+    lake = Lake(spark, e.settings().root, e.app)
+    found = [(one.event_type, one.code, one.day, one.rows, one.first, one.last) for one in counts(lake, Chosen())]
+    t, day = e.topic, str(NOON.date())
+    assert found == [
+        (None, "not_utf8", day, 30, f"{t}-0:2", f"{t}-1:29"),
+        ("click", "unknown_type", day, 20, f"{t}-0:1", f"{t}-1:28"),
+    ]
+    some = Chosen(reasons=("not_utf8",), day=date.fromisoformat(day), offsets=parse_ranges("0:2-8", (t,)))
+    rows = list(shown_rows(lake, some, most=2, bytes_max=6))
+    assert [(row["partition"], row["offset"]) for row in rows] == [(0, 2), (0, 5)]
+    assert rows[0]["value"] == "\\x1b[2J\\xff{... (7 bytes)"
+    with pytest.raises(ConfigError, match="not in force"):
+        replay_of(e.with_(OLD), spark).run(apply=True)
+
+
+def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
+    fixed: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is swept from under a replay, commits beside it do not stop it, and of two the second one notices."""
+    meanwhile: list[Callable[[], Any]] = []
+    monkeypatch.setattr("exporter.replay.point", lambda fault: meanwhile.pop()() if meanwhile else None)
+    lake = Lake(spark, fixed.settings().root, fixed.app)
+    assert told(replay_of(fixed, spark), apply=False) == {("would be fed", "click"): 20, ("still bad", "not_utf8"): 30}
+    assert fixed.placed() == places(DEAD_LETTERS)
+
+    def exports_and_sweeps() -> None:
+        produce(fixed.kafka, fixed.topic, {1: records(3, first=30)})
+        fixed.run(spark)
+        assert all(not swept.paths for swept in sweep(lake, apply=True))
+
+    meanwhile.append(exports_and_sweeps)
+    some = Chosen(types=("click",), offsets=parse_ranges("1:0-10", (fixed.topic,)))
+    assert told(replay_of(fixed, spark, some), apply=True) == {("fed", "click"): 4}
+    faster: dict[tuple[str, str], int] = {}
+    meanwhile.append(lambda: faster.update(told(replay_of(fixed, spark), apply=True)))
+    assert told(replay_of(fixed, spark), apply=True) == {("still bad", "not_utf8"): 31}
+    assert faster == {("fed", "click"): 16, ("still bad", "not_utf8"): 31}
+    wanted = {**places("click"), (1, 30): ["order"], (1, 31): ["click"], (1, 32): [DEAD_LETTERS]}
+    assert fixed.placed() == wanted
+    (orphans,) = [swept.paths for swept in sweep(lake, apply=True) if swept.paths]
+    assert orphans and {DataFile.parse(path).replay for path in orphans} == {1, 2}
+    spark.sql(f"OPTIMIZE delta.`{fixed.folder('click')}`")
+    assert fixed.placed() == wanted
+    report = fixed.audit(spark)
+    assert (report.clean, report.once) == (True, 93), report.as_text()
+    check_that_the_audit_still_sees_doubles(fixed, spark)
+
+
+def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
+    """A row twice in its table, and one in the dead letters and in a table that no replay has touched, are findings."""
+    click, order, letters = (f"delta.`{e.folder(name)}`" for name in ("click", "order", DEAD_LETTERS))
+    spark.sql(f"INSERT INTO {click} SELECT * FROM {click} WHERE _kafka.partition = 0 AND _kafka.offset = 1")
+    spark.sql(
+        f"INSERT INTO {letters} SELECT o._kafka, l.key, l.value, l.headers, l.stage, l.reason, l.event_type, "
+        f"l.first_offset, l.last_offset, l.day FROM {order} o JOIN {letters} l ON o._kafka.partition = 0 "
+        "AND o._kafka.offset = 3 AND l._kafka.partition = 0 AND l._kafka.offset = 2"
+    )
+    report = e.audit(spark)
+    assert (report.twice, report.findings) == (2, 2), report.as_text()
