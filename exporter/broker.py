@@ -1,6 +1,6 @@
 """A real Kafka broker as a child process, for the demo, the tests and the benchmark.
 
-One JVM is broker and controller (KRaft), on 127.0.0.1 only, without security: not for production.
+One JVM is broker and controller (KRaft), on 127.0.0.1 only, without security unless told: not for production.
 It never outlives the process that started it, and it leaves nothing outside its folder:
 
     <folder>/server.properties, log4j2.properties
@@ -15,8 +15,9 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
@@ -45,17 +46,29 @@ class Broker(LocalServer):
             client = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
     folder: must be empty or absent; it is kept. Without one a temporary folder is used and deleted.
-    properties: added to server.properties, winning over ours. heap_mb: -Xmx in MB.
+    properties: added to server.properties, winning over ours. heap_mb: -Xmx in MB. protocol: of its one listener for
+    clients. client: keywords of kafka-python's clients that such a listener asks for. users: `--add-scram` texts of
+    Kafka's storage tool.
     Not for use from several threads at once.
     """
 
     def __init__(
-        self, folder: Path | None = None, *, properties: Mapping[str, str] | None = None, heap_mb: int = 384
+        self,
+        folder: Path | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        heap_mb: int = 384,
+        protocol: str = "PLAINTEXT",
+        client: Mapping[str, Any] | None = None,
+        users: Sequence[str] = (),
     ) -> None:
         place = (folder or Path(tempfile.mkdtemp(prefix="exporter-broker-"))).absolute()
         super().__init__("broker", place, keep=folder is not None)
         self._heap_mb = heap_mb
         self._extra = dict(properties or {})
+        self._protocol = protocol
+        self._client = dict(client or {})
+        self._users = tuple(users)
         self._port, self._controller_port = free_ports(2)
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"the broker's folder {folder} is not empty", "give an empty folder, or none")
@@ -108,8 +121,9 @@ class Broker(LocalServer):
             "node.id": "1",
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": f"{self._protocol}://{self.bootstrap},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": f"{self._protocol}://{self.bootstrap}",
+            "inter.broker.listener.name": self._protocol,
             "log.dirs": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
             "default.replication.factor": "1",
@@ -134,6 +148,7 @@ class Broker(LocalServer):
     def _format(self, java: list[str]) -> None:
         """Write the storage's identity into data/; DependencyUnreachable with the log if that fails."""
         tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _cluster_id()]
+        tool += [word for user in self._users for word in ("--add-scram", user)]
         command = [*java, *tool, "-c", str(self._folder / "server.properties")]
         try:
             with self.log_path.open("wb") as log:
@@ -153,7 +168,7 @@ class Broker(LocalServer):
             if time.monotonic() > deadline:
                 raise self._failed(f"no answer within {START_SECS_MAX:.0f} s")
             # A plain connection first: each client that fails to connect leaves a thread behind.
-            if accepts(self._port) and answers(self.bootstrap, 5.0):
+            if accepts(self._port) and answers(self.bootstrap, 5.0, self._client):
                 return
             time.sleep(0.05)  # pace of the polling, bounded by the deadline
 
@@ -164,13 +179,14 @@ class Broker(LocalServer):
         return DependencyUnreachable(message, hint)
 
 
-def answers(bootstrap: str, timeout_secs: float) -> bool:
+def answers(bootstrap: str, timeout_secs: float, client: Mapping[str, Any] | None = None) -> bool:
     """Whether a client gets the description of a cluster with at least one broker from `bootstrap` in time."""
     millis = int(timeout_secs * 1000)
     try:
         admin = KafkaAdminClient(
-            bootstrap_servers=bootstrap, bootstrap_timeout_ms=millis, request_timeout_ms=millis, client_id="ready-check"
-        )
+            bootstrap_servers=bootstrap, bootstrap_timeout_ms=millis, request_timeout_ms=millis,
+            client_id="ready-check", **client or {},
+        )  # fmt: skip
     except KafkaError:
         return False
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, Literal
 
 from exporter import spark
@@ -12,6 +14,7 @@ from exporter.commit import check_properties
 from exporter.errors import ExporterError
 from exporter.fillable import unfillable
 from exporter.jars import find_java, jar_paths
+from exporter.kafka_login import Greeting
 from exporter.kafka_options import kafka_python_options
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
@@ -20,6 +23,9 @@ from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader
 from offsets.wal import WalMismatch, WalUnreachable, connect
 from offsets.wal_table import create_table, look_at_table
+
+CERTIFICATE_DAYS_MIN = 14
+"""A broker's certificate that ends sooner is told."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +73,51 @@ def check_broker(settings: Settings) -> Iterator[Finding]:
         yield Finding("brokers", "error", error.message, error.hint)
         return
     yield Finding("brokers", "ok", ",".join(settings.brokers))
+    yield from _security(settings, reader.greeting)
     try:
         found = reader.require()
         for topic, identity in found.items():
             yield Finding("topic", "ok", f"{topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
         if not found:
             yield Finding("topic", "warn", f"no topic matches {reader.topics} yet", "create one, or correct it")
+        for right in reader.missing_rights(settings.group):
+            hint = "an administrator of the brokers grants it (kafka-acls.sh --add)"
+            yield Finding("rights", "error", f"this user has not the right to {right}", hint)
     except ExporterError as error:
         yield Finding("topic", "error", error.message, error.hint)
     finally:
         reader.close()
+
+
+def _security(settings: Settings, greeting: Greeting | None) -> Iterator[Finding]:
+    """How the connections to Kafka are kept, and what weakens that; nothing where no security is set."""
+    client, what = settings.kafka_client, "security"
+    if greeting is None:
+        return
+    expires = greeting.expires
+    parts = [client.security_protocol, greeting.tls, f"user {greeting.user}" if greeting.user else ""]
+    parts += [f"certificate until {expires:%Y-%m-%d}" if expires else ""]
+    yield Finding(what, "ok", ", ".join(part for part in parts if part))
+    if expires and expires - datetime.now(timezone.utc) < timedelta(days=CERTIFICATE_DAYS_MIN):
+        says = f"the certificate of {greeting.broker} ends on {expires:%Y-%m-%d %H:%M} UTC"
+        yield Finding(what, "warn", says, "renew it before: no connection is made after that")
+    if not client.tls:
+        yield Finding(what, "warn", "nothing is encrypted", "use SASL_SSL where others may listen")
+    if client.tls and not client.ssl_check_hostname:
+        says = "whoever has any certificate of the authority may pass for a broker"
+        yield Finding(what, "warn", says, "name the brokers as in their certificates and remove `ssl_check_hostname`")
+    if readable := [str(path) for path in _secret_files(settings) if path.stat().st_mode & 0o007]:
+        says = f"{', '.join(readable)} holds a secret and is open to every user of this machine"
+        yield Finding(what, "warn", says, "chmod 600")
+
+
+def _secret_files(settings: Settings) -> list[Path]:
+    """The files that hold a password or a key, as far as they are still there."""
+    client, origin = settings.kafka_client, settings.origin("kafka_client")
+    files = [client.ssl_certfile] if client.ssl_certfile else []
+    if client.sasl_plain_password or client.ssl_password:
+        files += [Path(origin.removeprefix("file "))] if origin.startswith("file ") else []
+    return [path for path in files if path.is_file()]
 
 
 def check_log(settings: Settings, create: bool) -> Iterator[Finding]:

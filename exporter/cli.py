@@ -6,9 +6,11 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import click
@@ -19,6 +21,7 @@ from rich.table import Table
 
 from exporter import __version__, log
 from exporter.errors import ExporterError, FoundProblem
+from exporter.secrets import masked
 from exporter.settings import CONFIG_DEFAULT, Settings
 from exporter.settings_load import load
 from exporter.settings_text import click_options, example_toml
@@ -462,14 +465,20 @@ def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numb
 
 def main() -> None:
     """The console script: an ExporterError is shown in two lines, and its exit code is the process's."""
+    sys.excepthook = _show_unforeseen
     sys.exit(_exit_code(lambda: cli(standalone_mode=False)))
+
+
+def _show_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A traceback as Python prints it, without secrets: what it quotes may hold options of a client."""
+    click.echo(masked("".join(traceback.format_exception(kind, error, trace))), err=True, nl=False)
 
 
 def _exit_code(verb: Callable[[], Any]) -> int:
     try:
         verb()
     except ExporterError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(masked(f"error: {error}"), err=True)
         return error.exit_code
     except click.exceptions.Exit as done:
         return int(done.exit_code)

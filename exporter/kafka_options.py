@@ -1,15 +1,20 @@
-"""One [kafka_client] table, two spellings: keywords of kafka-python, options of Spark's Kafka source. Holds secrets."""
+"""One [kafka_client] table, two spellings: keywords of kafka-python, options of Spark's Kafka source.
+
+Both hold secrets, which are masked in all that is shown from then on.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from exporter.secrets import jaas_text, keep_secret
 from exporter.settings import KafkaClient, Settings, revealed
 
 
 def kafka_python_options(settings: Settings) -> dict[str, Any]:
     """Keywords for kafka-python's clients: bootstrap servers and security. Holds secrets."""
     client = settings.kafka_client
+    keep_secret(revealed(client.sasl_plain_password), revealed(client.ssl_password))
     options: dict[str, Any] = {
         "bootstrap_servers": list(settings.brokers),
         "security_protocol": client.security_protocol,
@@ -31,6 +36,7 @@ def kafka_python_options(settings: Settings) -> dict[str, Any]:
 def spark_kafka_options(settings: Settings) -> dict[str, str]:
     """The same as `kafka.`-prefixed options of Spark's Kafka source. Holds secrets."""
     client = settings.kafka_client
+    keep_secret(revealed(client.sasl_plain_password), revealed(client.ssl_password))
     options = {"bootstrap.servers": ",".join(settings.brokers), "security.protocol": client.security_protocol}
     if client.tls:
         if client.ssl_cafile is not None:
@@ -50,7 +56,7 @@ def _jaas(client: KafkaClient) -> str:
     """One entry of a JAAS file; quotes and backslashes are escaped as Java's StreamTokenizer reads them."""
 
     def quoted(text: str | None) -> str:
-        return '"' + (text or "").replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return f'"{jaas_text(text or "")}"'
 
     package = "plain.Plain" if client.sasl_mechanism == "PLAIN" else "scram.Scram"
     username, password = quoted(client.sasl_plain_username), quoted(revealed(client.sasl_plain_password))

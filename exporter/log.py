@@ -16,6 +16,8 @@ from typing import Any, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from exporter.secrets import masked
+
 OURS = ("exporter", "offsets")
 REPEAT_SECS = 10.0
 """A line of a library is shown at most once in this time: an outage would print it several times a second."""
@@ -40,7 +42,7 @@ def configure(json: bool | None = None) -> None:
     handler.set_name(__name__)
     handler.addFilter(Repeats(REPEAT_SECS))
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        _Masking(
             foreign_pre_chain=_COMMON,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -56,6 +58,13 @@ def configure(json: bool | None = None) -> None:
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
     logging.captureWarnings(True)
+
+
+class _Masking(structlog.stdlib.ProcessorFormatter):
+    """Whoever wrote the line: no secret is in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
 
 
 class Repeats(logging.Filter):

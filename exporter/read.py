@@ -62,7 +62,9 @@ class RoundReader:
         """kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included.
 
         With a fixed `kafka.group.id` in them the executors' consumers serve round after round; else each round leaves
-        consumers of its own behind, with what they have fetched ahead, for minutes.
+        consumers of its own behind, with what they have fetched ahead, for minutes. Each isolation has its own group:
+        Spark keeps consumers by group and partition, and refuses other options for one that it has once kept, for ever.
+        Nothing is asked of these groups, so that no right to them is needed.
         """
         self._session = session
         self._options = {**FETCH_OPTIONS, **kafka_options}
@@ -126,10 +128,13 @@ class RoundReader:
         records = sum(plan.end - plan.start for plan in plans)
         slices = max(len(plans), min(self._cores, records // SLICE_RECORDS_MIN))
         reader = self._session.read.format("kafka")
+        isolation = order.routing.isolation
         for name, value in self._options.items():
             reader = reader.option(name, value)
+        if group := self._options.get("kafka.group.id"):
+            reader = reader.option("kafka.group.id", f"{group}-{isolation}")
         return (
-            reader.option("kafka.isolation.level", order.routing.isolation)
+            reader.option("kafka.isolation.level", isolation)
             .option("failOnDataLoss", "true")
             .option("assign", json.dumps(assign))
             .option("startingOffsets", starts)

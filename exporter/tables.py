@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter.errors import ConfigError, ExporterError
+from exporter.secrets import masked
 from exporter.writers import StagedFile
 from offsets.names import FORMAT_VERSION, BadName, event_type_of, table_folder
 from offsets.table_log import (
@@ -439,12 +440,13 @@ def holds_just(view: TableView, schema_json: str) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """The telling line of an error: a Java exception without its stack, of a Python traceback the last line."""
+    """The telling line of an error: a Java exception without its stack, of a Python traceback the last; no secret."""
     java = getattr(error, "java_exception", None)
     text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     traceback = [index for index, line in enumerate(lines) if line.startswith("Traceback")]
     if not traceback:
-        return lines[0]
+        return masked(lines[0])
     tail = [line for line in lines[traceback[-1] + 1 :] if not line.startswith(("File ", "at ", "^", "~"))]
-    return next((line for line in reversed(tail) if "Error" in line or "Exception" in line), tail[-1] if tail else "")
+    telling = (line for line in reversed(tail) if "Error" in line or "Exception" in line)
+    return masked(next(telling, tail[-1] if tail else ""))

@@ -13,9 +13,15 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.errors import (
+    GroupAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
 
 from exporter.errors import ConfigError, DependencyUnreachable, InvariantBroken
+from exporter.kafka_login import knock
 from offsets import Invariant
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
@@ -80,8 +86,12 @@ class TopicReader:
     """Metadata of the topics that are exported. Not thread-safe: used by the loop only."""
 
     def __init__(self, client_options: Mapping[str, Any], topics: Topics, isolation: str) -> None:
-        """client_options: keywords of kafka-python's clients (bootstrap_servers and security)."""
+        """client_options: keywords of kafka-python's clients (bootstrap_servers and security).
+
+        Raises BrokerSilent, and what kafka_login.knock raises.
+        """
         self.topics = topics
+        self.greeting = knock(client_options)
         self._isolation = isolation
         try:
             self._admin = KafkaAdminClient(**client_options, request_timeout_ms=ANSWER_TIMEOUT_MS)
@@ -118,6 +128,10 @@ class TopicReader:
         """As identities(). Raises ConfigError if a topic that is named does not exist; a pattern may match none yet."""
         found = self.identities()
         if missing := sorted(set(self.topics.names) - found.keys()):
+            described = self._ask(self._admin.describe_topics, missing[:1])
+            if any(item.get("error_code") == TopicAuthorizationFailedError.errno for item in described):
+                hint = "an administrator of the brokers grants it: kafka-acls.sh --add --operation Read --topic ..."
+                raise ConfigError(f"topic {missing[0]} may not be seen by this user", hint)
             raise ConfigError(f"topic {missing[0]} does not exist", "create it first, or correct `topics`")
         return found
 
@@ -159,6 +173,20 @@ class TopicReader:
             return {}
         return {member["member_id"]: _assigned(member["member_assignment"]) for member in described["members"]}
 
+    def missing_rights(self, group: str) -> list[str]:
+        """What the brokers say this user may not do and a task needs; nothing where they say nothing of rights."""
+        if not (topics := sorted(self.identities())):
+            return []
+        found = []
+        for item in self._ask(self._admin.describe_topics, topics):
+            found += [f"{right} on topic {item['name']}" for right in _lacking(item, "READ", "DESCRIBE")]
+        try:
+            described = self._ask(self._admin.describe_groups, [group]).get(group, {})
+        except BrokerSilent as error:
+            may_not = isinstance(error.__cause__, GroupAuthorizationFailedError)
+            return [*found, f"READ on group {group}"] if may_not else found
+        return found + [f"{right} on group {group}" for right in _lacking(described, "READ")]
+
     def close(self) -> None:
         self._admin.close()
 
@@ -182,3 +210,9 @@ def _assigned(assignment: Any) -> frozenset[TopicPartition]:
     """The partitions in a member's assignment; it has none before its first one."""
     topics = assignment["assigned_partitions"] if assignment else ()
     return frozenset(TopicPartition(one["topic"], partition) for one in topics for partition in one["partitions"])
+
+
+def _lacking(described: Mapping[str, Any], *needed: str) -> list[str]:
+    """Of the needed rights those that a description does not list; none if it lists no rights at all."""
+    granted = described.get("authorized_operations")
+    return [right for right in needed if isinstance(granted, list) and granted and right not in granted]

@@ -106,7 +106,7 @@ class Export:
     """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
 
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
-    log_of: opens the tasks' write-ahead log instead of what the settings say.
+    log_of: opens the tasks' write-ahead log instead of what the settings say. kafka_client: the table's lines.
     """
 
     kafka: str
@@ -118,6 +118,7 @@ class Export:
     event_time: str = 'kind = "json"\npath = "at"'
     log_of: Any = None
     type_from: str = 'kind = "json"\nname = "type"'
+    kafka_client: str = ""
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
         """The same with other types or settings."""
@@ -142,6 +143,7 @@ class Export:
         lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
         for name, ddl in self.types.items():
             lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
+        lines += ["[kafka_client]", self.kafka_client] if self.kafka_client else []
         path = self.root / f"{fresh_name('exporter')}.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -110,12 +110,18 @@ def fresh_name(prefix: str = "t") -> str:
     return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
-def produce(bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]]) -> None:
-    """Write partition -> records, each partition in order; RuntimeError if one is not acknowledged."""
+def produce(
+    bootstrap: str, topic: str, records: Mapping[int, Sequence[Record]], security: Mapping[str, str] | None = None
+) -> None:
+    """Write partition -> records, each partition in order; RuntimeError if one is not acknowledged.
+
+    security: options of librdkafka.
+    """
     failed: list[object] = []
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "message.max.bytes": 20_000_000, "log_level": 3}
         | {"on_delivery": lambda error, _: failed.append(error) if error else None}
+        | dict(security or {})
     )
     for partition, rows in records.items():
         for row in rows:

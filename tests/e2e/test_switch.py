@@ -95,6 +95,21 @@ def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 119))
 
 
+def test_what_another_isolation_left_uncommitted_is_drained_under_it(
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process reads the same partition under both: Spark must not take the consumer of one for the other's."""
+    produce(export.kafka, export.topic, {0: trio(60)})
+    old = export.with_(NEW, isolation="read_uncommitted")
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        crash_after(patch, "click")
+        old.run(spark)
+    produce(export.kafka, export.topic, {0: trio(30, first=60)})
+    export.with_(NEW).run(spark)
+    expect(export, 89, switched_at=0)
+    assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 89))
+
+
 def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(export: Export, spark: Any) -> None:
     """Exit 2 names column and types; the configuration in force still runs, as if nothing had been tried."""
     produce(export.kafka, export.topic, {0: trio(30)})

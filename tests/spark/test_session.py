@@ -10,6 +10,7 @@ import pytest
 
 from exporter import class_data
 from exporter.audit_files import replay
+from exporter.spark import LOG4J_FILE
 from exporter.tables import Lake
 
 pytestmark = pytest.mark.spark
@@ -47,3 +48,20 @@ def test_a_log_read_line_by_line_lists_what_spark_lists(spark: Any, tmp_path: Pa
 def _key(add: dict[str, Any]) -> tuple[str, int, str]:
     vector = add.get("deletionVector") or {}
     return add["path"], add["size"], f"{vector.get('pathOrInlineDv')}/{vector.get('cardinality')}"
+
+
+def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
+    """Spark's Kafka source prints its consumers' options, the login among them, in an exception."""
+    jvm = spark._jvm
+    properties = jvm.java.util.Properties()
+    properties.load(jvm.java.io.StringReader(LOG4J_FILE.read_text()))
+    core = jvm.org.apache.logging.log4j.core
+    pattern = properties.getProperty("appender.stderr.layout.pattern")
+    layout = core.layout.PatternLayout.newBuilder().withPattern(pattern).build()
+    text = 'old: {a=b, sasl.jaas.config=X required username="me" password="a \\\\ b \\" c";, ssl.key.password=abc, x=y}'
+    message = jvm.org.apache.logging.log4j.message.SimpleMessage(text)
+    level = jvm.org.apache.logging.log4j.Level.ERROR
+    event = core.impl.Log4jLogEvent.newBuilder().setLoggerName("a.B").setLevel(level).setMessage(message).build()
+    said = layout.toSerializable(event).partition("B: ")[2].strip()
+    masked = 'sasl.jaas.config=X required username="me" password="********";, ssl.key.password=********, x=y}'
+    assert said == "old: {a=b, " + masked

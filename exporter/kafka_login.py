@@ -1,0 +1,237 @@
+"""Do we trust the broker, and does it let us in? One connection of our own, before any client makes its own.
+
+    TCP ── TLS handshake ── SaslHandshake ─┬─ SaslAuthenticate ...   SASL_SSL, without TLS SASL_PLAINTEXT
+                                           └─ refused, as it should   SSL: only now a broker that wants one says that
+                                                                      it has seen no certificate of ours
+
+Both clients report a wrong password, an unknown authority and a wrong host name in the same way: after half a minute
+no broker has answered. Nothing is sent before the TLS handshake is over. Messages never hold a secret.
+Source: the Kafka protocol (SaslHandshake 1, SaslAuthenticate 0, request header 1); RFC 5802 for SCRAM.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from exporter.errors import ConfigError, DependencyUnreachable
+
+CONNECT_SECS_MAX = 10.0
+ANSWER_BYTES_MAX = 1 << 20
+
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+UNSUPPORTED_MECHANISM, ILLEGAL_STATE = 33, 34
+
+_OTHER_NAME = (62, 64)
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+_OTHER_TIME = (9, 10)
+"""Not valid yet, and no longer."""
+_HINT_PORT = "check the port in `brokers`, and [kafka_client] security_protocol"
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """A broker that took us in. tls: version, empty without. expires: its certificate, UTC. user: empty without."""
+
+    broker: str
+    tls: str = ""
+    expires: datetime | None = None
+    user: str = ""
+
+
+def knock(options: Mapping[str, Any]) -> Greeting | None:
+    """The first broker that takes us in. options: keywords of kafka-python's clients.
+
+    None if none could be reached, or if no security is asked for: then the clients tell. Raises ConfigError for what a
+    broker, or we, refuse, and DependencyUnreachable for one that hangs up.
+    """
+    if options.get("security_protocol", "PLAINTEXT") == "PLAINTEXT":
+        return None
+    refused: ConfigError | DependencyUnreachable | None = None
+    for broker in options["bootstrap_servers"]:
+        try:
+            return _greet(broker, options)
+        except (ConfigError, DependencyUnreachable) as error:
+            refused = refused or error
+        except (OSError, EOFError):
+            continue
+    if refused is not None:
+        raise refused
+    return None
+
+
+def _greet(broker: str, options: Mapping[str, Any]) -> Greeting:
+    """Raises OSError if it cannot be reached at all, else as knock()."""
+    host, _, port = broker.rpartition(":")
+    host, protocol = host.strip("[]"), options["security_protocol"]
+    context = _context(options) if protocol in ("SSL", "SASL_SSL") else None
+    with closing(socket.create_connection((host, int(port)), timeout=CONNECT_SECS_MAX)) as plain:
+        if context is None:
+            return Greeting(broker, user=_log_in(plain, broker, host, options))
+        try:
+            with context.wrap_socket(plain, server_hostname=host.rstrip(".")) as secure:
+                user = ""
+                if protocol == "SASL_SSL":
+                    user = _log_in(secure, broker, host, options)
+                elif _handshake(secure, "PLAIN")[0] != ILLEGAL_STATE:
+                    hint = "[kafka_client] needs security_protocol = SASL_SSL, sasl_mechanism, user name and password"
+                    raise ConfigError(f"{broker} asks for a login", hint)
+                return Greeting(broker, secure.version() or "", _expires(secure), user)
+        except ssl.SSLCertVerificationError as error:
+            raise _untrusted(broker, host, error) from None
+        except ssl.SSLError as error:
+            raise _no_tls(broker, error) from None
+        except (EOFError, ConnectionError) as error:
+            raise _hung_up(broker) from error
+
+
+def _context(options: Mapping[str, Any]) -> ssl.SSLContext:
+    """As kafka-python makes it: TLS 1.2 or later, a certificate is always demanded. Raises ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = options.get("ssl_check_hostname", True)
+    authorities, own = options.get("ssl_cafile"), options.get("ssl_certfile")
+    try:
+        if authorities:
+            context.load_verify_locations(authorities)
+        else:
+            context.load_default_certs()
+    except OSError as error:
+        raise ConfigError(f"ssl_cafile {authorities} cannot be used: {_reason(error)}", "give a PEM file") from None
+    try:
+        if own:
+            context.load_cert_chain(own, options.get("ssl_keyfile"), options.get("ssl_password"))
+    except OSError as error:
+        hint = "it should hold a key and its certificate, and `ssl_password` be the key's"
+        raise ConfigError(f"ssl_certfile {own} cannot be used: {_reason(error)}", hint) from None
+    return context
+
+
+def _untrusted(broker: str, host: str, error: ssl.SSLCertVerificationError) -> ConfigError:
+    """We refuse the broker."""
+    if error.verify_code in _OTHER_NAME:
+        return ConfigError(
+            f"the certificate of {broker} is not one for {host}: {error.verify_message}",
+            "name the broker in `brokers` as in its certificate (advertised.listeners too); "
+            "`ssl_check_hostname = false` gives that protection up",
+        )
+    if error.verify_code in _OTHER_TIME:
+        hint = "renew it, or correct this machine's clock"
+        return ConfigError(f"the certificate of {broker} is not valid now: {error.verify_message}", hint)
+    return ConfigError(
+        f"the certificate of {broker} is not trusted: {error.verify_message}",
+        "[kafka_client] ssl_cafile must hold the authority that signed the brokers' certificates",
+    )
+
+
+def _no_tls(broker: str, error: ssl.SSLError) -> ConfigError | DependencyUnreachable:
+    """The broker refuses us, or what answers there is none."""
+    reason = error.reason or ""
+    if "ALERT" in reason and "VERSION" not in reason:
+        hint = "[kafka_client] ssl_certfile must hold a certificate (and its key) that the brokers trust"
+        return ConfigError(f"{broker} refuses the TLS connection: {_reason(error)}", hint)
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or not reason:
+        return _hung_up(broker)
+    return ConfigError(f"{broker} does not speak TLS as we do: {_reason(error)}", _HINT_PORT)
+
+
+def _hung_up(broker: str) -> DependencyUnreachable:
+    return DependencyUnreachable(f"{broker} ended the TLS connection: it may speak no TLS", _HINT_PORT)
+
+
+def _reason(error: OSError) -> str:
+    text = getattr(error, "reason", None) or error.strerror or type(error).__name__
+    return str(text).lower().replace("_", " ")
+
+
+def _expires(secure: ssl.SSLSocket) -> datetime | None:
+    """When the broker's certificate ends."""
+    ends = (secure.getpeercert() or {}).get("notAfter")
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(ends), timezone.utc) if isinstance(ends, str) else None
+
+
+def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[str, Any]) -> str:
+    """Prove who we are; the user's name. Raises ConfigError."""
+    from kafka.net.sasl import get_sasl_mechanism
+
+    mechanism, user = str(options["sasl_mechanism"]), str(options["sasl_plain_username"])
+    code, offered = _handshake(connection, mechanism)
+    if code == UNSUPPORTED_MECHANISM:
+        hint = "correct [kafka_client] sasl_mechanism"
+        raise ConfigError(f"{broker} offers no {mechanism}, only {', '.join(offered)}", hint)
+    if code:
+        what = "no login is asked for there" if code == ILLEGAL_STATE else f"error code {code}"
+        raise ConfigError(f"{broker} refuses to begin a login: {what}", _HINT_PORT)
+    refused = f"{broker} refuses the login of {user!r} with {mechanism}"
+    hint = "check [kafka_client] sasl_plain_username and sasl_plain_password, and that the user has this mechanism"
+    login = get_sasl_mechanism(mechanism)(host=host, **options)
+    while not login.is_done():
+        token = login.auth_bytes()
+        answer = _ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
+        (code,) = struct.unpack_from(">h", answer)
+        said, rest = _nullable(answer[2:])
+        if code:
+            raise ConfigError(f"{refused}: {said or f'error code {code}'}", hint)
+        try:
+            login.receive(rest[4:])
+        except (ValueError, KeyError) as error:  # SCRAM: the broker, too, proves that it knows the password
+            raise ConfigError(f"{refused}: its answer is not that of a broker that knows the user", hint) from error
+    if not login.is_authenticated():
+        raise ConfigError(refused, hint)
+    return user
+
+
+def _handshake(connection: socket.socket, mechanism: str) -> tuple[int, list[str]]:
+    """The error code, and the mechanisms that the broker offers."""
+    answer = _ask(connection, SASL_HANDSHAKE, 1, _text(mechanism))
+    (code,) = struct.unpack_from(">h", answer)
+    return code, _texts(answer[2:])
+
+
+def _ask(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
+    """The body of the answer. Raises EOFError or OSError."""
+    request = struct.pack(">hhih", api_key, version, 1, -1) + body
+    connection.sendall(struct.pack(">i", len(request)) + request)
+    (size,) = struct.unpack(">i", _exactly(connection, 4))
+    if not 4 <= size <= ANSWER_BYTES_MAX:
+        raise EOFError(f"an answer of {size} bytes is none of Kafka's")
+    return _exactly(connection, size)[4:]
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        part = connection.recv(size - len(found))
+        if not part:
+            raise EOFError("the connection ended")
+        found += part
+    return found
+
+
+def _text(text: str) -> bytes:
+    """A string as Kafka writes it."""
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _nullable(data: bytes) -> tuple[str, bytes]:
+    """A nullable string, and what comes after it."""
+    (size,) = struct.unpack_from(">h", data)
+    end = 2 + max(0, size)
+    return data[2:end].decode("utf-8", "replace"), data[end:]
+
+
+def _texts(data: bytes) -> list[str]:
+    """An array of strings."""
+    (count,) = struct.unpack_from(">i", data)
+    found, data = [], data[4:]
+    for _ in range(count):
+        text, data = _nullable(data)
+        found.append(text)
+    return found
