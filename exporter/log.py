@@ -58,6 +58,11 @@ def configure(json: bool | None = None) -> None:
     logging.captureWarnings(True)
 
 
+def silence(library: str) -> None:
+    """Let a library say nothing more in this process."""
+    logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
 class Repeats(logging.Filter):
     """Holds back a line that was shown a short time ago; the next one tells how many were (`held_back`).
 

@@ -115,6 +115,8 @@ def run(
     with serving(settings, watch):
         bench = open_workbench(settings, short_lived=False)
         try:
+            jvm_secs, spark_secs = spark.start_secs(bench.session)
+            log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
             service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
             with _stopped_by_signals(service.stop):
                 http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
