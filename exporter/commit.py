@@ -245,9 +245,9 @@ class Committer:
             user_metadata=self._user_metadata(table.event_type, offers, commit_id, tokens),
             adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
         )
-        point(Fault.BEFORE_DELTA_COMMIT)
+        point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
         version = table.commit(change, check)
-        point(Fault.AFTER_DELTA_COMMIT)
+        point(Fault.AFTER_DELTA_COMMIT, table.event_type)
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> None:

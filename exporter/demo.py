@@ -39,6 +39,7 @@ from rich.table import Table
 from exporter import class_data, dynamodb_local, events, faults, jars
 from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 from exporter.broker import Broker, create_topic
+from exporter.children import EXPORTER, FOLLOW_PARENT, inherited_environment, kill_quietly, quick_java, session_members
 from exporter.dynamodb_local import CREDENTIALS
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.prepare import prepare
@@ -65,15 +66,7 @@ COLUMNS = 100
 LINE_SECS = 10.0
 """Between two progress lines where there is no terminal to draw on."""
 
-_JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
-"""Read by java itself. JVMs that live for seconds spend most of them in their second compiler."""
-
-_FOLLOW_PARENT = """import os, threading
-threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
-"""
-"""First lines of each child: standard input is a pipe that only the demo holds, its end means that the demo is gone."""
-_EXPORTER = _FOLLOW_PARENT + "from exporter.cli import main; main()"
-_PRODUCER = _FOLLOW_PARENT + "from exporter.demo import produce_main; produce_main()"
+_PRODUCER = FOLLOW_PARENT + "from exporter.demo import produce_main; produce_main()"
 
 
 def demo(records: int, keep: bool, folder: Path | None) -> None:
@@ -132,11 +125,10 @@ class Stage:
 
     def exporter(self, name: str, *arguments: str, fault: str = "") -> Child:
         """`exporter <arguments> --config ...`, with one fault point armed."""
-        options = f"{os.environ.get(_JAVA_OPTIONS, '')} -XX:TieredStopAtLevel=1".strip()
-        environment = {_JAVA_OPTIONS: options, **CREDENTIALS}
+        environment = {**quick_java(), **CREDENTIALS}
         if fault:
             environment[faults.VARIABLE] = fault
-        return self.start(name, _EXPORTER, [*arguments, "--config", str(self.config)], environment)
+        return self.start(name, EXPORTER, [*arguments, "--config", str(self.config)], environment)
 
 
 def _make_folder(folder: Path | None) -> Path:
@@ -523,7 +515,7 @@ class Child:
     def __init__(
         self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
     ) -> None:
-        """environment: added to this process's, whose own EXPORTER_ settings must not reach the demo."""
+        """environment: added to what it inherits."""
         self.name = name
         self.log = folder / f"{name}.log"
         self.read = self.committed = self.commits = 0
@@ -534,14 +526,13 @@ class Child:
         self._answer = folder / f"{name}.json"
         self._words: deque[str] = deque(maxlen=6)
         self._stopped = self._ended = False
-        kept = {key: value for key, value in os.environ.items() if not _is_setting(key)}
         with self._answer.open("wb") as answer:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=answer,
                 stderr=subprocess.PIPE,
-                env={**kept, **environment},
+                env={**inherited_environment(), **environment},
                 start_new_session=True,
             )
         self._reader = threading.Thread(target=self._copy, name=f"{name}-log", daemon=True)
@@ -610,7 +601,7 @@ class Child:
         while (left := session_members(self.pid)) and time.monotonic() < deadline:
             time.sleep(POLL_SECS)
         for pid in left:
-            _kill_quietly(pid)
+            kill_quietly(pid)
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._reader.join(GONE_SECS_MAX)
@@ -658,42 +649,6 @@ def produce_main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     print(json.dumps(vars(made)))
-
-
-def session_members(session: int) -> list[int]:
-    """Process ids that live in a session (zombies do not); without /proc, the group as a negative id."""
-    proc = Path("/proc")
-    if not (proc / "self" / "stat").exists():
-        try:
-            os.killpg(session, 0)
-        except (ProcessLookupError, PermissionError):
-            return []
-        return [-session]
-    found: list[int] = []
-    for entry in proc.iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            # pid (name) state parent group session ...; the name may hold anything
-            fields = (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        if int(fields[3]) == session and fields[0] not in "ZX":
-            found.append(int(entry.name))
-    return found
-
-
-def _kill_quietly(pid: int) -> None:
-    """SIGKILL to what may have ended meanwhile."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def _is_setting(variable: str) -> bool:
-    """Whether an environment variable would change a child's settings; the cache of jars is wanted."""
-    return variable.upper().startswith("EXPORTER_") and variable != "EXPORTER_CACHE_DIR"
 
 
 def _nap(deadline: float, what: str) -> None:

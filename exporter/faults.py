@@ -1,22 +1,41 @@
 """Named fault points in the production code, inert unless armed for a drill.
 
-EXPORTER_FAULTS="<point>:<action>[:<n>]" arms one point: on its n-th passing (default 1) the
-process kills itself (kill), stops itself (stop: SIGSTOP, somebody else decides) or raises (raise).
+EXPORTER_FAULTS="<point>[@<event type>]:<action>[:<when>],..." arms some. action: kill or stop the task (SIGKILL,
+SIGSTOP: somebody else decides), raise (InjectedFault), fail or full (OSError: EIO, ENOSPC), delay=SECS. when: n, the
+n-th passing (default 1); n+, from there on; /n, each n-th. Each process of a task counts its own passings.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
+import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 
 class Fault(str, Enum):
-    """Where a drill may strike."""
+    """Where a drill may strike, in the order in which a task comes by."""
 
+    BEFORE_SPARK = "before_spark"
+    AFTER_SPARK = "after_spark"
+    AFTER_JOIN = "after_join"
+    IN_REBALANCE = "in_rebalance"
+    IN_LEASE_RENEWAL = "in_lease_renewal"
+    BEFORE_POSITIONS = "before_positions"
+    AFTER_WAL_READ = "after_wal_read"
+    AFTER_ANCHOR = "after_anchor"
+    AFTER_SEAL = "after_seal"
+    AFTER_GAP_ROW = "after_gap_row"
+    AFTER_GAP_MOVE = "after_gap_move"
+    AFTER_POSITIONS = "after_positions"
     AFTER_PLAN = "after_plan"
+    BEFORE_STAGED_FILE = "before_staged_file"
     AFTER_READ = "after_read"
     AFTER_INTEGRATE = "after_integrate"
     BEFORE_WAL_STARTED = "before_wal_started"
@@ -26,47 +45,80 @@ class Fault(str, Enum):
     BEFORE_WAL_COMPLETED = "before_wal_completed"
     AFTER_WAL_COMPLETED = "after_wal_completed"
     BEFORE_GROUP_OFFSET = "before_group_offset"
-    AFTER_ANCHOR = "after_anchor"
-    AFTER_SEAL = "after_seal"
+    AFTER_GROUP_OFFSET = "after_group_offset"
     AFTER_REPAIR = "after_repair"
-    AFTER_GAP_ROW = "after_gap_row"
-    AFTER_GAP_MOVE = "after_gap_move"
     AFTER_REPLAY_STAGE = "after_replay_stage"
     AFTER_REPLAY_COMMIT = "after_replay_commit"
     AFTER_REPLAY_DELETE = "after_replay_delete"
 
 
 class InjectedFault(RuntimeError):
-    """Raised by an armed point with the action `raise`."""
+    """Raised by an armed point with the action `raise`. After a commit: its answer is lost."""
 
 
 VARIABLE = "EXPORTER_FAULTS"
-_passed: Counter[str] = Counter()
+TASK_VARIABLE = "EXPORTER_FAULTS_TASK"
+"""Process id of the driver, for its Python workers: a fault there strikes the whole task."""
+_passed: Counter[Armed] = Counter()
 _counting = threading.Lock()
 
 
-def point(fault: Fault) -> None:
-    """Pass a fault point. Costs a dictionary look-up when nothing is armed."""
-    armed = os.environ.get(VARIABLE)
-    if not armed:
-        return
-    name, _, rest = armed.partition(":")
-    if name != fault.value:
-        return
-    action, _, count = rest.partition(":")
-    with _counting:
-        _passed[name] += 1
-        passed = _passed[name]
-    if passed == int(count or 1):
-        _strike(action, name)
+@dataclass(frozen=True)
+class Armed:
+    """One armed point. what: an event type, or empty for all. From the `first` passing on, each `step`-th; 0: once."""
+
+    name: str
+    what: str
+    action: str
+    first: int
+    step: int
+
+    def strikes(self, passing: int) -> bool:
+        """Whether it does at this passing, counted from 1."""
+        beyond = passing - self.first
+        return beyond == 0 or (beyond > 0 and self.step > 0 and beyond % self.step == 0)
 
 
-def _strike(action: str, name: str) -> None:
-    if action == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif action == "stop":
-        os.kill(os.getpid(), signal.SIGSTOP)
+def point(fault: Fault, what: str = "") -> None:
+    """Pass a fault point; a dictionary look-up when nothing is armed. what: the event type, where there is one."""
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return
+    os.environ.setdefault(TASK_VARIABLE, str(os.getpid()))  # BEFORE_SPARK is passed before any other process is there
+    for armed in parse(text):
+        if armed.name != fault.value or armed.what not in ("", what):
+            continue
+        with _counting:
+            _passed[armed] += 1
+            passing = _passed[armed]
+        if armed.strikes(passing):
+            _strike(armed)
+
+
+@cache
+def parse(text: str) -> Sequence[Armed]:
+    """What the variable arms. Raises ValueError for what cannot be read."""
+    return tuple(map(_parse_one, text.split(",")))
+
+
+def _parse_one(text: str) -> Armed:
+    place, _, rest = text.partition(":")
+    action, _, when = rest.partition(":")
+    name, _, what = place.partition("@")
+    number = int(when.strip("+/") or 1)
+    if name not in set(Fault) or action.partition("=")[0] not in ("kill", "stop", "raise", "fail", "full", "delay"):
+        raise ValueError(f"{VARIABLE}: cannot read {text!r}")
+    return Armed(name, what, action, number, number if when.startswith("/") else int(when.endswith("+")))
+
+
+def _strike(armed: Armed) -> None:
+    action, _, secs = armed.action.partition("=")
+    if action in ("kill", "stop"):
+        os.kill(int(os.environ[TASK_VARIABLE]), signal.SIGKILL if action == "kill" else signal.SIGSTOP)
     elif action == "raise":
-        raise InjectedFault(name)
+        raise InjectedFault(armed.name)
+    elif action == "delay":
+        time.sleep(float(secs))
     else:
-        raise ValueError(f"{VARIABLE}: unknown action {action!r}")
+        number = errno.ENOSPC if action == "full" else errno.EIO
+        raise OSError(number, f"{os.strerror(number)} (injected at {armed.name})")

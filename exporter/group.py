@@ -24,6 +24,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import KafkaError
 
 from exporter.errors import DependencyUnreachable
+from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.topic import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
@@ -106,6 +107,7 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         for partition in assigned:
+            point(Fault.IN_REBALANCE)
             self.consumer.pause(partition)
             self.consumer.seek(partition, 0)
             self._changes.put(Assigned(_ours(partition), next(self._ownership)))
@@ -118,6 +120,7 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
             rolled, deadline = threading.Event(), time.monotonic() + self._roll_secs
             self._changes.put(Leaving(frozenset(map(_ours, partitions)), rolled))
             self._wake()
+            point(Fault.IN_REBALANCE)
             while not (rolled.is_set() or self._closing or time.monotonic() >= deadline):
                 await self.consumer._net.sleep(ROLL_POLL_SECS)  # the client has no public way to await
         self._note(partitions, lost=False)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from exporter.faults import Fault, point
 from exporter.log import get_logger
 from offsets.leases import Held, Watched
 from offsets.ranges import TopicPartition
@@ -126,6 +127,7 @@ class LeaseKeeper:
         began = self._clock()
         try:
             if held is not None:
+                point(Fault.IN_LEASE_RENEWAL)
                 self._held[tp] = Held(self._wal.renew(held.lease), began)
                 self._told.discard(tp)
                 return

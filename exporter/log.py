@@ -67,6 +67,11 @@ class _Masking(structlog.stdlib.ProcessorFormatter):
         return masked(super().format(record))
 
 
+def silence(library: str) -> None:
+    """Let a library say nothing more in this process."""
+    logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
 class Repeats(logging.Filter):
     """Holds back a line that was shown a short time ago; the next one tells how many were (`held_back`).
 

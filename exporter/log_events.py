@@ -16,6 +16,7 @@ class Event(str, Enum):
         member.meaning = meaning
         return member
 
+    SPARK_STARTED = "spark_started", "Spark is there: seconds until its JVM was up, and until Spark was."
     TASK_STARTED = "task_started", "A task begins: its app, name, version and what it listens on."
     TASK_ENDED = "task_ended", "It has ended by itself or on request: what it has read and committed."
     STATIC_ASSIGNMENT = "static_assignment", "Partitions are fixed and not leased: only the commits keep two apart."

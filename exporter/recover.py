@@ -21,6 +21,7 @@ from exporter.accidents import History, gone
 from exporter.anchor import Anchors, Moved, Switched
 from exporter.commit import Committer, check_properties
 from exporter.errors import ExporterError, Fenced, InvariantBroken
+from exporter.faults import Fault, point
 from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
 from exporter.journal import Journal
@@ -157,6 +158,7 @@ class Recovery:
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
         """The log, then every table that is ours, one at a time, the dead letters last (protocol 5.1, 5.3)."""
         logged = self.log_check.read(tps)
+        point(Fault.AFTER_WAL_READ)
         named: dict[str, dict[tuple[TopicPartition, int], int]] = {}
         views: dict[str, TableView] = {}
         unproven: dict[str, LogCleaned] = {}

@@ -272,6 +272,7 @@ class Service:
             return
         if self._keeper.waits:
             return
+        point(Fault.BEFORE_POSITIONS)
         try:
             with self._watch.busy():
                 recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
@@ -281,6 +282,7 @@ class Service:
             return
         except WalUnreachable:  # it has been told; the keeper asks until it answers
             return
+        point(Fault.AFTER_POSITIONS)
         self._to_recover.difference_update(tps)
         self._writers |= recovered
         self.totals.took("recover", time.monotonic() - started)
@@ -559,6 +561,7 @@ class Service:
                 return
             error = self._group_offset.result()
             self._group_offset = None
+            point(Fault.AFTER_GROUP_OFFSET)
             if error:
                 self._group_offsets_sent.clear()
                 log.info("group_offset_not_committed", error=error)

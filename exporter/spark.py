@@ -54,6 +54,17 @@ def alive(session: Any) -> bool:
     return session.sparkContext._gateway.proc.poll() is None  # pyspark has no public way to ask
 
 
+def start_secs(session: Any) -> tuple[float, float]:
+    """Seconds from the JVM's start to that of Spark in it, and from there to now. For whoever asks right after start().
+
+    By the JVM's clock alone.
+    """
+    jvm = session.sparkContext._jvm.java.lang
+    began = jvm.management.ManagementFactory.getRuntimeMXBean().getStartTime()
+    context, now = session.sparkContext.startTime, jvm.System.currentTimeMillis()
+    return (context - began) / 1000, (now - context) / 1000
+
+
 @contextmanager
 def _term_ignored() -> Iterator[None]:
     before_term, before_int = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.decode import Decoder
+from exporter.faults import Fault, point
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.route import Router
 from exporter.routing import DEAD_LETTERS, Routing
@@ -285,6 +286,7 @@ class _Task:
             self._finish(max(self._growing, key=lambda key: self._growing[key].encoded_bytes))
 
     def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
+        point(Fault.BEFORE_STAGED_FILE, key[0])
         self._finished.append((key[0], key[1], self._growing.pop(key).finish()))
 
 

@@ -16,6 +16,7 @@ from exporter import __version__, spark
 from exporter.commit import Committer
 from exporter.decode import Decoder
 from exporter.errors import ConfigError, ExporterError, JvmEnded
+from exporter.faults import Fault, point
 from exporter.group import Assignment, Membership
 from exporter.journal import Journal
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
@@ -113,9 +114,14 @@ def run(
     """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError."""
     watch = open_watch(settings)
     with serving(settings, watch):
+        point(Fault.BEFORE_SPARK)
         bench = open_workbench(settings, short_lived=False)
         try:
+            jvm_secs, spark_secs = spark.start_secs(bench.session)
+            log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
+            point(Fault.AFTER_SPARK)
             service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
+            point(Fault.AFTER_JOIN)
             with _stopped_by_signals(service.stop):
                 http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
                 log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)

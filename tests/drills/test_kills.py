@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from exporter.faults import Fault
-from tests.lakes import DDL, Export, descendants, mixed, running, state_of, wait_until, writing, wrong_places
+from tests.lakes import DDL, Export, descendants, mixed, running, seldom, state_of, wait_until, writing, wrong_places
 from tests.services import fresh_name, produce
 from tests.wals import Log
 
@@ -52,35 +52,57 @@ POINTS = [
 """Each life is armed with the next point: the first anchors the tables, the last switches the configuration."""
 
 
+AT_START = [
+    (Fault.BEFORE_SPARK, 1),
+    (Fault.AFTER_SPARK, 1),
+    (Fault.AFTER_JOIN, 1),
+    (Fault.IN_REBALANCE, 2),
+    (Fault.BEFORE_POSITIONS, 1),
+    (Fault.AFTER_WAL_READ, 1),
+    (Fault.AFTER_POSITIONS, 1),
+    (Fault.BEFORE_STAGED_FILE, 7),
+    (Fault.AFTER_GROUP_OFFSET, 1),
+    (Fault.IN_LEASE_RENEWAL, 2),
+]
+"""The steps of a start, and what is left of a round; `exporter drill --scenario fault-points` strikes all."""
+
 STRUCK_ELSEWHERE = {
     Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR,
     Fault.BEFORE_WAL_STARTED, Fault.AFTER_WAL_STARTED, Fault.BEFORE_WAL_COMPLETED, Fault.AFTER_WAL_COMPLETED,
 }  # fmt: skip
 """In tests/e2e/test_gaps.py and test_accidents.py, which need an accident first, and in test_wal.py."""
 
+LEASED = {"assignment": "static", "partitions": "0/1", "lease_secs": 4}
+
 
 def test_every_fault_point_is_struck() -> None:
     """A point that is added to the code must be added here."""
-    assert {fault for fault, _ in POINTS} | STRUCK_ELSEWHERE == set(Fault)
+    assert {fault for fault, _ in POINTS + AT_START} | STRUCK_ELSEWHERE == set(Fault)
 
 
 @pytest.mark.timeout(600)
-def test_kills_at_every_named_point_lose_and_double_nothing(export: Export, spark: Any, log: Log) -> None:
+@pytest.mark.parametrize("points", [pytest.param(POINTS, id="work"), seldom(AT_START, id="start")])
+def test_kills_at_every_named_point_lose_and_double_nothing(
+    export: Export, spark: Any, log: Log, points: list[tuple[Fault, int]]
+) -> None:
     """ONCE: kill -9 at the n-th passing of each point, life after life; the last one completes the work and the log."""
     small_rounds = {"round_records_max": 120, "roll_records_max": 20}
     wider = {"click": DDL["click"], "order": DDL["order"], "payment": DDL["payment"] + ", x INT"}
     e = export
-    for number, (fault, passing) in enumerate(POINTS):
+    for number, (fault, passing) in enumerate(points):
         if fault is Fault.AFTER_SEAL:
             e = e.with_(wider)
         more = {partition: mixed(150, 1000 * (PARTITIONS * number + partition)) for partition in range(PARTITIONS)}
         produce(e.kafka, e.topic, more)
         armed = f"{fault.value}:kill:{passing}"
-        with running(restarted(e).with_(**small_rounds), "--until-caught-up", faults=armed) as task:
+        life = restarted(e).with_(**small_rounds, **(LEASED if fault is Fault.IN_LEASE_RENEWAL else {}))
+        # a lease is renewed for as long as the task runs, a run with an end may be too short for it
+        with running(life, *([] if fault is Fault.IN_LEASE_RENEWAL else ["--until-caught-up"]), faults=armed) as task:
             assert task.wait() == -signal.SIGKILL, f"{armed}\n{task.text}"
     restarted(e).run(spark)
     assert wrong_places(e) == {}
-    assert log.states()["failed"] > 0
+    if points is POINTS:
+        assert log.states()["failed"] > 0
     assert not [item for item in log.items() if item.state == "started" and item.epoch == 1]
 
 

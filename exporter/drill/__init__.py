@@ -1,0 +1,11 @@
+"""`exporter drill`: faults injected into real exporters, under load, until they have recovered, then an audit.
+
+    __init__.py       this text               run.py        one run: its lake, its tasks, what it waits for
+    drills.py         the verb                plain.py      what the tables hold, read without the exporter's code
+    scenarios.py      what can happen         producer.py   who writes to the topic meanwhile
+    schedule.py       when it does (pure)     tasks.py      exporters as child processes
+    record.py         what came of it (pure)  helper.py     audits and SQL, in a process of its own
+    services.py       broker, DynamoDB
+
+Nothing in here is used by an exporter at work. What a drill starts it ends, on every way out.
+"""

@@ -1,0 +1,207 @@
+"""The verb: services up, run after run, each into the book, services down; one more run may follow another day.
+
+<folder>/drill-<seed>.json          the book: every run, and their summary; what --resume reads
+<folder>/<scenario>-<run>/          settings, logs and lake of a run; stays only if it is not clean
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from exporter import __version__, class_data, jars
+from exporter.drill.helper import Helper
+from exporter.drill.record import Book, RunRecord, read_book, summary
+from exporter.drill.run import Run
+from exporter.drill.scenarios import SCENARIOS, Scenario
+from exporter.drill.schedule import KILLS, random_of
+from exporter.drill.services import Services, own_services
+from exporter.errors import ConfigError, ExporterError, FoundProblem
+from exporter.prepare import prepare
+
+
+@dataclass(frozen=True)
+class Options:
+    """scenario: a name or `all`. runs: of each scenario. records: backlog of each run. minutes: 0 = no limit."""
+
+    scenario: str = "all"
+    runs: int = 1
+    seed: int = 1
+    records: int = 2000
+    folder: Path | None = None
+    resume: bool = False
+    minutes: float = 0.0
+    kills: int = KILLS
+
+
+def drill(options: Options) -> Book:
+    """Do the runs that are not done. Raises FoundProblem at the end if one was not clean, ConfigError before."""
+    chosen = _chosen(options.scenario)
+    folder = _folder(options)
+    book = _book(options, folder)
+    done = book.done()
+    waiting = [(one, run) for run in range(1, options.runs + 1) for one in chosen if (one.name, run) not in done]
+    with _sigterm_as_ctrl_c(), ExitStack() as running:
+        if waiting:
+            jars.fetch("spark", "broker", "dynamodb")
+            if class_data.ready() is None:
+                _say("making an archive of Spark's classes, once")
+                prepare()
+            services = own_services()
+            running.callback(services.close)
+            helper = Helper(folder / "helper.log")
+            running.callback(helper.close)
+        began = time.monotonic()
+        for number, (scenario, run) in enumerate(waiting, 1):
+            if options.minutes and time.monotonic() - began > options.minutes * 60:
+                _say(f"{options.minutes:.0f} minutes are over; --resume goes on")
+                break
+            record = _play(scenario, run, options, services, helper, folder)
+            book.add(record)
+            _write(folder / f"drill-{options.seed}.json", book.to_json())
+            _say(f"{number}/{len(waiting)} {line(record)}")
+    _write(folder / f"drill-{options.seed}.json", book.to_json())
+    return book
+
+
+def _play(
+    scenario: Scenario, number: int, options: Options, services: Services, helper: Helper, folder: Path
+) -> RunRecord:
+    """One run, with everything that it made removed again. What went wrong is in the record; Ctrl-C is raised."""
+    record = RunRecord(scenario.name, number, options.seed)
+    place = folder / f"{scenario.name}-{number}"
+    shutil.rmtree(place, ignore_errors=True)
+    rng = random_of(options.seed, scenario.name, number)
+    run = Run(services, helper, place, record, rng, options.records, kills=options.kills)
+    record.failure = "not done"
+    try:
+        run.open()
+        scenario.play(run)
+        run.sum_up()
+        record.failure = ""
+    except ExporterError as error:
+        record.failure = str(error)
+        run.sum_up()
+    finally:
+        run.close()
+    return record
+
+
+def line(record: RunRecord) -> str:
+    """One run in one line."""
+    times = ", ".join(f"{one.recovered_secs:.1f}" for one in record.strikes if one.recovered_secs is not None)
+    told = (
+        f"{record.scenario} {record.run}: {'clean' if record.ok else 'NOT CLEAN'} in {record.secs:.0f} s; "
+        f"{record.records:,} records, {len(record.strikes)} strikes, recovered after {times or '-'} s; "
+        f"{record.reread:,} read again, {record.orphans} orphans, {record.refused} refused"
+    )
+    return told if record.ok else f"{told}\n    {record.failure}"
+
+
+def as_text(book: Book) -> str:
+    """The summary, a line per thing."""
+    told = summary(book.runs)
+    secs, parts = told["recovery_secs"], told["recovery_parts_median_secs"]
+    lines = [f"{told['clean']} of {told['runs']} runs clean, {told['minutes']} min; {told['lives']} lives of tasks"]
+    lines += [f"{told['kills']} kill -9, {told['strikes']} strikes in all, {told['recovered']} recovered from"]
+    if secs:
+        lines += ["kill -9 to the first new commit, s: " + ", ".join(f"{name} {value}" for name, value in secs.items())]
+    if parts:
+        lines += ["of it, medians, s: " + ", ".join(f"{name} {value}" for name, value in parts.items())]
+    lines += [
+        f"{told['records']:,} records, {told['reread']:,} read again; {told['commits']:,} commits, {told['refused']} "
+        f"refused; {told['orphans']} orphans left; {told['checks']} naive checks, {told['audits']} audits"
+    ]
+    return "\n".join([*lines, *told["failed"]])
+
+
+def require_clean(book: Book) -> None:
+    """Raises FoundProblem if a run of the book was not clean."""
+    bad = [f"{record.scenario} {record.run}" for record in book.runs if not record.ok]
+    if bad:
+        raise FoundProblem(f"not clean: {', '.join(bad)}", "each has its settings, logs and lake in the drill's folder")
+
+
+def _chosen(name: str) -> Sequence[Scenario]:
+    if name == "all":
+        return list(SCENARIOS.values())
+    if name not in SCENARIOS:
+        raise ConfigError(f"there is no scenario {name!r}", f"all, or one of {', '.join(SCENARIOS)}")
+    return [SCENARIOS[name]]
+
+
+def _folder(options: Options) -> Path:
+    if options.folder is None:
+        if options.resume:
+            raise ConfigError("--resume needs the --folder of the drill that it resumes")
+        return Path(tempfile.mkdtemp(prefix="exporter-drill-")).absolute()
+    folder = options.folder.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        empty = not any(folder.iterdir())
+    except OSError as error:
+        raise ConfigError(f"the folder {folder} cannot be used: {error.strerror}", "choose another --folder") from error
+    if not empty and not options.resume:
+        raise ConfigError(f"the folder {folder} is not empty", "choose another --folder, or --resume")
+    return folder
+
+
+def _book(options: Options, folder: Path) -> Book:
+    """The book so far. Raises ConfigError if it cannot be read."""
+    path = folder / f"drill-{options.seed}.json"
+    if options.resume and path.exists():
+        try:
+            return read_book(path.read_text("utf-8"))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{path} is no drill's book: {error}", "start one anew in another --folder") from error
+    return Book(options.seed, environment())
+
+
+def environment() -> dict[str, str]:
+    """Machine and versions."""
+    java = jars.find_java().resolve().parent.parent / "release"
+    lines = java.read_text("utf-8").splitlines() if java.exists() else []
+    told = dict(one.split("=", 1) for one in lines if "=" in one)
+    return {
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "java": told.get("JAVA_VERSION", "?").strip('"'),
+        "exporter": __version__,
+        **{name: version(name) for name in ("pyspark", "kafka-python", "pyarrow", "boto3")},
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text, "utf-8")
+    fresh.replace(path)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM ends a drill as Ctrl-C does: by unwinding, so that everything it started is ended."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,122 @@
+"""A process beside the exporters that has a Spark session of its own: audits and SQL on the tables, one at a time.
+
+One JSON object a line each way: {"audit": <settings file>} or {"sql": [<statement>, ...]}; the answer is
+{"report": ...}, {"rows": ...} or {"error": ...}. Ends with its standard input. It is another process than the
+exporters, so what they know does not help it, and it lives long, so that an audit need not start a JVM each time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from exporter.audit_report import AuditReport
+from exporter.children import inherited_environment, quick_java
+from exporter.errors import FoundProblem
+
+_SERVE = "from exporter.drill.helper import serve; serve()"
+STOP_SECS_MAX = 15.0
+
+
+class Helper:
+    """The parent's side; starts the process at the first question."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+
+    def audit(self, config: Path) -> tuple[bool, str]:
+        """Whether `exporter audit` finds nothing, and what it says."""
+        report = self._ask({"audit": str(config)})["report"]
+        return report["clean"], report["text"]
+
+    def sql(self, *statements: str) -> None:
+        """Run them in order. Raises FoundProblem with what Spark says."""
+        self._ask({"sql": statements})
+
+    def close(self) -> None:
+        """End it."""
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()
+        try:
+            process.wait(STOP_SECS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        self._process = None
+
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        if self._process is None:
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _SERVE],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env={**inherited_environment(), **quick_java()},
+                    text=True,
+                    start_new_session=True,
+                )
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise FoundProblem("the drill's helper has no pipes", "please report this")
+        stdin.write(json.dumps(order) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line.strip() else {"error": "it has ended"}
+        if "error" in answer:
+            raise FoundProblem(f"the drill's helper: {answer['error']}", f"read {self._log}")
+        return answer
+
+
+def serve() -> None:
+    """The child: answer until standard input ends."""
+    from exporter import log, spark
+
+    log.configure(json=True)
+    answers = sys.stdout
+    sys.stdout = sys.stderr
+    session = spark.start("local[2]", "1g", "drill", short_lived=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        try:
+            answer = _audit(session, Path(order["audit"])) if "audit" in order else _sql(session, order["sql"])
+        except Exception as error:  # noqa: BLE001 - the parent is told, whatever it was
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    session.stop()
+
+
+def _audit(session: Any, config: Path) -> dict[str, Any]:
+    from exporter.audit import audit
+    from exporter.kafka_options import kafka_python_options, spark_kafka_options
+    from exporter.settings import routing
+    from exporter.settings_load import load
+    from exporter.tables import Lake
+    from exporter.task import parse_schemas
+    from exporter.topic import TopicReader
+
+    settings = load(config, {}, {})
+    topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+    try:
+        lake = Lake(session, settings.root, settings.app)
+        configuration = routing(settings, parse_schemas(session, settings.declared))
+        report: AuditReport = audit(session, lake, topics, configuration, spark_kafka_options(settings))
+    finally:
+        topics.close()
+    return {"report": {"clean": report.clean, "text": report.as_text()}}
+
+
+def _sql(session: Any, statements: list[str]) -> dict[str, Any]:
+    for statement in statements:
+        session.sql(statement).collect()
+    return {"rows": 0}

@@ -1,0 +1,208 @@
+"""What the tables hold, read plainly: Delta's log as JSON lines, the files with pyarrow, the topic with kafka-python.
+
+Shares no code with the exporter but the names of appIds. A record's key says in which table it has to be, and a
+dictionary counts. Holds at any moment, also between the kill of one task and the start of the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+
+from offsets.names import event_type_of
+from offsets.positions import live_position
+from offsets.ranges import TopicPartition
+
+Place = tuple[int, int]
+"""(partition, offset)."""
+SHOWN_MAX = 5
+READ_SECS_MAX = 60.0
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit in a table's log. at: seconds since 1970 when its file was written. owner: of the task, or empty.
+
+    action: of a commit of start-up (anchor, register, ...); empty for one that claims offsets. moves: topic partition
+    -> (position expected, new position). operation: as Delta calls it.
+    """
+
+    table: str
+    version: int
+    at: float
+    owner: str
+    action: str
+    operation: str
+    rows: int
+    moves: Mapping[str, tuple[int, int]]
+
+    @property
+    def pid(self) -> int:
+        """Process id of the task that committed; 0 if there is none in it."""
+        parts = self.owner.split(":")
+        return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0
+
+
+@dataclass
+class Table:
+    """One table as its log tells. live: path of each live file, relative. named: every path that any commit added."""
+
+    folder: Path
+    version: int = -1
+    live: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
+    transactions: dict[str, int] = field(default_factory=dict)
+
+
+class PlainLake:
+    """All tables below one folder; `look` reads what is new."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.tables: dict[str, Table] = {}
+        self._rows: dict[Path, list[Place]] = {}
+
+    def forget(self) -> None:
+        """Read all again: a table was dropped."""
+        self.tables.clear()
+
+    def look(self) -> list[Commit]:
+        """The commits that have come since the last look, oldest first."""
+        found: list[Commit] = []
+        for folder in sorted(path.parent for path in self._root.glob("*/_delta_log")):
+            table = self.tables.setdefault(event_type_of(folder.name), Table(folder))
+            while (path := folder / "_delta_log" / f"{table.version + 1:020d}.json").exists():
+                table.version += 1
+                found.append(_apply(event_type_of(folder.name), table, path))
+        return sorted(found, key=lambda commit: commit.at)
+
+    def placed(self) -> dict[Place, list[str]]:
+        """(partition, offset) -> every table that holds it, once per row."""
+        found: dict[Place, list[str]] = defaultdict(list)
+        for name, table in self.tables.items():
+            for path in sorted(table.live):
+                for place in self._places(table.folder / path):
+                    found[place].append(name)
+        return found
+
+    def orphans(self) -> int:
+        """Data files on disk that no commit names."""
+        return sum(
+            len({str(path.relative_to(table.folder)) for path in table.folder.glob("day=*/*.parquet")} - table.named)
+            for table in self.tables.values()
+        )
+
+    def _places(self, path: Path) -> list[Place]:
+        """The coordinates of a file's rows; rows of a gap have none. Files never change."""
+        if path not in self._rows:
+            column = pq.ParquetFile(path).read(columns=["_kafka"]).column("_kafka")
+            rows = [(row["partition"], row["offset"]) for row in column.to_pylist()]
+            self._rows[path] = [place for place in rows if place[1] is not None]
+        return self._rows[path]
+
+
+def _apply(name: str, table: Table, path: Path) -> Commit:
+    """Let a table take in one more commit."""
+    info: dict[str, Any] = {}
+    for line in path.read_text("utf-8").splitlines():
+        action = json.loads(line)
+        if "add" in action:
+            table.live.add(unquote(action["add"]["path"]))
+            table.named.add(unquote(action["add"]["path"]))
+        elif "remove" in action:
+            table.live.discard(unquote(action["remove"]["path"]))
+        elif "txn" in action:
+            table.transactions[action["txn"]["appId"]] = action["txn"]["version"]
+        elif "commitInfo" in action:
+            info = action["commitInfo"]
+    try:
+        metadata = json.loads(info.get("userMetadata") or "{}")
+    except ValueError:  # a user's own
+        metadata = {}
+    claims = metadata.get("partitions", {})
+    return Commit(
+        table=name,
+        version=table.version,
+        at=path.stat().st_mtime,
+        owner=metadata.get("owner", ""),
+        action=metadata.get("action", ""),
+        operation=info.get("operation", ""),
+        rows=sum(claim.get("rows", 0) for claim in claims.values()),
+        moves={tp: (claim.get("expected", -1), claim["new"]) for tp, claim in claims.items() if "new" in claim},
+    )
+
+
+class PlainTopic:
+    """Every record that a consumer with read_committed sees: (partition, offset) -> the table that its key names."""
+
+    def __init__(self, options: Mapping[str, Any], topic: str) -> None:
+        """options: of kafka-python's consumer, bootstrap_servers and security."""
+        self._options = options
+        self._topic = topic
+        self.wanted: dict[Place, str] = {}
+        self._next: dict[int, int] = {}
+
+    def read(self, again: bool = False) -> dict[Place, str]:
+        """Read on to the ends of now. again: from the start, where records may have gone."""
+        if again:
+            self.wanted.clear()
+            self._next.clear()
+        consumer = KafkaConsumer(**self._options, isolation_level="read_committed", enable_auto_commit=False)
+        try:
+            partitions = sorted(consumer.partitions_for_topic(self._topic) or ())
+            tps = [KafkaTopicPartition(self._topic, partition) for partition in partitions]
+            consumer.assign(tps)
+            ends = consumer.end_offsets(tps)
+            for tp in tps:
+                consumer.seek(tp, self._next.get(tp.partition, 0))
+            while any(consumer.position(tp) < ends[tp] for tp in tps):
+                for records in consumer.poll(timeout_ms=500, max_records=5000).values():
+                    for record in records:
+                        key = (record.key or b"?").decode("utf-8", "replace")
+                        self.wanted[record.partition, record.offset] = key.partition("|")[0]
+            self._next = {tp.partition: max(consumer.position(tp), ends[tp]) for tp in tps}
+        finally:
+            consumer.close()
+        return self.wanted
+
+
+def problems(wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str, through: bool) -> Iterator[str]:
+    """What is wrong with the tables, in words; nothing if all is well.
+
+    A record at or below the position of its table is in that table once and in no other; one beyond it is nowhere.
+    through: the export has caught up, so that no record may be beyond.
+    """
+    try:
+        placed = lake.placed()
+    except FileNotFoundError as error:
+        yield f"a live data file is not there: {error}"
+        return
+    positions: dict[tuple[str, int], int] = {}
+    for name, table in lake.tables.items():
+        for partition in {partition for partition, _ in wanted}:
+            found = live_position(table.transactions, app, TopicPartition(topic, partition))
+            if found is not None:
+                positions[name, partition] = found.offset
+    kinds: Counter[str] = Counter()
+    examples: dict[str, list[str]] = defaultdict(list)
+    for place in sorted(wanted.keys() | placed.keys()):
+        due = wanted.get(place)
+        if due is not None and not through and place[1] > positions.get((due, place[0]), -1):
+            due = None
+        must, holds = [due] if due is not None else [], placed.get(place, [])
+        if holds != must:
+            kind = "missing" if not holds else "twice" if len(holds) > 1 else "misplaced"
+            kinds[kind] += 1
+            if len(examples[kind]) < SHOWN_MAX:
+                examples[kind].append(f"{place[0]}:{place[1]} in {holds or 'no table'}, not in {must or 'none'}")
+    for kind, count in sorted(kinds.items()):
+        yield f"{count} offsets {kind}: " + "; ".join(examples[kind])

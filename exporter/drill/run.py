@@ -1,0 +1,346 @@
+"""One run of a scenario: a topic, a lake and a log of its own, the tasks that work on them, and what is waited for.
+
+Everything waits in `wait`, which also looks at the tables' logs: which commits landed, who landed them, and how long
+after a strike the first one of another task did.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+
+from exporter.broker import create_topic
+from exporter.drill.helper import Helper
+from exporter.drill.plain import Commit, PlainLake, PlainTopic, problems
+from exporter.drill.producer import TYPES, Load, Record, mixed
+from exporter.drill.record import PARTS, Mark, RunRecord, Strike
+from exporter.drill.schedule import KILLS
+from exporter.drill.services import Services
+from exporter.drill.tasks import GONE_SECS_MAX, Said, Task
+from exporter.errors import DependencyUnreachable, FoundProblem
+
+SESSION_SECS = 6.0
+LIFE_SECS_MAX = 150.0
+"""Deadline of everything that a task is waited for."""
+PER_SEC = 200
+POLL_SECS = 0.03
+_MARKS = {"partition_assigned": "owns", "partition_revoked": "gives", "commit_refused": "refused"}
+"""Events of tasks that stand in the timeline."""
+
+
+class NotAsItMust(FoundProblem):
+    """A run that is not clean; the message is the finding."""
+
+
+class Run:
+    """The stage of one scenario. partitions: of the topic."""
+
+    def __init__(
+        self, services: Services, helper: Helper, folder: Path, record: RunRecord, rng: Random, records: int,
+        partitions: int = 2,
+        kills: int = KILLS,
+    ) -> None:  # fmt: skip
+        """records: backlog at the start. folder: empty or absent; the run's alone. kills: of a run that draws them."""
+        self.kills = kills
+        self.services = services
+        self.helper = helper
+        self.folder = folder
+        self.record = record
+        self.rng = rng
+        self.backlog = records
+        self.partitions = partitions
+        self.topic = f"drill-{record.seed}-{uuid.uuid4().hex[:10]}"
+        self.app = self.topic
+        self.scalars: dict[str, Any] = {}
+        self.types: dict[str, str] = dict(TYPES)
+        self.environment: dict[str, str] = {}
+        self.prelude = ""
+        self.tasks: list[Task] = []
+        self.lake = PlainLake(folder / "lake")
+        self.plain_topic = PlainTopic(services.options, self.topic)
+        self.commits: list[Commit] = []
+        self._load: Load | None = None
+        self._pending: list[tuple[Strike, Task, frozenset[str]]] = []
+        self._marked: dict[str, int] = {}
+        self._began = time.time()
+        self._settings = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    # What there is -----------------------------------------------------------------------------------
+
+    def open(self, config: Mapping[str, str] | None = None) -> None:
+        """Make topic and log. config: of the topic."""
+        create_topic(self.services.bootstrap, self.topic, self.partitions, config)
+        if self.services.endpoint:
+            self.services.make_log(self.topic)
+            self.scalars |= {"wal_table": self.topic, "wal_endpoint": self.services.endpoint}
+
+    def close(self) -> None:
+        """End all tasks, and remove topic and log. What was told of the run stays in its folder if it is not clean."""
+        for task in self.tasks:
+            task.close()
+        if self._load is not None:
+            self._load.close()
+        admin = KafkaAdminClient(**self.services.options)
+        try:
+            admin.delete_topics([self.topic])
+        except UnknownTopicOrPartitionError:
+            return
+        except KafkaError as error:
+            raise DependencyUnreachable(f"the topic {self.topic} could not be deleted: {error!r}") from error
+        finally:
+            admin.close()
+            if self.services.endpoint:
+                self.services.drop_log(self.topic)
+            if self.record.ok:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def load(self, make: Callable[[int], Record] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:
+        """Write the backlog, and go on writing. make: the n-th record."""
+        self._load = Load(self.services.options, self.topic, self.partitions, per_sec, make)
+        self._load.burst(self.backlog)
+        if steady:
+            self._load.start()
+        return self._load
+
+    def settings(self, **changes: Any) -> Path:
+        """A settings file, a new one each time."""
+        scalars: dict[str, Any] = {
+            "brokers": self.services.bootstrap.split(","),
+            "topics": [self.topic],
+            "group": self.app,
+            "app": self.app,
+            "table_root": str(self.folder / "lake"),
+            "spark_master": "local[2]",
+            "poll_secs": 0.2,
+            "roll_age_max_secs": 0.5,
+            "roll_records_max": 200,
+            "heartbeat_secs": 1.0,
+            "session_timeout_ms": int(SESSION_SECS * 1000),
+            **self.scalars,
+            **changes,
+        }
+        lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
+        lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "json"', 'path = "at"']
+        for name, ddl in self.types.items():
+            lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
+        if self.services.client_options:
+            lines += ["[kafka_client]", *(f"{k} = {json.dumps(v)}" for k, v in self.services.client_options.items())]
+        self._settings += 1
+        path = self.folder / f"exporter-{self._settings}.toml"
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+        return path
+
+    # What is done --------------------------------------------------------------------------------------
+
+    def start(self, *flags: str, armed: str = "", verb: str = "run", **changes: Any) -> Task:
+        """A task. armed: its fault. changes: of the settings."""
+        number = len(self.tasks) + 1
+        name, config = f"{verb}-{number}", self.settings(**changes)
+        log = self.folder / f"{name}.log"
+        task = Task(name, [verb, *flags, "--config", str(config)], log, armed, self.environment, self.prelude)
+        self.tasks.append(task)
+        self.record.lives += verb == "run"
+        self.mark(task, "start", armed)
+        return task
+
+    def kill(self, task: Task, whole: bool = True) -> Strike:
+        """kill -9 now. What the driver alone leaves behind has to end by itself."""
+        if task.ended() is not None:
+            raise NotAsItMust(f"{task.name} ended with {task.ended()} before it was killed\n{task.tail()}")
+        at = task.kill(whole)
+        return self.struck(task, "kill -9 of " + ("all its processes" if whole else "the driver"), at)
+
+    def struck(self, task: Task, what: str, at: float | None = None) -> Strike:
+        """Note a strike; the first commit of another task to what this one owned ends its recovery.
+
+        Of a task that was struck while it recovered from another strike, that one has no time of recovery.
+        """
+        at = time.time() if at is None else at
+        strike = Strike(round(at - self._began, 3), what, task.name)
+        self._pending = [one for one in self._pending if self._began + one[0].at > task.started_at]
+        self._pending.append((strike, task, frozenset(_owned(task))))
+        self.record.strikes.append(strike)
+        self.mark(task, "strike", what, at)
+        return strike
+
+    def strike_by(self, task: Task, what: str, secs: float = LIFE_SECS_MAX) -> Strike:
+        """Wait until an armed kill has ended the task."""
+        self.wait(lambda: task.ended() is not None, secs, f"{what} strikes {task.name}", task)
+        if task.ended() != -signal.SIGKILL:
+            raise NotAsItMust(f"{task.name} ended with {task.ended()} before {what}\n{task.tail()}")
+        return self.struck(task, f"kill -9 {what}", task.ended_at)
+
+    def wait(self, true: Callable[[], Any], secs: float, what: str, *tasks: Task) -> None:
+        """Look until `true`. Raises NotAsItMust past `secs`."""
+        deadline = time.monotonic() + secs
+        while not true():
+            self.look()
+            if time.monotonic() > deadline:
+                raise NotAsItMust(f"not within {secs:.0f} s: {what}" + "".join(f"\n{one.tail()}" for one in tasks))
+            time.sleep(POLL_SECS)
+        self.look()
+
+    def nap(self, secs: float) -> None:
+        """The scenario's own time: something is meant to happen in between."""
+        deadline = time.monotonic() + secs
+        self.wait(lambda: time.monotonic() >= deadline, secs + 60, "time")
+
+    def wait_event(self, task: Task, name: str, more: int = 1, secs: float = LIFE_SECS_MAX) -> None:
+        """Until the task has said it so often; it must live until then."""
+
+        def said() -> bool:
+            if task.count(name) >= more:
+                return True
+            if task.ended() is not None:
+                raise NotAsItMust(f"{task.name} ended with {task.ended()} before {name}\n{task.tail()}")
+            return False
+
+        self.wait(said, secs, f"{task.name} says {name}", task)
+
+    def landed(self, task: Task) -> int:
+        """How many commits that claim offsets it has in the tables."""
+        return sum(commit.pid == task.pid and not commit.action for commit in self.commits)
+
+    def wait_commit(self, task: Task, more: int = 1) -> None:
+        """Until it has landed so many more commits."""
+        wanted = self.landed(task) + more
+
+        def there() -> bool:
+            if task.ended() is not None and self.landed(task) < wanted:
+                raise NotAsItMust(f"{task.name} ended with {task.ended()} before it committed\n{task.tail()}")
+            return self.landed(task) >= wanted
+
+        self.wait(there, LIFE_SECS_MAX, f"{task.name} commits", task)
+
+    def stop(self, task: Task, sent: signal.Signals = signal.SIGTERM) -> None:
+        """A graceful stop, exit 0."""
+        task.signal(sent)
+        self.ends(task, 0)
+
+    def ends(self, task: Task, code: int, secs: float = LIFE_SECS_MAX) -> str:
+        """Wait for its end with this exit code; its last words."""
+        self.wait(lambda: task.ended() is not None, secs, f"{task.name} ends", task)
+        self.mark(task, "end", str(task.ended()), task.ended_at)
+        if task.ended() != code:
+            raise NotAsItMust(f"{task.name} ended with {task.ended()} instead of {code}\n{task.tail()}")
+        return task.tail()
+
+    def finish(self, **changes: Any) -> None:
+        """End the load, catch up, and look at everything: the last word on a run."""
+        if self._load is not None:
+            self._load.stop()
+        self.ends(self.start("--until-caught-up", **changes), 0)
+        self.check(through=True)
+        self.audit(**changes)
+
+    def check(self, through: bool = False, again: bool = False) -> None:
+        """The naive check, at any moment. through: all is caught up. again: records may have left the topic."""
+        wanted = dict(self.plain_topic.read(again))
+        self.look()
+        found = list(problems(wanted, self.lake, self.app, self.topic, through))
+        self.record.checks += 1
+        if found:
+            raise NotAsItMust("the naive check: " + "; ".join(found))
+        self.record.records = len(wanted)
+
+    def audit(self, **changes: Any) -> None:
+        """`exporter audit`'s code, in a process of its own."""
+        clean, says = self.helper.audit(self.settings(**changes))
+        self.record.audits += 1
+        if not clean:
+            raise NotAsItMust(f"the audit: {says}")
+
+    def no_survivors(self, task: Task) -> None:
+        """All that a killed task started has to be gone by itself."""
+        self.wait(lambda: not task.left(), GONE_SECS_MAX, f"what {task.name} started is gone: {task.left()}")
+
+    # What is seen -----------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Take in what the tables and the tasks tell."""
+        for task in self.tasks:
+            self._hear(task)
+        by_pid = {task.pid: task for task in self.tasks}
+        for commit in self.lake.look():
+            self.commits.append(commit)
+            author = by_pid.get(commit.pid)
+            if author is not None and not commit.action:
+                self.record.commits += 1
+                self.mark(author, "commit", f"{commit.table} {commit.version}: {commit.rows} rows", commit.at)
+                self._recovered(commit, author)
+
+    def _hear(self, task: Task) -> None:
+        events = task.events()
+        for said in events[self._marked.get(task.name, 0) :]:
+            kind = _MARKS.get(said.name)
+            if kind:
+                self.mark(task, kind, said.fields.get("table", "") or said.fields.get("partition", ""), said.at)
+            self.record.refused += said.name == "commit_refused"
+        self._marked[task.name] = len(events)
+
+    def _recovered(self, commit: Commit, author: Task) -> None:
+        """The first commit of another task to what a struck one owned."""
+        for pending in list(self._pending):
+            strike, victim, owned = pending
+            at = self._began + strike.at
+            if author is victim or commit.at < at or (owned and not owned & commit.moves.keys()):
+                continue
+            self._pending.remove(pending)
+            strike.recovered_secs = round(commit.at - at, 3)
+            if author.started_at >= at:
+                strike.parts = _parts(at, author, commit.at)
+
+    def mark(self, task: Task, kind: str, text: str = "", at: float | None = None) -> None:
+        """One more moment of the timeline."""
+        moment = (time.time() if at is None else at) - self._began
+        self.record.marks.append(Mark(round(moment, 3), task.name, kind, text))
+
+    def sum_up(self) -> None:
+        """The record's totals, at the end."""
+        self.look()
+        self.record.secs = round(time.time() - self._began, 1)
+        self.record.orphans = self.lake.orphans()
+        read = sum(int(said.fields.get("records", 0)) for one in self.tasks for said in one.events() if _is_read(said))
+        self.record.reread = max(0, read - self.record.records)
+        self.record.marks.sort(key=lambda mark: mark.at)
+
+
+def _is_read(said: Said) -> bool:
+    return said.name == "round_read"
+
+
+def _owned(task: Task) -> set[str]:
+    """The partitions that a task believes to own."""
+    owned: set[str] = set()
+    for said in task.events():
+        if said.name == "partition_assigned":
+            owned.add(said.fields["partition"])
+        elif said.name == "partition_revoked":
+            owned.discard(said.fields["partition"])
+    return owned
+
+
+def _parts(struck_at: float, task: Task, committed_at: float) -> dict[str, float]:
+    """Where the time went, by record.PARTS; empty if the task has not told all of it."""
+    names = ("spark_started", "partition_assigned", "positions_recovered", "round_read")
+    said = {name: task.first(name) for name in names}
+    if any(one is None for one in said.values()):
+        return {}
+    at = {name: one.at for name, one in said.items() if one is not None}
+    fields = said["spark_started"].fields if said["spark_started"] is not None else {}
+    spark_at = at["spark_started"] - fields["spark_secs"]
+    moments = [struck_at, spark_at - fields["jvm_secs"], spark_at, *at.values(), committed_at]
+    secs = [round(after - before, 3) for before, after in pairwise(moments)]
+    return dict(zip(PARTS, secs, strict=True))

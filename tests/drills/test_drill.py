@@ -1,0 +1,52 @@
+"""`exporter drill` itself, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lakes import ROOT, descendants, state_of, wait_until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
+
+DRILL = [sys.executable, "-c", "from exporter.cli import main; main()", "drill", "--format", "json"]
+
+
+def started(*flags: str) -> subprocess.Popen[bytes]:
+    clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
+    return subprocess.Popen(
+        [*DRILL, *flags], env={**clean, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, start_new_session=True
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_drill_of_one_kill_is_clean_and_leaves_only_its_book(tmp_path: Path) -> None:
+    """Killed once, recovered, audited; the time of recovery and what it consists of are told; resumed, it is done."""
+    flags = ("--scenario", "random-kills", "--kills", "1", "--records", "300", "--folder", str(tmp_path / "d"))
+    told, _ = started(*flags).communicate(timeout=200)
+    found = json.loads(told)
+    assert (found["runs"], found["clean"], found["kills"], found["audits"]) == (1, 1, 1, 1), found
+    assert found["recovery_secs"]["median"] > 0
+    left = {path.name for path in (tmp_path / "d").iterdir()}
+    assert left == {"drill-1.json", "helper.log"}
+    again, _ = started(*flags, "--resume").communicate(timeout=60)
+    assert json.loads(again) == found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_ctrl_c_ends_all_that_a_drill_has_started(tmp_path: Path) -> None:
+    """Broker, DynamoDB and exporters are gone, and so is what they had in other folders."""
+    drill = started("--scenario", "random-kills", "--records", "300", "--folder", str(tmp_path / "d"))
+    wait_until(lambda: list((tmp_path / "d").glob("*/lake/*/_delta_log")), 120, "tables")
+    family = descendants(drill.pid)
+    assert len(family) >= 4
+    drill.send_signal(signal.SIGINT)
+    assert drill.wait(60) == 130
+    wait_until(lambda: not [pid for pid in family if state_of(pid) not in ("", "Z", "X")], 20, "the end of all")

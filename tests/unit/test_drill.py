@@ -1,0 +1,156 @@
+"""The drill's schedule, book and naive check, without any service."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exporter.drill import drills, producer
+from exporter.drill.plain import PlainLake, problems
+from exporter.drill.record import PARTS, Book, Mark, RunRecord, Strike, read_book, recoveries, summary
+from exporter.drill.schedule import kills, random_of
+from exporter.errors import ConfigError, FoundProblem
+from exporter.files import KAFKA_TYPE
+
+WANTED = {(0, 0): "order", (0, 1): "click", (0, 2): "order", (1, 0): "dead_letters"}
+
+
+def drawn(seed: int, run: int, count: int = 10) -> object:
+    return kills(random_of(seed, "random-kills", run), count)
+
+
+def test_the_same_seed_gives_the_same_schedule() -> None:
+    """Also for a run that is done alone; another seed, run or scenario gives another one."""
+    assert drawn(7, 3) == drawn(7, 3)
+    assert len({drawn(7, 3), drawn(7, 4), drawn(8, 3), kills(random_of(7, "other", 3), 10)}) == 4
+    both = kills(random_of(1, "random-kills", 1), 200)
+    assert 60 < sum(kill.after_commit for kill in both) < 140
+    assert 60 < sum(kill.whole for kill in both) < 140
+    assert str(kills(random_of(7, "random-kills", 3), 1)[0]) == "Kill(after_commit=True, secs=0.535, whole=False)"
+
+
+def record(run: int, failure: str = "", secs: float | None = None) -> RunRecord:
+    parts = dict.fromkeys(PARTS, 1.0) if secs is not None else {}
+    strike = Strike(1.5, "kill -9 of the driver", "run-1", secs, parts)
+    return RunRecord("random-kills", run, 7, failure, 10.0, 100, strikes=[strike], marks=[Mark(0.1, "run-1", "start")])
+
+
+def test_a_book_is_read_back_as_it_was_written() -> None:
+    """Everything that a resumed drill and the report need is in the JSON."""
+    book = Book(7, {"python": "3"}, [record(1, secs=9.0), record(2, "lost")], [record(1, "lost")])
+    assert read_book(book.to_json()) == book
+    assert json.loads(book.to_json())["summary"] == summary(book.runs)
+    with pytest.raises(ValueError, match="format"):
+        read_book('{"format": 99}')
+
+
+def test_runs_that_are_clean_are_not_done_again() -> None:
+    """A run that was not is done again, and what it had found is kept."""
+    book = Book(7)
+    for one in (record(1), record(2, "lost"), record(3)):
+        book.add(one)
+    assert book.done() == {("random-kills", 1), ("random-kills", 3)}
+    with pytest.raises(FoundProblem, match="random-kills 2"):
+        drills.require_clean(book)
+    book.add(record(2))
+    assert book.done() == {("random-kills", run) for run in (1, 2, 3)}
+    assert [(one.run, one.failure) for one in book.failed_before] == [(2, "lost")]
+    drills.require_clean(book)
+
+
+def test_the_summary_counts_what_was_recovered_from() -> None:
+    """Kills that were struck again before a commit have no time; the median is over the others."""
+    told = summary([record(1, secs=9.0), record(2, secs=11.0), record(3), record(4, "lost", 40.0)])
+    assert (told["runs"], told["clean"], told["kills"], told["recovered"]) == (4, 3, 4, 3)
+    assert told["recovery_secs"] == {"min": 9.0, "median": 11.0, "p90": 40.0, "max": 40.0}
+    assert told["recovery_parts_median_secs"] == dict.fromkeys(PARTS, 1.0)
+    assert told["failed"] == ["random-kills 4: lost"]
+    assert summary([])["recovery_secs"] == {}
+    assert len(recoveries([record(1, secs=9.0), record(3)])) == 1
+
+
+def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:
+    """Unless it is resumed; an unknown scenario is refused before anything is started."""
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(ConfigError, match="not empty"):
+        drills.drill(drills.Options("random-kills", folder=tmp_path))
+    with pytest.raises(ConfigError, match="--resume needs the --folder"):
+        drills.drill(drills.Options("random-kills", resume=True))
+    (tmp_path / "drill-1.json").write_text("{}")
+    with pytest.raises(ConfigError, match="no drill's book"):
+        drills.drill(drills.Options("random-kills", folder=tmp_path, resume=True))
+    with pytest.raises(ConfigError, match="no scenario"):
+        drills.drill(drills.Options("nonsense", folder=tmp_path, resume=True))
+
+
+def test_every_made_up_record_names_its_table() -> None:
+    """The load mixes the declared types and dead letters; the poisoned one has a bad record in each tenth place."""
+    made = [producer.mixed(number) for number in range(200)]
+    assert {one.key.decode() for one in made} == {*producer.TYPES, "dead_letters"}
+    assert [n for n in range(40) if producer.poisoned(n).key == b"dead_letters"] == [9, 19, 29, 39]
+    for one in made:
+        if one.key != b"dead_letters":
+            assert json.loads(one.value or b"")["type"] == one.key.decode()
+
+
+def commit(lake: Path, table: str, version: int, position: int, offsets: list[int], partition: int = 0) -> Path:
+    """A commit as the exporter makes it, written by hand."""
+    folder = lake / table
+    (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
+    (folder / "day=2026-01-31").mkdir(exist_ok=True)
+    path = folder / "day=2026-01-31" / f"{version}.parquet"
+    rows = [{"topic": "t", "partition": partition, "epoch": 0, "offset": one, "timestamp": None} for one in offsets]
+    pq.write_table(pa.table({"_kafka": pa.array(rows, KAFKA_TYPE)}), path)
+    claim = {"expected": -1, "new": position, "rows": len(offsets)}
+    told = {"owner": "host:42:ab", "commit_id": "x", "partitions": {f"t-{partition}": claim}}
+    actions = [
+        {"commitInfo": {"operation": "STREAMING UPDATE", "userMetadata": json.dumps(told)}},
+        {"txn": {"appId": f"app/t/{partition}/0", "version": position}},
+        {"add": {"path": f"day%3D2026-01-31/{version}.parquet".replace("%3D", "=")}},
+    ]
+    log = folder / "_delta_log" / f"{version:020d}.json"
+    log.write_text("\n".join(json.dumps(one) for one in actions))
+    return path
+
+
+def test_the_naive_check_knows_what_must_be_where_at_any_moment(tmp_path: Path) -> None:
+    """Below its table's position a record is there once; beyond it, nowhere; caught up, everywhere."""
+    lake = PlainLake(tmp_path)
+    commit(tmp_path, "order", 0, 1, [0])
+    (one,) = lake.look()
+    assert (one.table, one.version, one.pid, one.rows, one.moves) == ("order", 0, 42, 1, {"t-0": (-1, 1)})
+    assert list(problems(WANTED, lake, "app", "t", through=False)) == []
+    assert "missing" in next(problems(WANTED, lake, "app", "t", through=True))
+    commit(tmp_path, "click", 0, 5, [1])
+    commit(tmp_path, "dead_letters", 0, 0, [0], partition=1)
+    last = commit(tmp_path, "order", 1, 2, [2])
+    assert len(lake.look()) == 3
+    assert list(problems(WANTED, lake, "app", "t", through=True)) == []
+    (last.parent / "staged.parquet").write_bytes(b"")
+    assert lake.orphans() == 1
+    commit(tmp_path, "click", 1, 6, [2])
+    lake.look()
+    assert "1 offsets twice" in next(problems(WANTED, lake, "app", "t", through=False))
+    last.unlink()
+    assert "not there" in next(problems(WANTED, looked(tmp_path), "app", "t", through=False))
+
+
+def looked(root: Path) -> PlainLake:
+    """One that has looked."""
+    lake = PlainLake(root)
+    lake.look()
+    return lake
+
+
+def test_a_row_in_a_wrong_table_or_beyond_its_position_is_found(tmp_path: Path) -> None:
+    """Not only what is missing or twice."""
+    commit(tmp_path, "click", 0, 1, [0])
+    assert "misplaced" in next(problems({(0, 0): "order"}, looked(tmp_path), "app", "t", through=False))
+    commit(tmp_path / "2", "order", 0, -1, [0])
+    assert "misplaced" in next(problems({(0, 0): "order"}, looked(tmp_path / "2"), "app", "t", through=False))
+    commit(tmp_path / "3", "order", 0, 0, [])
+    assert "missing" in next(problems({(0, 0): "order"}, looked(tmp_path / "3"), "app", "t", through=False))
