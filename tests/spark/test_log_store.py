@@ -47,6 +47,7 @@ def write(spark: Any, store: Any, path: Path, *lines: str, overwrite: bool = Fal
 
 
 def test_of_two_that_write_a_version_at_once_one_is_told_no(spark: Any, tmp_path: Path) -> None:
+    """FENCE: both look at the same moment, again and again; no version is told to both as theirs."""
     stores, together = [store_of(spark), store_of(spark)], threading.Barrier(2)
 
     def race(me: int) -> list[int]:
@@ -67,6 +68,7 @@ def test_of_two_that_write_a_version_at_once_one_is_told_no(spark: Any, tmp_path
 
 
 def test_a_name_of_any_kind_is_written_as_it_is_and_a_missing_folder_is_an_error(spark: Any, tmp_path: Path) -> None:
+    """Names are not taken for URIs, and no folder is made."""
     path = tmp_path / "a b%20~#:.json"
     assert write(spark, store_of(spark), path, "erste Zeile ü", "second")
     assert path.read_text("utf-8") == "erste Zeile ü\nsecond\n"
@@ -75,6 +77,7 @@ def test_a_name_of_any_kind_is_written_as_it_is_and_a_missing_folder_is_an_error
 
 
 def test_what_another_store_left_is_replaced_together_with_its_checksum(spark: Any, tmp_path: Path) -> None:
+    """Hadoop's hidden checksum of the former text would make the new one unreadable."""
     path = tmp_path / "_last_checkpoint"
     assert write(spark, store_of(spark, "io.delta.storage.HDFSLogStore"), path, "theirs", overwrite=True)
     assert (tmp_path / "._last_checkpoint.crc").exists()
@@ -88,6 +91,7 @@ def test_what_another_store_left_is_replaced_together_with_its_checksum(spark: A
 
 
 def test_every_table_in_a_file_system_is_committed_to_by_this_store(spark: Any, tmp_path: Path) -> None:
+    """Delta takes it for the scheme `file`."""
     create_anchored(Lake(spark, tmp_path, "app"), "order", {TopicPartition("t", 0): Position(0, 0)})
     log = tmp_path / "order" / "_delta_log"
     assert [path.name for path in log.glob("*.json")] == ["00000000000000000000.json"]
