@@ -6,10 +6,13 @@ task does: make a table, fill it, read it, read from Kafka (where nobody answers
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 import uuid
+import zipfile
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ from offsets.ranges import TopicPartition
 TRAINING_SECS_MAX = 300
 ENDING_SECS_MAX = 180
 _TRAIN = "import sys; from exporter.prepare import train; train(sys.argv[1])"
+_KAFKA_CLASS = re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class$")
 _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
@@ -68,6 +72,7 @@ def train(archive: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _fill_and_read(session, Path(folder))
         _read_from_nobody(session)
+        _load_kafka_classes(session)
         jvm = session.sparkContext._gateway.proc
         session.stop()
         jvm.stdin.close()  # the JVM ends with its standard input
@@ -107,3 +112,15 @@ def _read_from_nobody(session: Any) -> None:
         session.read.format("kafka").options(**options).load().collect()
     except (Py4JError, PySparkException):
         return
+
+
+def _load_kafka_classes(session: Any) -> None:
+    """What a consumer loads once a broker answers; a class that another library is missing for is left out."""
+    jvm = session._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    (jar,) = (class_data.home() / "jars").glob("kafka-clients-*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        names = [name.removesuffix(".class") for name in archive.namelist() if _KAFKA_CLASS.match(name)]
+    for name in names:
+        with suppress(Py4JError):
+            jvm.java.lang.Class.forName(name.replace("/", "."), False, loader)

@@ -294,7 +294,7 @@ def messages(kafka: str, topic: str, isolation: str = "read_committed") -> Itera
     """Every record of the topic, read to the ends that it has now."""
     consumer = ck.Consumer(
         {"bootstrap.servers": kafka, "group.id": fresh_name(), "enable.auto.commit": False,
-         "enable.partition.eof": True, "isolation.level": isolation, "log_level": 3}
+         "enable.partition.eof": True, "isolation.level": isolation, "fetch.wait.max.ms": 10, "log_level": 3}
     )  # fmt: skip
     try:
         partitions = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
@@ -302,7 +302,7 @@ def messages(kafka: str, topic: str, isolation: str = "read_committed") -> Itera
         deadline, open_ = time.monotonic() + 60, set(partitions)
         while open_:
             assert time.monotonic() < deadline, f"{topic}: no end of {sorted(open_)}"
-            for message in consumer.consume(1000, timeout=0.5):
+            for message in consumer.consume(1000, timeout=0.05):  # it waits for all 1,000 of them
                 if message.error() is None:
                     yield message
                 elif message.error().code() == ck.KafkaError._PARTITION_EOF:

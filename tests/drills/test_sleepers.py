@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from exporter.faults import Fault
-from tests.lakes import Export, mixed, running, seldom, wait_until, wrong_places
+from tests import naive
+from tests.lakes import Export, mixed, running, seldom, wait_until
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
@@ -71,5 +72,4 @@ def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(
         task.signal_group(signal.SIGTERM)
         assert task.wait(60) == 0, task.text
     e.run(spark)
-    assert wrong_places(e) == {}
-    assert e.audit(spark).clean
+    naive.assert_each_once(e)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.routing import DEAD_LETTERS
-from tests import log_store
+from tests import log_store, naive
 from tests.lakes import Export, bad, event, seldom, wrong_places
 from tests.services import fresh_name, produce
 
@@ -96,4 +96,4 @@ def test_a_table_whose_creation_has_no_reply_is_found_or_made_again(export: Expo
     e.run(spark)
     assert [log_store.left(spark, name) for name in (DEAD_LETTERS, "order", "click")] == [0, 0, 0]
     assert wrong_places(e) == {}
-    assert e.audit(spark).clean
+    naive.assert_each_once(e)

@@ -23,6 +23,7 @@ from exporter.tables import Change, DeltaTable
 from exporter.writers import WriterKey
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
+from tests import naive
 from tests.lakes import DDL, NOON, Export, bad, event, millis, seldom, wait_until, wrong_places
 from tests.services import Record, fresh_name, produce
 
@@ -42,11 +43,10 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
     return make
 
 
-def is_exact(e: Export, spark: Any) -> None:
-    """ONCE: by a naive comparison with the topic, and by the audit."""
+def is_exact(e: Export) -> None:
+    """ONCE: by the records' keys, and by the naive audit."""
     assert wrong_places(e) == {}
-    report = e.audit(spark)
-    assert report.clean, report
+    naive.assert_each_once(e)
 
 
 def rescued(e: Export, name: str) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_types_met_at_run_time_get_tables_and_every_record_is_read_once(
     }
     produce(e.kafka, e.topic, sent)
     first = e.run(spark)
-    is_exact(e, spark)
+    is_exact(e)
     assert first.totals.records == 403
     for name in ("click", "payment", "refund"):
         values = [json.loads(r.value or b"") for p in (0, 1) for r in sent[p] if r.key == name.encode()]
@@ -76,7 +76,7 @@ def test_types_met_at_run_time_get_tables_and_every_record_is_read_once(
         assert {row["day"] for row in e.rows(name)} == {NOON.date()}
     produce(e.kafka, e.topic, {1: [event("late", 1), event("click", 3)]})
     assert e.run(spark).totals.records == 2
-    is_exact(e, spark)
+    is_exact(e)
     assert set(e.positions(1).values()) == {(0, 104)}
 
 
@@ -103,13 +103,13 @@ def test_a_declaration_gives_the_table_of_a_met_type_its_columns(export: Callabl
     declared = e.with_({**DECLARED, "click": DDL["click"]})
     produce(e.kafka, e.topic, {0: [event("click", number) for number in range(5, 10)]})
     declared.run(spark)
-    is_exact(declared, spark)
+    is_exact(declared)
     assert [row["id"] for row in e.rows("click")] == [None] * 5 + [5, 6, 7, 8, 9]
     assert [row["_rescued"] is None for row in e.rows("click")] == [False] * 5 + [True] * 5
     produce(e.kafka, e.topic, {0: [event("click", 10), event("payment", 1)]})
     again = e.with_(DECLARED, generation=1)
     again.run(spark)
-    is_exact(again, spark)
+    is_exact(again)
     assert (e.rows("click")[-1]["id"], json.loads(e.rows("click")[-1]["_rescued"])["id"]) == (None, 10)
     assert {position[0] for position in e.positions().values()} == {2}
 
@@ -128,7 +128,9 @@ def test_each_hostile_name_has_a_table_that_every_reader_reads_or_its_records_ar
     produce(e.kafka, e.topic, {0: [named(name, name) for name in GOOD_NAMES]
                                + [named(name, DEAD_LETTERS) for name in [*BAD_NAMES, ""]]})  # fmt: skip
     e.run(spark)
-    is_exact(e, spark)
+    assert wrong_places(e) == {}
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
     assert e.tables() == sorted([*GOOD_NAMES, DEAD_LETTERS, "order"])
     for name in GOOD_NAMES:
         (row,) = rescued(e, name)
@@ -179,7 +181,7 @@ def test_one_type_too_many_stops_the_task_and_changes_no_records_way(export: Cal
     assert e.tables() == ["a", "b", DEAD_LETTERS, "order"]
     more = e.with_(new_types_max=4)
     more.run(spark)
-    is_exact(more, spark)
+    is_exact(more)
 
 
 class Task:
@@ -230,7 +232,7 @@ def test_two_tasks_that_meet_the_same_type_at_once_both_anchor_it(
             other.stop()
         assert [task.done.exception(60) for task in tasks] == [None, None]
     assert len(refused) == 1
-    is_exact(e, spark)
+    is_exact(e)
     history = list(reversed(e.table("click").history()))
     assert [sorted(json.loads(entry["userMetadata"])["partitions"]) for entry in history[:2]] in (
         [[f"{e.topic}-0"], [f"{e.topic}-1"]], [[f"{e.topic}-1"], [f"{e.topic}-0"]],
@@ -263,7 +265,7 @@ def test_an_anchor_that_is_there_is_adopted_and_reading_goes_back_to_it(
 
     monkeypatch.setattr(Recovery, "anchor_met", late)
     service = e.run(spark)
-    is_exact(e, spark)
+    is_exact(e)
     assert service.totals.records == 2 + 22, "the round, and everything after the anchor again"
 
 
@@ -311,4 +313,4 @@ def test_a_type_that_is_met_while_another_task_switches_is_sealed_or_left_behind
         old._membership.close()
     produce(e.kafka, e.topic, {0: [event("other", 1), event("click", 2)]})
     new.run(spark)
-    is_exact(new, spark)
+    is_exact(new)
