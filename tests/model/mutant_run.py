@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
+from unittest.mock import patch
 
 from tests.model import met_world, pair_world, restore_world, sweep_world, switch_world, world
 from tests.model.search import Found, RoleSearch, Search
@@ -20,12 +22,21 @@ ROLED: dict[str, Callable[..., Any]] = {
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
-    """kind: two (processes), one (against all others), pair (of partitions), switch, met, sweep, restore."""
+    """kind: two (processes), one (against all others), pair (of partitions), switch, met, sweep, restore, wal."""
     if kind in ROLED:
         roled = ROLED[kind](**scope)
         roles, names = roled.roles()
         tables, processes = roled.first_state()
         return RoleSearch(roled, roles, names, stops_count=stops_count).run(tables, processes, states_max)
+    if kind == "wal":  # imports what only it needs: the commit path
+        from tests.model.wal_world import STUBS, WalScope, WalWorld
+
+        logged = WalWorld(WalScope(**scope))
+        tables, processes = logged.first_state()
+        with ExitStack() as stubs:
+            for module, name, value in STUBS:
+                stubs.enter_context(patch.object(module, name, value))
+            return RoleSearch(logged, *logged.roles(), stops_count=stops_count).run(tables, processes, states_max)
     if kind == "pair":
         pair = pair_world.PairWorld(pair_world.PairScope(**scope))
         tables, process = pair.first_state()

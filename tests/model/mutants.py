@@ -29,6 +29,9 @@ SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offse
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 MET = "tests/model/met_world.py"
+COMMIT, JOURNAL, KEEPER, RULING = (
+    "exporter/commit.py", "exporter/journal.py", "exporter/wal_keeper.py", "offsets/wal_verdict.py"
+)  # fmt: skip
 
 PACKAGES = [path for path in sys.path if path.endswith("-packages")]
 """Where third-party modules are; `site`, which knows, costs more than most searches."""
@@ -822,6 +825,70 @@ MUTANTS = (
         frozenset({"ONCE"}),
         TWICE,
         "restore",
+    ),
+    Mutant(
+        "commit_registers_no_read",
+        "FENCE a commit does not tell Delta which positions it depends on",
+        ((COMMIT, "expected=tuple(_app_id(self._lake.app, claim) for claim in offers),", "expected=(),"),),
+        frozenset({"ONCE"}),
+        {"faults": 0, "lives": 1},
+        "wal",
+    ),
+    Mutant(
+        "commit_compares_nothing",
+        "FENCE a commit does not compare the position that it found with the one it expects",
+        ((COMMIT, "            if position != Position(claim.epoch, claim.expected):\n", "            if False:\n"),),
+        frozenset({"ONCE"}),
+        {"faults": 0, "lives": 1},
+        "wal",
+    ),
+    Mutant(
+        "commit_before_started",
+        "ORDER a commit is made without an intent in the log",
+        ((JOURNAL, "                self.wal.start(intents)\n", "                pass\n"),),
+        frozenset({"ORDER"}),
+        {"processes": 1, "faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "started_unanswered_commits",
+        "ORDER a commit is made although the log, which is required, did not answer",
+        ((JOURNAL, "and self.required:\n            if tried:", "and False:\n            if tried:"),),
+        frozenset({"ORDER"}),
+        {"processes": 1},
+        "wal",
+    ),
+    Mutant(
+        "group_offset_before_completed",
+        "ORDER the group offset is sent while a completion is owed",
+        ((KEEPER, "if self._journal.required else set()", "if False else set()"),),
+        frozenset({"ORDER"}),
+        {"processes": 1},
+        "wal",
+    ),
+    Mutant(
+        "never_completed",
+        "ORDER a commit that landed is not completed in the log",
+        ((JOURNAL, "        if not landings and not dead:\n            return\n", "        return\n"),),
+        frozenset({"ORDER"}),
+        {"processes": 1, "faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "intent_dead_too_early",
+        "6 another's intent is called failed while its commit may still land",
+        ((RULING, "    if at.offset < one.last:\n", "    if False:\n"),),
+        frozenset({"ORDER"}),
+        {"faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "intent_not_looked_for",
+        "5.1 another's commit is not looked for in the table's log",
+        ((RULING, "if one.state is IntentState.STARTED)\n\n\ndef to_count", "if False)\n\n\ndef to_count"),),
+        frozenset({"ORDER"}),
+        {"faults": 0},
+        "wal",
     ),
 )
 
