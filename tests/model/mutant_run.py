@@ -51,8 +51,27 @@ def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool 
     return Search(two, stops_count).run(tables, (process, process), states_max)
 
 
+def property_test(test: str) -> dict[str, Any]:
+    """One property test of the stored names, run on the copy; its falsifying example stands for a history."""
+    from hypothesis import settings
+
+    settings.register_profile("mutant", derandomize=True, database=None, report_multiple_bugs=False)
+    settings.load_profile("mutant")
+    import test_names
+
+    try:
+        getattr(test_names, test)()
+    except (AssertionError, ValueError) as error:
+        example = "\n".join([str(error), *getattr(error, "__notes__", [])])
+        return {"violation": f"NAMES: {test}", "complete": True, "text": f"NAMES: {test}\n{example}"}
+    return {"violation": "", "complete": True, "text": "no violation"}
+
+
 def main(request: dict[str, Any]) -> None:
     """A process that stops itself is no violation here: what matters is what becomes of the records."""
+    if request["world"] == "names":
+        print(json.dumps(property_test(**request["scope"])))
+        return
     if not str(world.freeze.__code__.co_filename).startswith(request["root"]):
         raise RuntimeError(f"the code searched is not the copy: {world.freeze.__code__.co_filename}")
     found = search(request["world"], request["scope"], request["states_max"], stops_count=False)

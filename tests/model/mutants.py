@@ -22,13 +22,15 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATES_MAX = 60_000
+NAMES_TESTS = Path("tests/unit/test_names.py")
+"""The property tests that stand for a search where a name is all that there is."""
 
 WRITERS, HEARTBEAT, OUTCOME = "exporter/writers.py", "exporter/heartbeat.py", "exporter/outcome.py"
 PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crosscheck.py"
 SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offsets/table_log.py"
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
-MET = "tests/model/met_world.py"
+MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
     "exporter/commit.py", "exporter/journal.py", "exporter/wal_keeper.py", "offsets/wal_verdict.py"
 )  # fmt: skip
@@ -890,6 +892,30 @@ MUTANTS = (
         {"faults": 0},
         "wal",
     ),
+    Mutant(
+        "replaced_runs_on",
+        "ROUTE, 5.3b a task whose configuration was replaced runs on under it",
+        ((CROSSCHECK, "    if in_force == own:\n", "    if own in history.values():\n"),),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "names_from_the_left",
+        "NAMES a file's name is read from the left, so that a topic's dots end its name",
+        ((NAMES, '.rsplit(".", 4) if', '.split(".", 4) if'),),
+        frozenset({"NAMES"}),
+        {"test": "test_every_legal_file_name_parses_back"},
+        "names",
+    ),
+    Mutant(
+        "names_not_escaped",
+        "NAMES what a folder cannot hold is left out of its name",
+        ((NAMES, 'else f"~{byte:02X}" for', 'else "_" for'),),
+        frozenset({"NAMES"}),
+        {"test": "test_every_legal_event_type_comes_back_from_its_folder"},
+        "names",
+    ),
 )
 
 
@@ -899,6 +925,7 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
         root = Path(folder)
         for package in ("exporter", "offsets", "tests/model"):  # links, and compiled modules too, for speed
             shutil.copytree(REPOSITORY / package, root / package, copy_function=os.symlink)
+        shutil.copy(REPOSITORY / NAMES_TESTS, root / NAMES_TESTS.name)
         for file, old, new in mutant.edits:
             edit(mutant.name, root / file, old, new)
         request = json.dumps({"world": mutant.world, "scope": mutant.scope, "states_max": states_max, "root": folder})
