@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -19,24 +20,26 @@ ROLED: dict[str, Callable[..., Any]] = {
     "sweep": lambda **scope: sweep_world.SweepWorld(sweep_world.SweepScope(**scope)),
     "restore": lambda **scope: restore_world.RestoreWorld(restore_world.RestoreScope(**scope)),
 }
+STUBBED = ("wal", "lease")
+"""Worlds that are imported when they are asked for, because they need the commit path or third parties' modules."""
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
-    """kind: two (processes), one (against all others), pair (of partitions), switch, met, sweep, restore, wal."""
+    """kind: two (processes), one (against all others), pair (of partitions), or the name of another world."""
     if kind in ROLED:
         roled = ROLED[kind](**scope)
         roles, names = roled.roles()
         tables, processes = roled.first_state()
         return RoleSearch(roled, roles, names, stops_count=stops_count).run(tables, processes, states_max)
-    if kind == "wal":  # imports what only it needs: the commit path
-        from tests.model.wal_world import STUBS, WalScope, WalWorld
-
-        logged = WalWorld(WalScope(**scope))
-        tables, processes = logged.first_state()
+    if kind in STUBBED:
+        module = importlib.import_module(f"tests.model.{kind}_world")
+        stubbed = getattr(module, f"{kind.title()}World")(getattr(module, f"{kind.title()}Scope")(**scope))
         with ExitStack() as stubs:
-            for module, name, value in STUBS:
-                stubs.enter_context(patch.object(module, name, value))
-            return RoleSearch(logged, *logged.roles(), stops_count=stops_count).run(tables, processes, states_max)
+            for stub in module.STUBS:
+                stubs.enter_context(patch.object(*stub))
+            return RoleSearch(stubbed, *stubbed.roles(), stops_count=stops_count).run(
+                *stubbed.first_state(), states_max
+            )
     if kind == "pair":
         pair = pair_world.PairWorld(pair_world.PairScope(**scope))
         tables, process = pair.first_state()

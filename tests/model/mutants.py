@@ -30,6 +30,7 @@ PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crossc
 SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offsets/table_log.py"
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
+LEASE, LEASES = "exporter/lease.py", "offsets/leases.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
     "exporter/commit.py", "exporter/journal.py", "exporter/wal_keeper.py", "offsets/wal_verdict.py"
@@ -915,6 +916,33 @@ MUTANTS = (
         frozenset({"NAMES"}),
         {"test": "test_every_legal_event_type_comes_back_from_its_folder"},
         "names",
+    ),
+    Mutant(
+        "lease_from_the_answer",
+        "8 an owner counts its lease from the answer to its renewal, not from before it was sent",
+        (
+            (LEASE, "Held(self._wal.renew(held.lease), began)", "Held(self._wal.renew(held.lease), self._clock())"),
+            (LEASE, "ripe, self._routing), began)", "ripe, self._routing), self._clock())"),
+        ),
+        frozenset({"LEASE"}),
+        {},
+        "lease",
+    ),
+    Mutant(
+        "lease_watched_from_the_start",
+        "8 a challenger does not begin to wait anew when the owner has renewed",
+        ((LEASES, "self.since if same else now", "self.since"),),
+        frozenset({"LEASE"}),
+        {},
+        "lease",
+    ),
+    Mutant(
+        "lease_not_waited_for",
+        "8 a challenger takes a lease that it has just seen",
+        ((LEASES, "return self.lease.released or now - self.since >= lease_secs", "return True"),),
+        frozenset({"LEASE"}),
+        {},
+        "lease",
     ),
 )
 

@@ -5,12 +5,13 @@
     switch_world.py   5.3: the configuration changes; met_world.py: while a type is met at run time (4.7)
     restore_world.py  4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
     sweep_world.py    6: who may delete
+    test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
     pytest tests/model -s                      sizes, depths and the shortest history for each rule taken out
     pytest tests/model -s -m "drill and long"  the larger worlds (minutes)
 
-The size of the default worlds is chosen for about a minute and a half on one core. Not searched: a repair
-beside a switch, a repair of two partitions, a re-base, VACUUM of staged files (4.2).
+The size of the default worlds is chosen for half a minute on one core. README.md says which mutant stands for
+which invariant. Not searched: a repair beside a switch, a repair of two partitions, a re-base, VACUUM of staged files (4.2).
 """
 
 from __future__ import annotations

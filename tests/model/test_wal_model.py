@@ -21,6 +21,8 @@ WALS = (
     {"lives": 1, "wipes": True},
     {"lives": 1, "required": False},
 )
+LEASES = ({}, {"faults": 1, "ticks": 2})
+LEASES_LARGE = ({"ticks": 5}, {"ticks": 4, "faults": 1}, {"ticks": 4, "lives": 2})
 WALS_LARGE = ({}, {"required": False}, {"records": 2}, {"wipes": True}, {"lives": 1, "offers": 2, "faults": 2})
 
 
@@ -44,6 +46,21 @@ def test_the_log_is_told_before_and_after_each_commit_and_never_a_lie(scope: dic
 def test_larger_worlds_of_the_log_are_told_no_lie(scope: dict[str, Any]) -> None:
     """The same in worlds of a minute, or half a million states."""
     hold_in_every_state("wal", scope, 500_000, whole=False)
+
+
+@pytest.mark.parametrize("scope", LEASES, ids=name_of)
+def test_of_two_processes_never_both_believe_that_a_lease_is_theirs(scope: dict[str, Any]) -> None:
+    """By everybody's own monotonic clock, however long a request or its answer is under way."""
+    hold_in_every_state("lease", scope)
+
+
+@pytest.mark.drill
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("scope", LEASES_LARGE, ids=name_of)
+def test_larger_worlds_of_leases_keep_their_promise(scope: dict[str, Any]) -> None:
+    """The same for longer, with lost answers and new lives."""
+    hold_in_every_state("lease", scope, 500_000, whole=False)
 
 
 @pytest.mark.parametrize("scope", (WALS[0], {"lives": 1}, WALS[4]), ids=name_of)
