@@ -30,7 +30,7 @@ SAY_SECS = 60.0
 
 @dataclass(frozen=True)
 class Landing:
-    """An intent whose commit is in the table, as this version. logged: whether it was written as started."""
+    """An intent whose commit is in the table, as this version. logged: whether it may have been written as started."""
 
     intent: Intent
     version: int
@@ -39,7 +39,7 @@ class Landing:
 
 @dataclass(frozen=True)
 class _Begun:
-    """The intents of one offer that are not settled yet."""
+    """The intents of one offer that are not settled yet. logged: as in Landing."""
 
     intents: tuple[Intent, ...]
     logged: bool
@@ -74,10 +74,12 @@ class Journal:
             return ""
         point(Fault.BEFORE_WAL_STARTED)
         commit_id = intents[0].commit_id
-        logged = not self.down and self._start(intents)
-        if not logged and self.required:
+        tried = not self.down
+        if not (tried and self._start(intents)) and self.required:
+            if tried:
+                self.owed.put(((), intents))  # they may have been written all the same, and are never offered
             return "the write-ahead log cannot be reached"
-        self._open[event_type][commit_id] = _Begun(tuple(intents), logged)
+        self._open[event_type][commit_id] = _Begun(tuple(intents), tried)
         point(Fault.AFTER_WAL_STARTED)
         return ""
 
@@ -86,7 +88,6 @@ class Journal:
             if self.wal is not None:
                 self.wal.start(intents)
         except WalUnreachable as error:
-            self.owed.put(((), intents))  # it may have been written all the same, and is never offered
             self.unreachable(error)
             return False
         except WalMismatch as error:

@@ -32,7 +32,7 @@ class _Bad(Exception):
 
 
 class _Unsure(Exception):
-    """Plain Python cannot tell."""
+    """Plain Python cannot tell. Its argument: the event type, where it is not known yet to the caller."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def place(message: Message, config: Config, columns: Mapping[str, Columns]) -> P
         return Place((table,), day, {name: value.get(name) for name in kinds})
     except _Bad:
         return Place((LETTERS,))
-    except _Unsure:
-        return Place((table, LETTERS))
+    except _Unsure as unsure:
+        return Place((*unsure.args, table, LETTERS))
 
 
 def _typed(message: Message, config: Config) -> tuple[str, dict[str, Any]]:
@@ -98,7 +98,7 @@ def _typed(message: Message, config: Config) -> tuple[str, dict[str, Any]]:
     if raw not in declared and config["new_type"] != "table":
         raise _Bad
     if raw not in declared and not PLAIN_NAME.match(raw):
-        raise _Unsure
+        raise _Unsure(raw)
     if raw not in declared and raw.lower() in {LETTERS, *(one.lower() for one in declared)}:
         raise _Bad
     return raw, _parsed(message.value or b"")

@@ -22,13 +22,19 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATES_MAX = 60_000
+NAMES_TESTS = Path("tests/unit/test_names.py")
+"""The property tests that stand for a search where a name is all that there is."""
 
 WRITERS, HEARTBEAT, OUTCOME = "exporter/writers.py", "exporter/heartbeat.py", "exporter/outcome.py"
 PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crosscheck.py"
 SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offsets/table_log.py"
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
-MET = "tests/model/met_world.py"
+LEASE, LEASES = "exporter/lease.py", "offsets/leases.py"
+MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
+COMMIT, JOURNAL, KEEPER, RULING = (
+    "exporter/commit.py", "exporter/journal.py", "exporter/wal_keeper.py", "offsets/wal_verdict.py"
+)  # fmt: skip
 
 PACKAGES = [path for path in sys.path if path.endswith("-packages")]
 """Where third-party modules are; `site`, which knows, costs more than most searches."""
@@ -823,6 +829,121 @@ MUTANTS = (
         TWICE,
         "restore",
     ),
+    Mutant(
+        "commit_registers_no_read",
+        "FENCE a commit does not tell Delta which positions it depends on",
+        ((COMMIT, "expected=tuple(_app_id(self._lake.app, claim) for claim in offers),", "expected=(),"),),
+        frozenset({"ONCE"}),
+        {"faults": 0, "lives": 1},
+        "wal",
+    ),
+    Mutant(
+        "commit_compares_nothing",
+        "FENCE a commit does not compare the position that it found with the one it expects",
+        ((COMMIT, "            if position != Position(claim.epoch, claim.expected):\n", "            if False:\n"),),
+        frozenset({"ONCE"}),
+        {"faults": 0, "lives": 1},
+        "wal",
+    ),
+    Mutant(
+        "commit_before_started",
+        "ORDER a commit is made without an intent in the log",
+        ((JOURNAL, "                self.wal.start(intents)\n", "                pass\n"),),
+        frozenset({"ORDER"}),
+        {"processes": 1, "faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "started_unanswered_commits",
+        "ORDER a commit is made although the log, which is required, did not answer",
+        ((JOURNAL, "and self.required:\n            if tried:", "and False:\n            if tried:"),),
+        frozenset({"ORDER"}),
+        {"processes": 1},
+        "wal",
+    ),
+    Mutant(
+        "group_offset_before_completed",
+        "ORDER the group offset is sent while a completion is owed",
+        ((KEEPER, "if self._journal.required else set()", "if False else set()"),),
+        frozenset({"ORDER"}),
+        {"processes": 1},
+        "wal",
+    ),
+    Mutant(
+        "never_completed",
+        "ORDER a commit that landed is not completed in the log",
+        ((JOURNAL, "        if not landings and not dead:\n            return\n", "        return\n"),),
+        frozenset({"ORDER"}),
+        {"processes": 1, "faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "intent_dead_too_early",
+        "6 another's intent is called failed while its commit may still land",
+        ((RULING, "    if at.offset < one.last:\n", "    if False:\n"),),
+        frozenset({"ORDER"}),
+        {"faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "intent_not_looked_for",
+        "5.1 another's commit is not looked for in the table's log",
+        ((RULING, "if one.state is IntentState.STARTED)\n\n\ndef to_count", "if False)\n\n\ndef to_count"),),
+        frozenset({"ORDER"}),
+        {"faults": 0},
+        "wal",
+    ),
+    Mutant(
+        "replaced_runs_on",
+        "ROUTE, 5.3b a task whose configuration was replaced runs on under it",
+        ((CROSSCHECK, "    if in_force == own:\n", "    if own in history.values():\n"),),
+        SWITCHED,
+        {},
+        "switch",
+    ),
+    Mutant(
+        "names_from_the_left",
+        "NAMES a file's name is read from the left, so that a topic's dots end its name",
+        ((NAMES, '.rsplit(".", 4) if', '.split(".", 4) if'),),
+        frozenset({"NAMES"}),
+        {"test": "test_every_legal_file_name_parses_back"},
+        "names",
+    ),
+    Mutant(
+        "names_not_escaped",
+        "NAMES what a folder cannot hold is left out of its name",
+        ((NAMES, 'else f"~{byte:02X}" for', 'else "_" for'),),
+        frozenset({"NAMES"}),
+        {"test": "test_every_legal_event_type_comes_back_from_its_folder"},
+        "names",
+    ),
+    Mutant(
+        "lease_from_the_answer",
+        "8 an owner counts its lease from the answer to its renewal, not from before it was sent",
+        (
+            (LEASE, "Held(self._wal.renew(held.lease), began)", "Held(self._wal.renew(held.lease), self._clock())"),
+            (LEASE, "ripe, self._routing), began)", "ripe, self._routing), self._clock())"),
+        ),
+        frozenset({"LEASE"}),
+        {},
+        "lease",
+    ),
+    Mutant(
+        "lease_watched_from_the_start",
+        "8 a challenger does not begin to wait anew when the owner has renewed",
+        ((LEASES, "self.since if same else now", "self.since"),),
+        frozenset({"LEASE"}),
+        {},
+        "lease",
+    ),
+    Mutant(
+        "lease_not_waited_for",
+        "8 a challenger takes a lease that it has just seen",
+        ((LEASES, "return self.lease.released or now - self.since >= lease_secs", "return True"),),
+        frozenset({"LEASE"}),
+        {},
+        "lease",
+    ),
 )
 
 
@@ -832,6 +953,7 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
         root = Path(folder)
         for package in ("exporter", "offsets", "tests/model"):  # links, and compiled modules too, for speed
             shutil.copytree(REPOSITORY / package, root / package, copy_function=os.symlink)
+        shutil.copy(REPOSITORY / NAMES_TESTS, root / NAMES_TESTS.name)
         for file, old, new in mutant.edits:
             edit(mutant.name, root / file, old, new)
         request = json.dumps({"world": mutant.world, "scope": mutant.scope, "states_max": states_max, "root": folder})

@@ -235,15 +235,16 @@ class Search:
         return sorted(range(len(pids)), key=lambda place: (pids[place], place))
 
     def _history(self, node: Node, problem: str) -> tuple[str, ...]:
-        """The shortest way to the node, as a timeline with one column of texts per process."""
+        """The shortest way to the node, as a timeline: a lane per process, what it does, the tables afterwards."""
         chain = []
         here: Node | None = node
         while here is not None and (link := self.parents[here]) is not None:
             chain.append(link)
             here = link[0]
         chain.reverse()
-        lines: list[str] = []
         names = list(self.names)
+        lanes = list(names[: len(node) - 1] if node[0] >= 0 else names[: len(node) - 2])
+        lines = [" " * 7 + " ".join(lanes)]
         step = 0
         for before, slot, edge in chain:
             pid = before[1 + slot]
@@ -251,11 +252,13 @@ class Search:
             for text, tables in texts:
                 step += 1
                 where = self.world.show(self.tables.values[tables]) if tables is not None else ""
-                lines.append(f"  {step:2}  {names[slot]}  {text:<58} {where}".rstrip())
+                mark = "✕" if text.startswith("crashes") else "●"
+                marks = (f"{mark if lane == names[slot] else '│':<{len(lane)}}" for lane in lanes)
+                lines.append(f"  t{step:<3} {' '.join(marks)}  {text:<58} {where}".rstrip())
             after = list(before[1:])
             after[slot] = edge[3]
             names = [names[place] for place in self._places(after)]
-        return (*lines, f"      => {problem}")
+        return (*lines, f"       => {problem}")
 
     def _path(self, pid: int, edge: Edge) -> list[tuple[str, int | None]]:
         path: list[tuple[str, int | None]] = []
