@@ -212,12 +212,12 @@ def sums(pairs: Iterable[tuple[T, int]]) -> dict[T, int]:
 
 
 def size(number: float) -> str:
-    """Bytes as a person reads them."""
+    """Bytes as a person reads them, never broken over two lines."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+            return f"{number:.0f}\u00a0{unit}" if unit == "B" else f"{number:.1f}\u00a0{unit}"
         number /= 1024
-    return f"{number:,.1f} TiB"
+    return f"{number:,.1f}\u00a0TiB"
 
 
 def moment(at_ms: float) -> str:
