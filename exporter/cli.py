@@ -21,6 +21,7 @@ from rich.table import Table
 
 from exporter import __version__, log
 from exporter.errors import ExporterError, FoundProblem
+from exporter.printable import escaped
 from exporter.secrets import masked
 from exporter.settings import CONFIG_DEFAULT, Settings
 from exporter.settings_load import load
@@ -197,12 +198,18 @@ def _print_status(found: dict[str, Any], output: str, watch: bool) -> None:
     console = Console()
     screen = watch and console.is_terminal
     head = how_far.head_lines(found)
-    shown, left_out = how_far.rows(found, max(5, console.height - len(head) - 5) if screen else None)
-    if screen:
+    room = max(5, console.height - len(head) - 5) if screen else None
+    shown, left_out = how_far.rows(found, room)
+    columns, fitting, numbers = how_far.fitted(shown, console.width if screen else None)
+    if screen and room is not None:
+        lines = len(console.render_lines(_table(columns, fitting, numbers)))
+        if lines > room + 4:  # long names take several lines each
+            shown, left_out = how_far.rows(found, max(1, len(shown) * room // lines))
+            columns, fitting, numbers = how_far.fitted(shown, console.width)
         console.clear()
     for line in head:
-        click.echo(line)
-    _print_table(how_far.COLUMNS, shown, numbers=range(2, 7))
+        click.echo(escaped(line))
+    _print_table(columns, fitting, numbers)
     if left_out:
         click.echo(f"and {left_out:,} more, none further behind")
 
@@ -316,7 +323,7 @@ def list_letters(
     flags: Mapping[str, object],
 ) -> None:
     """How many there are, by event type, reason and day, and where the first and the last stand."""
-    from exporter.letters import counts, escaped
+    from exporter.letters import counts
     from exporter.task import open_lake
 
     settings = _load(config, flags)
@@ -329,7 +336,7 @@ def list_letters(
         click.echo(json.dumps([vars(one) for one in found]))
         return
     _print_table(("event type", "stage", "reason", "day", "rows", "first", "last"), [
-        (escaped(_text(one.event_type)), one.stage, one.code, one.day, str(one.rows), one.first, one.last)
+        (_text(one.event_type), one.stage, one.code, one.day, str(one.rows), one.first, one.last)
         for one in found
     ])  # fmt: skip
 
@@ -345,7 +352,7 @@ def show_letters(
     config: Path | None, flags: Mapping[str, object],
 ) -> None:
     """Whole rows, one after the other; what a terminal would act upon, or is no text, stands as an escape."""
-    from exporter.letters import escaped, shown_rows
+    from exporter.letters import shown_rows
     from exporter.task import open_lake
 
     settings = _load(config, flags)
@@ -483,14 +490,20 @@ def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numb
     console = Console()
     if not console.is_terminal:
         for row in (columns, *rows):
-            click.echo("\t".join(row))
+            click.echo("\t".join(map(escaped, row)))
         return
+    console.print(_table(columns, rows, numbers))
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> Table:
+    """Where the terminal is narrow, texts are folded and numbers never."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)) if numbers else Table()
     for at, column in enumerate(columns):
-        table.add_column(column, justify="right" if at in numbers else "left", overflow="fold")
+        right = at in numbers
+        table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=right)
     for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+        table.add_row(*(escape(escaped(cell)) for cell in row))
+    return table
 
 
 def main() -> None:

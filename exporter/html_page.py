@@ -32,11 +32,11 @@ body { margin: 0 auto; max-width: 70rem; padding: 1rem; background: var(--paper)
 h1 { font-size: 1.5rem; margin: 0 0 .5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 p { margin: .4rem 0; } .faint, figcaption, .axis { color: var(--faint); font-size: .87rem; }
 .bad { color: var(--bad); font-weight: 600; }
-.wide { overflow-x: auto; border: 1px solid var(--rule); border-radius: 6px; }
+.wide { overflow-x: auto; margin: .6rem 0; border: 1px solid var(--rule); border-radius: 6px; }
 table { border-collapse: collapse; width: 100%; font-size: .87rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule);
   overflow-wrap: normal; }
-td { max-width: 22rem; overflow-wrap: anywhere; min-width: 4.5rem; }
+td { max-width: 15rem; overflow-wrap: break-word; }
 th { background: var(--tint); white-space: nowrap; }
 tr:last-child td { border-bottom: 0; }
 .n { text-align: right; white-space: nowrap; }

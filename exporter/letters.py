@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.errors import ConfigError
+from exporter.printable import readable
 from exporter.routing import DEAD_LETTERS
 from exporter.tables import Lake
 from offsets.ranges import OffsetRange, TopicPartition
@@ -149,16 +150,3 @@ def shown_rows(lake: Lake, chosen: Chosen, most: int, bytes_max: int) -> Iterato
             "value": readable(row["value"], bytes_max),
             "value_bytes": None if row["value"] is None else len(row["value"]),
         }
-
-
-def readable(raw: bytes | None, bytes_max: int) -> str | None:
-    """Bytes as text that no terminal acts upon: what is no UTF-8, and what is not printed, stands as an escape."""
-    if raw is None:
-        return None
-    text = escaped(raw[:bytes_max].decode("utf-8", "backslashreplace"))
-    return text if len(raw) <= bytes_max else f"{text}... ({len(raw):,} bytes)"
-
-
-def escaped(text: str) -> str:
-    """Text with what is not printed as an escape: control characters, ends of lines, marks that turn writing around."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

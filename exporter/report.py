@@ -96,7 +96,7 @@ def _outcome(logged: LoggedCommit) -> str:
     if not metadata:
         return logged.operation.lower()
     action = str(metadata.get("action", "")).replace("_", " ")
-    return action or ("rows" if logged.added else "empty marker")
+    return action or ("with rows" if logged.added else "empty marker")
 
 
 def _failed(settings: Settings, tps: set[TopicPartition], notes: list[str]) -> list[Happened]:

@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Happened:
-    """One commit, or one that failed. outcome: rows, empty marker, failed, or what else was done."""
+    """One commit, or one that failed. outcome: with rows, empty marker, failed, or what else was done."""
 
     at_ms: int
     event_type: str
@@ -128,7 +128,7 @@ def _commits(happened: Sequence[Happened]) -> Html:
             columns(bins, f"Commits by outcome, {span(width)} a column"),
             _progress(happened),
             table(
-                ("table", "rows", *kinds),
+                ("table", "rows added", *kinds),
                 [(name, rows[name], *(counts[kind] for kind in kinds)) for name, counts in sorted(by_table.items())],
             ),
         ]
@@ -179,6 +179,7 @@ def _stacked(
     for one in days:
         totals[one.event_type] += int(value(one))
     largest = [name for name, _ in totals.most_common(COLOURS - 1 if len(totals) > COLOURS else COLOURS)]
+    largest.sort()  # as everywhere on the page, so that a table has one colour
     kinds = [*largest, *([OTHERS] if len(totals) > len(largest) else [])]
     found: dict[str, dict[str, float]] = {day: dict.fromkeys(kinds, 0.0) for day in shown}
     for one in days:
@@ -211,12 +212,12 @@ def sums(pairs: Iterable[tuple[T, int]]) -> dict[T, int]:
 
 
 def size(number: float) -> str:
-    """Bytes as a person reads them."""
+    """Bytes as a person reads them, never broken over two lines."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+            return f"{number:.0f}\u00a0{unit}" if unit == "B" else f"{number:.1f}\u00a0{unit}"
         number /= 1024
-    return f"{number:,.1f} TiB"
+    return f"{number:,.1f}\u00a0TiB"
 
 
 def moment(at_ms: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
@@ -20,6 +20,7 @@ from exporter.settings import Settings
 ANSWER_SECS = 10.0
 WATCH_SECS = 2.0
 COLUMNS = ("event type", "partition", "committed", "read", "end", "lag", "staged", "verdict")
+NUMBERS = frozenset({"committed", "read", "end", "lag", "staged"})
 
 Status = dict[str, Any]
 Goals = dict[tuple[str, int], int]
@@ -171,6 +172,20 @@ def rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]]
         for one in shown
     ]  # fmt: skip
     return made, len(positions) - len(shown)
+
+
+def fitted(
+    shown: Sequence[tuple[str, ...]], width: int | None
+) -> tuple[tuple[str, ...], list[tuple[str, ...]], tuple[int, ...]]:
+    """Columns, rows and which columns are numbers. width: of the screen, in characters; None for as wide as it takes.
+
+    Where not all fits, `read` and `end` are left out, not the names squeezed: the lag says what they would.
+    """
+    wide = sum(max(map(len, column)) + 2 for column in zip(COLUMNS, *shown, strict=True))
+    kept = [name for name in COLUMNS if width is None or wide <= width or name not in ("read", "end")]
+    at = [COLUMNS.index(name) for name in kept]
+    numbers = tuple(kept.index(name) for name in kept if name in NUMBERS)
+    return tuple(kept), [tuple(row[index] for index in at) for row in shown], numbers
 
 
 def _number(number: int | None) -> str:

@@ -103,8 +103,8 @@ REFUSED_KEEPS = (
 REST_RELEASED = (PAIR, "            return writer\n", "            return (*writer[:3], None)\n")
 NOT_IN_DELTA = (
     SWEEPING,
-    "name.app == app and name.last_offset <= transactions.get(str(AppId(app, name.tp, name.epoch)), -1)",
-    "name.app == app",
+    "name.last_offset <= transactions.get(str(AppId(name.app, name.tp, name.epoch)), -1)",
+    "True",
 )
 SNAPSHOT_FIRST = (SWEEP, 'SWEEPS = ("lists", "takes a snapshot")', 'SWEEPS = ("takes a snapshot", "lists")')
 DELETES_REFUSED = (
@@ -646,7 +646,7 @@ MUTANTS = (
     Mutant(
         "sweep_any_epoch",
         "6 the position of another epoch than that in the file's name",
-        ((SWEEPING, "AppId(app, name.tp, name.epoch)", "AppId(app, name.tp, 0)"),),
+        ((SWEEPING, "AppId(name.app, name.tp, name.epoch)", "AppId(name.app, name.tp, 0)"),),
         frozenset({"TEMP"}),
         {"writers": 1, "closes": True},
         "sweep",

@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.letters import LetterCount, escaped, parse_ranges, readable
+from exporter.letters import LetterCount, parse_ranges
+from exporter.printable import escaped, readable
 from exporter.report_page import DayFiles, Facts, Happened, Place, moment, report_page, size, span, sums
 from offsets.ranges import OffsetRange, TopicPartition
 
@@ -22,8 +23,8 @@ def facts(name: str = "order") -> Facts:
         "app", "/data/lake", NOW,
         [Place(name, TopicPartition("t", 0), 92, 1, 100), Place("click", TopicPartition("t", 0), None, None, 100),
          Place("dead_letters", TopicPartition("t", 0), 99, 1, 100)],
-        [Happened(AT, name, "rows", 50), Happened(AT + 60_000, name, "rows", 43), Happened(AT, "click", "empty marker"),
-         Happened(AT + 5, name, "failed"), Happened(AT + 9, name, name)],
+        [Happened(AT, name, "with rows", 50), Happened(AT + 60_000, name, "with rows", 43),
+         Happened(AT, "click", "empty marker"), Happened(AT + 5, name, "failed"), Happened(AT + 9, name, name)],
         [DayFiles(name, "2026-11-20", 3, 3 << 20), DayFiles(name, "2026-11-21", 1, 100)],
         [LetterCount(name, "decode", "type_mismatch", "2026-11-20", 4, "t-0:1", "t-0:9"),
          LetterCount(None, "route", "not_json", "2026-11-21", 2, "t-0:3", "t-0:5"),
@@ -35,9 +36,9 @@ def facts(name: str = "order") -> Facts:
 def test_the_page_tells_what_the_facts_say() -> None:
     """Lag with the furthest first, commits by outcome, sizes, dead letters by reason, positions."""
     made = report_page(facts())
-    assert "3 tables, 4 files of 3.0 MiB, 7 dead letters, at most 100 offsets behind" in made
+    assert "3 tables, 4 files of 3.0\u00a0MiB, 7 dead letters, at most 100 offsets behind" in made
     assert made.index("click, t-0") < made.index("order, t-0")
-    assert "rows: 2" in made and "empty marker: 1" in made and "failed: 1" in made
+    assert "with rows: 2" in made and "empty marker: 1" in made and "failed: 1" in made
     assert "type_mismatch" in made and "2026-11-20 to 2026-11-21" in made
     assert "note on order" in made
 
@@ -57,7 +58,8 @@ def test_nothing_at_all_is_a_page_too() -> None:
 
 def test_units_are_those_that_a_person_reads() -> None:
     """Bytes, moments and spans."""
-    assert [size(n) for n in (0, 1023, 1024, 5 << 20, 3 << 40)] == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB", "3.0 TiB"]
+    sizes = [size(n).replace("\u00a0", " ") for n in (0, 1023, 1024, 5 << 20, 3 << 40)]
+    assert sizes == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB", "3.0 TiB"]
     assert [span(n) for n in (5, 1500, 90_000, 5_400_000, 864e5)] == ["5 ms", "1.5 s", "1.5 min", "1.5 h", "1.0 d"]
     assert moment(AT) == "11-21 12:00:00"
     assert list(sums([("a", 1), ("b", 5), ("a", 2)]).items()) == [("b", 5), ("a", 3)]

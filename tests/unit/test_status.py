@@ -153,6 +153,19 @@ def test_a_screen_shows_those_that_are_furthest_behind() -> None:
     assert "…" not in capture.get()
 
 
+def test_names_are_not_squeezed_on_a_narrow_screen() -> None:
+    """Of 100 columns the offsets of an old topic leave no room for names: read and end are left out, the lag stays."""
+    offset = "1,234,567,890,123"
+    row = ("checkout_payment_authorised", "web.page-views-117", offset, offset, offset, "2,100,876", "9", "agree")
+    columns, rows, numbers = how_far.fitted([row], 100)
+    assert columns == ("event type", "partition", "committed", "lag", "staged", "verdict")
+    assert (rows, numbers) == ([(row[0], row[1], offset, "2,100,876", "9", "agree")], (2, 3, 4))
+    assert sum(max(len(name), len(cell)) + 2 for name, cell in zip(columns, rows[0], strict=True)) <= 100
+    for width in (200, None):
+        assert how_far.fitted([row], width) == (how_far.COLUMNS, [row], (2, 3, 4, 5, 6))
+    assert how_far.fitted([], 20)[1] == []
+
+
 def test_the_example_is_written_to_stdout_and_needs_no_settings(tmp_path: Path, monkeypatch: Any) -> None:
     """`exporter config --write-example > exporter.toml`, in an empty folder; what it writes can be loaded."""
     monkeypatch.chdir(tmp_path)
