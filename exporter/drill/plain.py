@@ -54,11 +54,13 @@ class Commit:
 
 @dataclass
 class Table:
-    """One table as its log tells. live: path of each live file, relative. named: every path that any commit added."""
+    """One table as its log tells. live: path of each live file, relative -> version that added it. named: every path
+    that any commit added.
+    """
 
     folder: Path
     version: int = -1
-    live: set[str] = field(default_factory=set)
+    live: dict[str, int] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     transactions: dict[str, int] = field(default_factory=dict)
 
@@ -71,9 +73,9 @@ class PlainLake:
         self.tables: dict[str, Table] = {}
         self._rows: dict[Path, list[Place]] = {}
 
-    def forget(self) -> None:
-        """Read all again: a table was dropped."""
-        self.tables.clear()
+    def forget(self, table: str) -> None:
+        """It was dropped; one that is made in its place is another."""
+        self.tables.pop(table, None)
 
     def look(self) -> list[Commit]:
         """The commits that have come since the last look, oldest first."""
@@ -116,10 +118,10 @@ def _apply(name: str, table: Table, path: Path) -> Commit:
     for line in path.read_text("utf-8").splitlines():
         action = json.loads(line)
         if "add" in action:
-            table.live.add(unquote(action["add"]["path"]))
+            table.live[unquote(action["add"]["path"])] = table.version
             table.named.add(unquote(action["add"]["path"]))
         elif "remove" in action:
-            table.live.discard(unquote(action["remove"]["path"]))
+            table.live.pop(unquote(action["remove"]["path"]), None)
         elif "txn" in action:
             table.transactions[action["txn"]["appId"]] = action["txn"]["version"]
         elif "commitInfo" in action:
@@ -161,9 +163,9 @@ class PlainTopic:
             partitions = sorted(consumer.partitions_for_topic(self._topic) or ())
             tps = [KafkaTopicPartition(self._topic, partition) for partition in partitions]
             consumer.assign(tps)
-            ends = consumer.end_offsets(tps)
+            begins, ends = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
             for tp in tps:
-                consumer.seek(tp, self._next.get(tp.partition, 0))
+                consumer.seek(tp, max(begins[tp], self._next.get(tp.partition, 0)))
             while any(consumer.position(tp) < ends[tp] for tp in tps):
                 for records in consumer.poll(timeout_ms=500, max_records=5000).values():
                     for record in records:
@@ -175,11 +177,13 @@ class PlainTopic:
         return self.wanted
 
 
-def problems(wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str, through: bool) -> Iterator[str]:
+def problems(
+    wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str, through: bool, leave: bool = False
+) -> Iterator[str]:
     """What is wrong with the tables, in words; nothing if all is well.
 
     A record at or below the position of its table is in that table once and in no other; one beyond it is nowhere.
-    through: the export has caught up, so that no record may be beyond.
+    through: the export has caught up, so that no record may be beyond. leave: records may have left the topic.
     """
     try:
         placed = lake.placed()
@@ -194,7 +198,7 @@ def problems(wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str,
                 positions[name, partition] = found.offset
     kinds: Counter[str] = Counter()
     examples: dict[str, list[str]] = defaultdict(list)
-    for place in sorted(wanted.keys() | placed.keys()):
+    for place in sorted(wanted.keys() if leave else wanted.keys() | placed.keys()):
         due = wanted.get(place)
         if due is not None and not through and place[1] > positions.get((due, place[0]), -1):
             due = None
