@@ -101,8 +101,8 @@ def _play(
         scenario.play(run)
         run.sum_up()
         record.failure = ""
-    except ExporterError as error:
-        record.failure = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the run's failure, and the next one goes on
+        record.failure = str(error) if isinstance(error, ExporterError) else f"{type(error).__name__}: {error}"
         run.sum_up()
     finally:
         run.close()

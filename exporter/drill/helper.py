@@ -8,6 +8,7 @@ exporters, so what they know does not help it, and it lives long, so that an aud
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,8 +82,8 @@ def serve() -> None:
     from exporter import log, spark
 
     log.configure(json=True)
-    answers = sys.stdout
-    sys.stdout = sys.stderr
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the JVM prints is no answer
     session = spark.start("local[2]", "1g", "drill", short_lived=True)
     for line in sys.stdin:
         order = json.loads(line)

@@ -9,7 +9,7 @@ from typing import Any
 from exporter.drill import schedule
 from exporter.drill.group import guest
 from exporter.drill.outages import LEASED
-from exporter.drill.run import NotAsItMust, Run
+from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
 
@@ -39,8 +39,11 @@ POINTS = (
 )
 """(point, passing) of the lives of `fault-points`: the first makes the tables, the last switches the configuration."""
 
-ELSEWHERE = frozenset({Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR})
-"""These need an accident first: `retention` and `restored`."""
+ELSEWHERE = frozenset(
+    {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR}
+    | {Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE}
+)
+"""These need something first: `retention`, `restored` and `replayed`."""
 
 NOT_BESIDE = frozenset({Fault.AFTER_ANCHOR, Fault.AFTER_SEAL, Fault.IN_LEASE_RENEWAL})
 """Points that a task passes alone, or that have nothing to do with the group."""
@@ -132,10 +135,10 @@ def zombie_steps(run: Run) -> None:
     run.wait_commit(owner)
     for point, _ in _with_log(run, [(point, 1) for point in ASLEEP]):
         sleeper = run.start(armed=f"{point.value}:stop:1")
-        run.wait(sleeper.stopped, 150, f"{sleeper.name} sleeps", sleeper)
+        run.wait(sleeper.stopped, LIFE_SECS_MAX, f"{sleeper.name} sleeps", sleeper)
         held = run.owned(sleeper)
         run.struck(sleeper, f"SIGSTOP at {point.value}")
-        run.wait(partial(_owns, run, owner, held), 60, f"{owner.name} takes over {held}", owner)
+        run.wait(partial(_owns, run, owner, held), LIFE_SECS_MAX, f"{owner.name} takes over {held}", owner)
         run.wait_commit(owner, 3)
         _wakes(run, sleeper)
         run.check()
@@ -158,7 +161,7 @@ def zombie_holds_less(run: Run) -> None:
 def _zombie(run: Run, changes: dict[str, Any], few: bool) -> None:
     load = run.load(steady=False)
     sleeper = run.start(armed=f"{Fault.BEFORE_DELTA_COMMIT.value}:stop:1", round_records_max=run.backlog)
-    run.wait(sleeper.stopped, 150, f"{sleeper.name} sleeps", sleeper)
+    run.wait(sleeper.stopped, LIFE_SECS_MAX, f"{sleeper.name} sleeps", sleeper)
     sleeper.signal(signal.SIGSTOP, whole=True)
     run.struck(sleeper, "SIGSTOP before its first commit")
     if not few:
@@ -166,11 +169,10 @@ def _zombie(run: Run, changes: dict[str, Any], few: bool) -> None:
     owner = run.start(**changes)
     run.wait_commit(owner, 4)
     if not few:
-        run.wait(
-            lambda: run.all_through((load.written - 1) // run.partitions - 1), 60, "the next owner has it all", owner
-        )
+        last = (load.written - 1) // run.partitions - 1
+        run.wait(lambda: run.all_through(last), LIFE_SECS_MAX, "the next owner has it all", owner)
     _wakes(run, sleeper)
-    run.wait(lambda: sleeper.count("commit_refused") > 0, 60, f"{sleeper.name} is refused", sleeper)
+    run.wait(lambda: sleeper.count("commit_refused") > 0, LIFE_SECS_MAX, f"{sleeper.name} is refused", sleeper)
     run.check()
     run.kill(sleeper)
     run.stop(owner)
@@ -210,7 +212,10 @@ def sigterm_storm(run: Run) -> None:
         run.nap(run.rng.uniform(0, 4))
         listening = task.first("task_started") is not None
         task.signal(signal.SIGTERM, whole=run.rng.random() < 0.5)
-        run.ends(task, *([0] if listening else [0, -signal.SIGTERM]), secs=60)
+        if not listening:  # while Spark starts, the signal is ignored: whoever sent it sends it again
+            run.wait(partial(_started_or_ended, task), LIFE_SECS_MAX, f"{task.name} starts or ends", task)
+            task.signal(signal.SIGTERM)
+        run.ends(task, *([0] if listening else [0, -signal.SIGTERM, 128 + signal.SIGTERM]))
         run.check()
     run.finish()
 
@@ -224,6 +229,10 @@ def _wakes(run: Run, sleeper: Task) -> None:
     """It goes on, and learns what it lost."""
     sleeper.signal(signal.SIGCONT, whole=True)
     run.wait_event(sleeper, "partition_revoked")
+
+
+def _started_or_ended(task: Task) -> bool:
+    return task.ended() is not None or task.first("task_started") is not None
 
 
 def _owns(run: Run, task: Task, held: set[str]) -> bool:

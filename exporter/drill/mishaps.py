@@ -74,3 +74,17 @@ def retention(run: Run) -> None:
         run.wait_commit(task, 2)
         run.kill(task)
     run.finish(on_gap="record")
+
+
+def replayed(run: Run) -> None:
+    """A type is declared too late; the replay of its dead letters is killed at each of its steps."""
+    click = run.types.pop("click")
+    task = live(run)
+    run.stop(task)
+    run.types["click"] = click
+    run.ends(run.start("--until-caught-up"), 0)
+    for point in (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE):
+        replay = run.start("replay", "--apply", armed=f"{point.value}:kill:1", verb="dead-letters")
+        run.strike_by(replay, f"at {point.value}")
+    run.ends(run.start("replay", "--apply", verb="dead-letters"), 0)
+    run.finish()

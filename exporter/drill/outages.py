@@ -6,7 +6,7 @@ import os
 import signal
 from typing import Any
 
-from exporter.drill.run import NotAsItMust, Run
+from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 
 STEPPED = """import os, time
@@ -67,7 +67,7 @@ def dynamodb_lost(run: Run) -> None:
 
 
 def storage_fails(run: Run) -> None:
-    """Every 5th staged file and every 4th Delta commit fails; answers of commits are lost; then a kill."""
+    """Every 15th staged file and 4th Delta commit fails, answers of every 5th commit are lost; then a kill."""
     run.load()
     task = run.start(
         armed="before_staged_file:fail:/15,before_delta_commit:fail:/4,after_delta_commit:raise:/5",
@@ -91,13 +91,14 @@ def storage_slow(run: Run) -> None:
 
 
 def storage_full(run: Run) -> None:
-    """From some moment on there is no space for staged files, nor for commits; the next task finds space again."""
-    run.load()
-    task = run.start(armed="before_staged_file:full:60+,before_delta_commit:full:20+")
-    run.wait_event(task, "round_failed", 2)
-    run.nap(5)
-    run.check()
+    """There is no space for staged files, then for none of the commits; the next task finds space again."""
+    task = live(run)
     run.kill(task)
+    for armed in ("before_staged_file:full:1+", "before_delta_commit:full:3+"):
+        task = run.start(armed=armed)
+        run.wait_event(task, "type_parked", 6)
+        run.check()
+        run.kill(task)
     run.finish()
 
 
@@ -107,7 +108,7 @@ def one_type_fails(run: Run) -> None:
     task = run.start(armed="before_delta_commit@order:fail:4+")
     run.wait_event(task, "type_parked")
     failed = run.version("order")
-    run.wait(lambda: run.version("click") > 8, 60, "the others go on", task)
+    run.wait(lambda: run.version("click") > 8, LIFE_SECS_MAX, "the others go on", task)
     run.wait_commit(task, 6)
     run.check()
     if run.version("order") != failed:
@@ -117,11 +118,16 @@ def one_type_fails(run: Run) -> None:
 
 
 def one_type_cannot_be_staged(run: Run) -> None:
-    """Files of one table cannot be written; no record is taken for a bad one because of it."""
-    run.load()
-    task = run.start(armed="before_staged_file@order:fail:30+")
-    run.wait_event(task, "round_failed", 12)
+    """Files of one table cannot be written while the others go on; no record is taken for a bad one because of it."""
+    task = live(run)
+    run.kill(task)
+    task = run.start(armed="before_staged_file@order:fail:1+")
+    run.wait_event(task, "type_parked", 4)
+    stays, others = run.version("order"), run.version("click")
+    run.wait(lambda: run.version("click") > others + 3, LIFE_SECS_MAX, "the others go on", task)
     run.check()
+    if run.version("order") != stays or task.count("record_condemned"):
+        raise NotAsItMust(f"order went on without files, or a record was condemned\n{task.tail()}")
     run.kill(task)
     run.finish()
 
@@ -162,5 +168,5 @@ def live(run: Run) -> Task:
     run.load()
     task = run.start()
     run.wait_commit(task)
-    run.wait(lambda: min(map(run.version, run.types)) >= 5, 60, "five commits in each table", task)
+    run.wait(lambda: min(map(run.version, run.types)) >= 5, LIFE_SECS_MAX, "five commits in each table", task)
     return task

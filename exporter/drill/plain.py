@@ -7,6 +7,7 @@ dictionary counts. Holds at any moment, also between the kill of one task and th
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.errors import FoundProblem
 from offsets.names import event_type_of
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
@@ -25,7 +27,7 @@ from offsets.ranges import TopicPartition
 Place = tuple[int, int]
 """(partition, offset)."""
 SHOWN_MAX = 5
-READ_SECS_MAX = 60.0
+READ_SECS_MAX = 120.0
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class PlainTopic:
         self._next: dict[int, int] = {}
 
     def read(self, again: bool = False) -> dict[Place, str]:
-        """Read on to the ends of now. again: from the start, where records may have gone."""
+        """Read on to the ends of now. again: from the start, where records may have gone. Raises FoundProblem."""
         if again:
             self.wanted.clear()
             self._next.clear()
@@ -166,7 +168,10 @@ class PlainTopic:
             begins, ends = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
             for tp in tps:
                 consumer.seek(tp, max(begins[tp], self._next.get(tp.partition, 0)))
+            deadline = time.monotonic() + READ_SECS_MAX
             while any(consumer.position(tp) < ends[tp] for tp in tps):
+                if time.monotonic() > deadline:
+                    raise FoundProblem(f"{self._topic} was not read within {READ_SECS_MAX:.0f} s", "check the broker")
                 for records in consumer.poll(timeout_ms=500, max_records=5000).values():
                     for record in records:
                         key = (record.key or b"?").decode("utf-8", "replace")

@@ -49,6 +49,7 @@ _ALL = (
     Scenario("file-deleted", mishaps.file_deleted),
     Scenario("optimized", mishaps.optimized),
     Scenario("retention", mishaps.retention),
+    Scenario("replayed", mishaps.replayed),
     Scenario("poison", streams.poison),
     Scenario("transactions", streams.transactions_and_compaction, config=COMPACTED),
     Scenario("new-types", streams.new_types),

@@ -8,6 +8,7 @@ from exporter.drill import producer
 from exporter.drill.producer import Record
 from exporter.drill.run import Run
 
+NEW_TYPES = 12
 NEW_TYPES_EVERY = 400
 """Records after which another new type appears."""
 
@@ -84,5 +85,5 @@ def _growing(number: int) -> Record:
     """The usual load with every third record of an undeclared type, a newer one after each NEW_TYPES_EVERY records."""
     if number % 3:
         return producer.mixed(number)
-    newest = number // NEW_TYPES_EVERY
+    newest = min(NEW_TYPES, number // NEW_TYPES_EVERY)
     return producer.good(f"new_{max(0, newest - number // 3 % 3)}", number)
