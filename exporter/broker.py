@@ -197,16 +197,25 @@ def answers(bootstrap: str, timeout_secs: float, client: Mapping[str, Any] | Non
         admin.close()
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+def create_topic(
+    bootstrap: str,
+    topic: str,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    replication: int = 1,
+) -> None:
     """Create a topic and return when its partitions have leaders. Its records never expire unless `config` says so.
 
+    options: of the client, security included. replication: factor; -1: the brokers' own.
     Raises ConfigError if the topic exists, DependencyUnreachable if the broker does not do it in time.
     """
     try:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=30_000, client_id="create-topic")
+        options = {"bootstrap_servers": bootstrap, **(options or {})}
+        admin = KafkaAdminClient(**options, bootstrap_timeout_ms=30_000, client_id="create-topic")
         try:
             configs = {"retention.ms": "-1"} | dict(config or {})
-            admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
+            admin.create_topics([NewTopic(topic, partitions, replication, topic_configs=configs)])
             deadline = time.monotonic() + START_SECS_MAX
             while not _has_leaders(admin, topic, partitions):
                 if time.monotonic() > deadline:

@@ -90,6 +90,24 @@ class Assignment(Protocol):
         """Give the partitions up."""
 
 
+class _Assignor(CooperativeStickyAssignor):  # type: ignore[misc]
+    """Remembers the topics that it had to leave out.
+
+    A leader that knows no metadata of a topic yet gives its partitions to nobody, and nobody would ever ask for them:
+    the client (3.0.12) joins again only if its metadata change afterwards, and misses it if they did meanwhile.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left_out: frozenset[str] = frozenset()
+
+    def assign(self, cluster: Any, members: Any) -> Any:
+        members = list(members)
+        topics = {topic for member in members for topic in member.metadata.topics}
+        self.left_out = frozenset(topic for topic in topics if cluster.partitions_for_topic(topic) is None)
+        return super().assign(cluster, members)
+
+
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     """Runs on the client's IO thread: pause, seek, note, and a bounded wait; nothing that blocks or raises."""
 
@@ -156,6 +174,7 @@ class Membership:
         self._stop = threading.Event()
         self._wake = wake
         self.failure: BaseException | None = None
+        self._assignor = _Assignor()
         self._listener = _Listener(self._queue, wake, min(roll_secs, POLL_INTERVAL_MS / 2000))
         try:
             self._consumer = KafkaConsumer(
@@ -164,7 +183,7 @@ class Membership:
                 client_id=f"exporter-{socket.gethostname()}",
                 enable_auto_commit=False,
                 auto_offset_reset="none",
-                partition_assignment_strategy=[CooperativeStickyAssignor],
+                partition_assignment_strategy=[self._assignor],
                 session_timeout_ms=session_timeout_ms,
                 heartbeat_interval_ms=max(200, min(3_000, session_timeout_ms // 6)),
                 max_poll_interval_ms=max(POLL_INTERVAL_MS, session_timeout_ms),
@@ -221,6 +240,7 @@ class Membership:
         while not self._stop.is_set():
             try:
                 self._consumer.poll(timeout_ms=POLL_MS)
+                self._assign_what_was_left_out()
             except KafkaError as error:
                 log.warning("group_poll_failed", error=f"{type(error).__name__}: {error}")
                 self._stop.wait(1.0)
@@ -229,6 +249,14 @@ class Membership:
                 self._wake()
                 return
         self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+
+
+    def _assign_what_was_left_out(self) -> None:
+        """Once the leader knows the topics for which it had assigned nothing, the group is to assign again."""
+        left_out, cluster = self._assignor.left_out, self._consumer._cluster
+        if left_out and all(cluster.partitions_for_topic(topic) is not None for topic in left_out):
+            self._assignor.left_out = frozenset()
+            self._consumer._coordinator.request_rejoin()  # the client has no public way to ask for it
 
 
 def never_create_topics(consumer: Any) -> None:

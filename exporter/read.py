@@ -54,6 +54,17 @@ class RoundResult:
     fragments: tuple[Fragment, ...]
     counts: Mapping[str, int]
 
+    @property
+    def unwritten(self) -> dict[str, str]:
+        """Event type -> why some file of it could not be written."""
+        return {name: error for fragment in self.fragments for name, error in fragment.unwritten.items()}
+
+    def whole(self) -> RoundResult:
+        """This, if every file was written. Raises RoundFailed."""
+        for name, error in self.unwritten.items():
+            raise RoundFailed(f"table {name}: {error}")
+        return self
+
 
 class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running one."""
@@ -173,6 +184,7 @@ def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
 def _result(order: StagingOrder, rows: Sequence[Any]) -> RoundResult:
     """The manifest rows of all tasks, per partition, files in offset order."""
     files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}
+    unwritten: dict[TopicPartition, dict[str, str]] = {tp: {} for tp in order.plans}
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         if row.counts is not None:
@@ -180,13 +192,17 @@ def _result(order: StagingOrder, rows: Sequence[Any]) -> RoundResult:
                 counts[name] += count
             continue
         tp = TopicPartition(row.topic, row.partition)
+        if row.unwritten is not None:
+            unwritten[tp][row.event_type] = row.unwritten
+            continue
         fingerprint = order.fingerprints.get(row.event_type, "")
         offsets = OffsetRange(row.first_offset, row.last_offset)
         files[tp][row.event_type].append(
             StagedFile(row.path, offsets, row.rows, row.size_bytes, row.stats, fingerprint)
         )
-    fragments = tuple(
-        Fragment(plan, {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in files[tp].items()})
-        for tp, plan in order.plans.items()
-    )
-    return RoundResult(fragments, dict(counts))
+    fragments = []
+    for tp, plan in order.plans.items():
+        whole = {name: staged for name, staged in files[tp].items() if name not in unwritten[tp]}
+        ordered = {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in whole.items()}
+        fragments.append(Fragment(plan, ordered, unwritten[tp]))
+    return RoundResult(tuple(fragments), dict(counts))

@@ -151,7 +151,7 @@ class Recovery:
 
     def _read_same_topics(self, order: StagingOrder) -> RoundResult:
         """Read a round of a drain; what was read is of the topic that the tables know, else InvariantBroken."""
-        result = self._read_round(order)
+        result = self._read_round(order).whole()
         self.check_topics({tp: plan.start - 1 for tp, plan in order.plans.items()})
         return result
 

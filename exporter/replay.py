@@ -239,7 +239,7 @@ class Replay:
             ordered = records.repartition("topic", "partition").sortWithinPartitions(*COORDINATES)
             order = self._order(reading, records, row.epoch)
             try:
-                fragments = run_order(ordered.drop("epoch", "target", "verdict"), order).fragments
+                fragments = run_order(ordered.drop("epoch", "target", "verdict"), order).whole().fragments
             except Exception as error:
                 raise DependencyUnreachable(
                     f"the dead letters could not be decoded: {first_line(error)}",

@@ -111,7 +111,7 @@ class Rounds:
         records, size = result.counts.get("records", 0), result.counts.get("bytes", 0)
         if records:
             self._bytes_per_record = max(size / records, self._bytes_per_record / 2)
-        self.failures = 0
+        self.failures = self.failures if result.unwritten else 0
         self.trouble = self.trouble.passed(self.plans)
         self.secs = now - self._started
         log.info("round_read", records=records, secs=round(self.secs, 2))
@@ -132,6 +132,12 @@ class Rounds:
         self.trouble = self.trouble.failed(self.plans, readable)
         self.pause(now)
         log.warning("round_failed", error=error.message, failures=self.failures)
+
+    def spoiled(self, error: str, now: float) -> None:
+        """What was read last could not be written, and the storage is to blame: it is read again later."""
+        self.failures += 1
+        self.pause(now)
+        log.warning("round_failed", error=error, failures=self.failures)
 
     def pause(self, now: float) -> None:
         """Start no round for a while, the longer the more have failed in a row."""

@@ -47,7 +47,7 @@ from exporter.tables import Lake, LogCleaned, TableUnreadable, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
 from exporter.watch import Watch
-from exporter.writers import PartitionPlan, Writer, WriterKey, integrate, park
+from exporter.writers import Fragment, PartitionPlan, Writer, WriterKey, integrate, park
 from offsets import Invariant
 from offsets.gaps import find_gaps
 from offsets.positions import Position
@@ -303,7 +303,11 @@ class Service:
         if result is not None:
             point(Fault.AFTER_READ)
             require_few(self._new_types(), result, self._limits.new_types_max)
-            self._waiting = result if self._is_of_known_topics(result) else None
+            spoilt = bool(result.unwritten) and self._watch.storage_is_out(now)
+            if spoilt:
+                self._rounds.spoiled(next(iter(result.unwritten.values())), now)
+                self.totals.rounds_failed += 1
+            self._waiting = result if not spoilt and self._is_of_known_topics(result) else None
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
             self._ends_at = self._log_checked_at = float("-inf")
             self.totals.rounds_failed += 1
@@ -388,9 +392,21 @@ class Service:
             self._writers = integrated.writers
             for name, reason in integrated.discarded.items():
                 log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
+            self._park_unwritten(fragment, now)
         self._watch.integrated(result, self._rounds.secs)
         if result.counts.get("records"):
             self._condemned_in_a_row = 0
+
+    def _park_unwritten(self, fragment: Fragment, now: float) -> None:
+        """The types whose files cannot be written are parked, the others go on (protocol 3.6).
+
+        One with a commit under way is only read again: what becomes of that is not known yet.
+        """
+        for name, error in fragment.unwritten.items():
+            writer = self._writers.get(WriterKey(name, fragment.plan.tp))
+            if writer is not None and writer.claim is None:
+                log.error("type_parked", table=name, partition=str(fragment.plan.tp), error=error)
+                self._writers[writer.key] = park(writer, error, now)
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())

@@ -46,7 +46,7 @@ REASON = "dead_letters:"
 
 MANIFEST_DDL = (
     "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
-    "rows bigint, size_bytes bigint, stats string, counts string"
+    "rows bigint, size_bytes bigint, stats string, counts string, unwritten string"
 )
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -60,6 +60,7 @@ MANIFEST_SCHEMA = pa.schema(
         ("size_bytes", pa.int64()),
         ("stats", pa.string()),
         ("counts", pa.string()),
+        ("unwritten", pa.string()),
     ]
 )
 DEAD_LETTER_SCHEMA = pa.schema(
@@ -122,6 +123,7 @@ class _Task:
         self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
+        self._unwritten: dict[tuple[str, TopicPartition], str] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
@@ -131,7 +133,7 @@ class _Task:
         self._bound_memory()
 
     def manifest(self) -> pa.RecordBatch:
-        """Finish every file; one row per file and one row of counts per partition."""
+        """Finish every file; one row per file, one of counts per partition, one per type that could not be written."""
         for key in sorted(self._growing):
             self._finish(key)
         rows = [
@@ -151,6 +153,10 @@ class _Task:
         rows += [
             {"topic": tp.topic, "partition": tp.partition, "counts": json.dumps(counts)}
             for tp, counts in self._counts.items()
+        ]
+        rows += [
+            {"topic": tp.topic, "partition": tp.partition, "event_type": name, "unwritten": error}
+            for (name, tp), error in self._unwritten.items()
         ]
         return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
 
@@ -286,8 +292,14 @@ class _Task:
             self._finish(max(self._growing, key=lambda key: self._growing[key].encoded_bytes))
 
     def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
-        point(Fault.BEFORE_STAGED_FILE, key[0])
-        self._finished.append((key[0], key[1], self._growing.pop(key).finish()))
+        """Write a file. One that cannot be written is its type's trouble: not that of the others, nor of a record."""
+        name, tp, _ = key
+        growing = self._growing.pop(key)
+        try:
+            point(Fault.BEFORE_STAGED_FILE, name)
+            self._finished.append((name, tp, growing.finish()))
+        except OSError as error:
+            self._unwritten.setdefault((name, tp), f"a file cannot be written: {error}")
 
 
 def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPartition, epoch: int) -> pa.Table:

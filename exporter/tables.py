@@ -25,8 +25,10 @@ from offsets.table_log import (
     EVENT_TYPE_PROPERTY,
     FORMAT_PROPERTY,
     LoggedCommit,
+    LogState,
     TableView,
     parse_commit,
+    replay,
 )
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -174,6 +176,9 @@ class Change:
     removes: tuple[str, ...] = ()
     table_id: str = ""
 
+
+REPLAYED_MAX = 50
+"""Commits after a checksum that are read one by one."""
 
 Check = Callable[[TableView | None], None]
 """Looks at the snapshot that the commit is based on; raises to give the commit up."""
@@ -336,20 +341,43 @@ class DeltaTable:
         version = int(snapshot.version())
         if version < 0:
             return None
-        metadata = json.loads(snapshot.metadata().json())["metaData"]
-        protocol = snapshot.protocol().json()
+        replayed = None if snapshot.checksumOpt().isDefined() else self._replayed(version)
+        if replayed is not None:
+            metadata_text = self._action({"metaData": replayed.metadata}).json()
+            protocol = self._action({"protocol": replayed.protocol}).json()
+        else:
+            metadata_text, protocol = snapshot.metadata().json(), snapshot.protocol().json()
+        metadata = json.loads(metadata_text)["metaData"]
         writer = json.loads(protocol)["protocol"]
         return TableView(
             version=version,
             table_id=metadata["id"],
             fingerprint=fingerprint(metadata, protocol),
-            transactions=self._transactions(snapshot),
+            transactions=self._transactions(snapshot) if replayed is None else dict(replayed.transactions),
             properties=metadata.get("configuration", {}),
             partition_columns=tuple(metadata.get("partitionColumns", ())),
             schema_json=metadata["schemaString"],
             writer_version=writer.get("minWriterVersion", 0),
             writer_features=tuple(writer.get("writerFeatures") or ()),
         )
+
+    def _replayed(self, version: int) -> LogState | None:
+        """The state at a version that has no checksum: a task was killed right after its commit.
+
+        From the checksum before it and the commits since; Spark would take seconds for it in a fresh JVM, and each
+        start again until somebody commits. None if the files do not tell: too many, cleaned up, or broken.
+        """
+        log, since = self.folder / "_delta_log", max(-1, version - REPLAYED_MAX)
+        try:
+            for base in range(version - 1, since - 1, -1):
+                checksum = _checksum(log / f"{base:020d}.crc") if base >= 0 else None
+                if checksum is not None or base < 0:
+                    versions = range(base + 1, version + 1)
+                    lines = ((log / f"{one:020d}.json").read_text("utf-8").splitlines() for one in versions)
+                    return replay(checksum, lines)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return None
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:
         """appId -> version, from the checksum where it lists them (1 ms), else by a state reconstruction."""
@@ -360,6 +388,15 @@ class DeltaTable:
             return {action["appId"]: int(action["version"]) for action in actions}
         reconstructed = json.loads(self._lake.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+def _checksum(path: Path) -> Mapping[str, Any] | None:
+    """A version's checksum file; None if it is not there, or was cut short by a kill."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _live_files(snapshot: Any, paths: Collection[str]) -> Any:

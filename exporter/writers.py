@@ -133,10 +133,14 @@ class PartitionPlan:
 
 @dataclass(frozen=True)
 class Fragment:
-    """What one round staged for one partition: the plan it echoes and the files per event type."""
+    """What one round staged for one partition: the plan it echoes and the files per event type.
+
+    unwritten: event type -> why a file of it could not be written; what else was written of such a type is not listed.
+    """
 
     plan: PartitionPlan
     files: Mapping[str, tuple[StagedFile, ...]] = field(default_factory=dict)
+    unwritten: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,8 @@ class Integrated:
 
 def missing_anchors(writers: Writers, fragment: Fragment) -> tuple[str, ...]:
     """ANCHOR: the types of the fragment that have no position yet; it waits until they have one."""
-    return tuple(sorted(name for name in fragment.files if WriterKey(name, fragment.plan.tp) not in writers))
+    met = {*fragment.files, *fragment.unwritten}
+    return tuple(sorted(name for name in met if WriterKey(name, fragment.plan.tp) not in writers))
 
 
 def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
@@ -157,11 +162,11 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
     plan = fragment.plan
     after = dict(writers)
     discarded: dict[str, str] = {}
-    for name in sorted(set(plan.bounds) | set(fragment.files)):
+    for name in sorted({*plan.bounds, *fragment.files, *fragment.unwritten}):
         key = WriterKey(name, plan.tp)
         writer = writers.get(key)
         files = fragment.files.get(name, ())
-        refusal = _refusal(writer, plan, name)
+        refusal = _refusal(writer, plan, name, fragment.unwritten)
         if writer is None or refusal:
             discarded[name] = refusal or "it has no position yet"
             continue
@@ -175,10 +180,12 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
     return Integrated(after, discarded)
 
 
-def _refusal(writer: Writer | None, plan: PartitionPlan, name: str) -> str:
+def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, unwritten: Mapping[str, str]) -> str:
     """Why the plan's result must not be integrated for this type; empty if it may."""
     if writer is None:
         return "it has no position yet"
+    if name in unwritten:
+        return unwritten[name]
     if writer.ownership != plan.ownership or writer.epoch != plan.epoch:
         return "the partition was assigned anew or switched since the plan"
     if name not in plan.bounds:

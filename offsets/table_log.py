@@ -129,6 +129,35 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     )
 
 
+@dataclass(frozen=True)
+class LogState:
+    """What a table's log says at one version, but for its files. metadata, protocol: the actions' bodies."""
+
+    metadata: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    transactions: Mapping[str, int]
+
+
+def replay(checksum: Mapping[str, Any] | None, versions: Iterable[Iterable[str]]) -> LogState | None:
+    """The state after these versions, each as the lines of its commit file; None if they do not tell all of it.
+
+    checksum: of the version before the first of them; None: they begin with the table. Source: the Delta protocol,
+    'Version Checksum File' and 'Action Reconciliation'.
+    """
+    metadata, protocol = (checksum or {}).get("metadata"), (checksum or {}).get("protocol")
+    listed = (checksum or {}).get("setTransactions", None if checksum is not None else [])
+    if listed is None:
+        return None
+    transactions = {one["appId"]: int(one["version"]) for one in listed}
+    for lines in versions:
+        for line in lines:
+            action = json.loads(line) if line.strip() else {}
+            metadata, protocol = action.get("metaData", metadata), action.get("protocol", protocol)
+            if "txn" in action:
+                transactions[action["txn"]["appId"]] = int(action["txn"]["version"])
+    return None if metadata is None or protocol is None else LogState(metadata, protocol, transactions)
+
+
 def live_adds(versions: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
     """The `add` actions that are live after these versions, from the first on, each as the lines of its commit file.
 

@@ -4,7 +4,9 @@
     drills.py         the verb                plain.py      what the tables hold, read without the exporter's code
     scenarios.py      what can happen         producer.py   who writes to the topic meanwhile
     schedule.py       when it does (pure)     tasks.py      exporters as child processes
+    kills.py, outages.py, mishaps.py, streams.py            the stories
     record.py         what came of it (pure)  helper.py     audits and SQL, in a process of its own
+    report.py         the same as HTML (pure) group.py      a member of the group that is no exporter
     services.py       broker, DynamoDB
 
 Nothing in here is used by an exporter at work. What a drill starts it ends, on every way out.

@@ -1,7 +1,8 @@
 """The verb: services up, run after run, each into the book, services down; one more run may follow another day.
 
-<folder>/drill-<seed>.json          the book: every run, and their summary; what --resume reads
-<folder>/<scenario>-<run>/          settings, logs and lake of a run; stays only if it is not clean
+    <folder>/drill-<seed>.json          the book: every run, and their summary; what --resume reads
+    <folder>/drill-<seed>.html          the same for people
+    <folder>/<scenario>-<run>/          settings, logs and lake of a run; stays only if it is not clean
 """
 
 from __future__ import annotations
@@ -23,17 +24,22 @@ import click
 from exporter import __version__, class_data, jars
 from exporter.drill.helper import Helper
 from exporter.drill.record import Book, RunRecord, read_book, summary
+from exporter.drill.report import as_html
 from exporter.drill.run import Run
 from exporter.drill.scenarios import SCENARIOS, Scenario
 from exporter.drill.schedule import KILLS, random_of
-from exporter.drill.services import Services, own_services
+from exporter.drill.services import Services, given_services, own_services
 from exporter.errors import ConfigError, ExporterError, FoundProblem
 from exporter.prepare import prepare
+from exporter.settings import Settings
 
 
 @dataclass(frozen=True)
 class Options:
-    """scenario: a name or `all`. runs: of each scenario. records: backlog of each run. minutes: 0 = no limit."""
+    """scenario: names with commas, or `all`. runs: of each. records: backlog of each run. minutes: 0 = no limit.
+
+    given: settings whose brokers and DynamoDB are used; None: services of its own. keep: the folders of clean runs too.
+    """
 
     scenario: str = "all"
     runs: int = 1
@@ -43,6 +49,8 @@ class Options:
     resume: bool = False
     minutes: float = 0.0
     kills: int = KILLS
+    given: Settings | None = None
+    keep: bool = False
 
 
 def drill(options: Options) -> Book:
@@ -58,20 +66,23 @@ def drill(options: Options) -> Book:
             if class_data.ready() is None:
                 _say("making an archive of Spark's classes, once")
                 prepare()
-            services = own_services()
+            services = own_services() if options.given is None else given_services(options.given)
             running.callback(services.close)
             helper = Helper(folder / "helper.log")
             running.callback(helper.close)
         began = time.monotonic()
         for number, (scenario, run) in enumerate(waiting, 1):
+            if scenario.needs and scenario.needs not in services.own:
+                _say(f"{scenario.name}: left out, it needs a {scenario.needs} of its own")
+                continue
             if options.minutes and time.monotonic() - began > options.minutes * 60:
                 _say(f"{options.minutes:.0f} minutes are over; --resume goes on")
                 break
             record = _play(scenario, run, options, services, helper, folder)
             book.add(record)
-            _write(folder / f"drill-{options.seed}.json", book.to_json())
+            _keep(book, folder)
             _say(f"{number}/{len(waiting)} {line(record)}")
-    _write(folder / f"drill-{options.seed}.json", book.to_json())
+    _keep(book, folder)
     return book
 
 
@@ -86,15 +97,17 @@ def _play(
     run = Run(services, helper, place, record, rng, options.records, kills=options.kills)
     record.failure = "not done"
     try:
-        run.open()
+        run.open(scenario.config)
         scenario.play(run)
         run.sum_up()
         record.failure = ""
-    except ExporterError as error:
-        record.failure = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the run's failure, and the next one goes on
+        record.failure = str(error) if isinstance(error, ExporterError) else f"{type(error).__name__}: {error}"
         run.sum_up()
     finally:
         run.close()
+        if record.ok and not options.keep:
+            shutil.rmtree(place, ignore_errors=True)
     return record
 
 
@@ -136,9 +149,11 @@ def require_clean(book: Book) -> None:
 def _chosen(name: str) -> Sequence[Scenario]:
     if name == "all":
         return list(SCENARIOS.values())
-    if name not in SCENARIOS:
-        raise ConfigError(f"there is no scenario {name!r}", f"all, or one of {', '.join(SCENARIOS)}")
-    return [SCENARIOS[name]]
+    names = name.split(",")
+    for one in names:
+        if one not in SCENARIOS:
+            raise ConfigError(f"there is no scenario {one!r}", f"all, or some of {','.join(SCENARIOS)}")
+    return [SCENARIOS[one] for one in names]
 
 
 def _folder(options: Options) -> Path:
@@ -180,6 +195,11 @@ def environment() -> dict[str, str]:
         "exporter": __version__,
         **{name: version(name) for name in ("pyspark", "kafka-python", "pyarrow", "boto3")},
     }
+
+
+def _keep(book: Book, folder: Path) -> None:
+    _write(folder / f"drill-{book.seed}.json", book.to_json())
+    _write(folder / f"drill-{book.seed}.html", as_html(book))
 
 
 def _write(path: Path, text: str) -> None:

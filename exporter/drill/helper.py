@@ -8,6 +8,7 @@ exporters, so what they know does not help it, and it lives long, so that an aud
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,9 +82,10 @@ def serve() -> None:
     from exporter import log, spark
 
     log.configure(json=True)
-    answers = sys.stdout
-    sys.stdout = sys.stderr
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the JVM prints is no answer
     session = spark.start("local[2]", "1g", "drill", short_lived=True)
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     for line in sys.stdin:
         order = json.loads(line)
         session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

@@ -7,6 +7,7 @@ dictionary counts. Holds at any moment, also between the kill of one task and th
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.errors import FoundProblem
 from offsets.names import event_type_of
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
@@ -25,7 +27,7 @@ from offsets.ranges import TopicPartition
 Place = tuple[int, int]
 """(partition, offset)."""
 SHOWN_MAX = 5
-READ_SECS_MAX = 60.0
+READ_SECS_MAX = 120.0
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,13 @@ class Commit:
 
 @dataclass
 class Table:
-    """One table as its log tells. live: path of each live file, relative. named: every path that any commit added."""
+    """One table as its log tells. live: path of each live file, relative -> version that added it. named: every path
+    that any commit added.
+    """
 
     folder: Path
     version: int = -1
-    live: set[str] = field(default_factory=set)
+    live: dict[str, int] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     transactions: dict[str, int] = field(default_factory=dict)
 
@@ -71,9 +75,9 @@ class PlainLake:
         self.tables: dict[str, Table] = {}
         self._rows: dict[Path, list[Place]] = {}
 
-    def forget(self) -> None:
-        """Read all again: a table was dropped."""
-        self.tables.clear()
+    def forget(self, table: str) -> None:
+        """It was dropped; one that is made in its place is another."""
+        self.tables.pop(table, None)
 
     def look(self) -> list[Commit]:
         """The commits that have come since the last look, oldest first."""
@@ -116,10 +120,10 @@ def _apply(name: str, table: Table, path: Path) -> Commit:
     for line in path.read_text("utf-8").splitlines():
         action = json.loads(line)
         if "add" in action:
-            table.live.add(unquote(action["add"]["path"]))
+            table.live[unquote(action["add"]["path"])] = table.version
             table.named.add(unquote(action["add"]["path"]))
         elif "remove" in action:
-            table.live.discard(unquote(action["remove"]["path"]))
+            table.live.pop(unquote(action["remove"]["path"]), None)
         elif "txn" in action:
             table.transactions[action["txn"]["appId"]] = action["txn"]["version"]
         elif "commitInfo" in action:
@@ -152,7 +156,7 @@ class PlainTopic:
         self._next: dict[int, int] = {}
 
     def read(self, again: bool = False) -> dict[Place, str]:
-        """Read on to the ends of now. again: from the start, where records may have gone."""
+        """Read on to the ends of now. again: from the start, where records may have gone. Raises FoundProblem."""
         if again:
             self.wanted.clear()
             self._next.clear()
@@ -161,10 +165,13 @@ class PlainTopic:
             partitions = sorted(consumer.partitions_for_topic(self._topic) or ())
             tps = [KafkaTopicPartition(self._topic, partition) for partition in partitions]
             consumer.assign(tps)
-            ends = consumer.end_offsets(tps)
+            begins, ends = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
             for tp in tps:
-                consumer.seek(tp, self._next.get(tp.partition, 0))
+                consumer.seek(tp, max(begins[tp], self._next.get(tp.partition, 0)))
+            deadline = time.monotonic() + READ_SECS_MAX
             while any(consumer.position(tp) < ends[tp] for tp in tps):
+                if time.monotonic() > deadline:
+                    raise FoundProblem(f"{self._topic} was not read within {READ_SECS_MAX:.0f} s", "check the broker")
                 for records in consumer.poll(timeout_ms=500, max_records=5000).values():
                     for record in records:
                         key = (record.key or b"?").decode("utf-8", "replace")
@@ -175,11 +182,13 @@ class PlainTopic:
         return self.wanted
 
 
-def problems(wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str, through: bool) -> Iterator[str]:
+def problems(
+    wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str, through: bool, leave: bool = False
+) -> Iterator[str]:
     """What is wrong with the tables, in words; nothing if all is well.
 
     A record at or below the position of its table is in that table once and in no other; one beyond it is nowhere.
-    through: the export has caught up, so that no record may be beyond.
+    through: the export has caught up, so that no record may be beyond. leave: records may have left the topic.
     """
     try:
         placed = lake.placed()
@@ -194,7 +203,7 @@ def problems(wanted: Mapping[Place, str], lake: PlainLake, app: str, topic: str,
                 positions[name, partition] = found.offset
     kinds: Counter[str] = Counter()
     examples: dict[str, list[str]] = defaultdict(list)
-    for place in sorted(wanted.keys() | placed.keys()):
+    for place in sorted(wanted.keys() if leave else wanted.keys() | placed.keys()):
         due = wanted.get(place)
         if due is not None and not through and place[1] > positions.get((due, place[0]), -1):
             due = None

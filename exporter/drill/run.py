@@ -7,20 +7,20 @@ after a strike the first one of another task did.
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import signal
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
-from exporter.broker import create_topic
 from exporter.drill.helper import Helper
 from exporter.drill.plain import Commit, PlainLake, PlainTopic, problems
 from exporter.drill.producer import TYPES, Load, Record, mixed
@@ -28,13 +28,17 @@ from exporter.drill.record import PARTS, Mark, RunRecord, Strike
 from exporter.drill.schedule import KILLS
 from exporter.drill.services import Services
 from exporter.drill.tasks import GONE_SECS_MAX, Said, Task
-from exporter.errors import DependencyUnreachable, FoundProblem
+from exporter.errors import FoundProblem
+from exporter.routing import DEAD_LETTERS
+from offsets.positions import live_position
+from offsets.ranges import TopicPartition
 
 SESSION_SECS = 6.0
-LIFE_SECS_MAX = 150.0
-"""Deadline of everything that a task is waited for."""
+LIFE_SECS_MAX = 240.0
+"""Deadline of everything that a task is waited for: an overloaded machine is no finding."""
 PER_SEC = 200
 POLL_SECS = 0.03
+SQL_TRIES = 5
 _MARKS = {"partition_assigned": "owns", "partition_revoked": "gives", "commit_refused": "refused"}
 """Events of tasks that stand in the timeline."""
 
@@ -66,6 +70,7 @@ class Run:
         self.types: dict[str, str] = dict(TYPES)
         self.environment: dict[str, str] = {}
         self.prelude = ""
+        self.records_leave = False
         self.tasks: list[Task] = []
         self.lake = PlainLake(folder / "lake")
         self.plain_topic = PlainTopic(services.options, self.topic)
@@ -81,30 +86,22 @@ class Run:
 
     def open(self, config: Mapping[str, str] | None = None) -> None:
         """Make topic and log. config: of the topic."""
-        create_topic(self.services.bootstrap, self.topic, self.partitions, config)
-        if self.services.endpoint:
+        self.services.make_topic(self.topic, self.partitions, config)
+        if self.services.log:
             self.services.make_log(self.topic)
             self.scalars |= {"wal_table": self.topic, "wal_endpoint": self.services.endpoint}
 
     def close(self) -> None:
-        """End all tasks, and remove topic and log. What was told of the run stays in its folder if it is not clean."""
+        """End all tasks, and remove topic, group and log. Its folder stays."""
         for task in self.tasks:
             task.close()
         if self._load is not None:
             self._load.close()
-        admin = KafkaAdminClient(**self.services.options)
         try:
-            admin.delete_topics([self.topic])
-        except UnknownTopicOrPartitionError:
-            return
-        except KafkaError as error:
-            raise DependencyUnreachable(f"the topic {self.topic} could not be deleted: {error!r}") from error
+            self.services.drop_topic(self.topic, self.app)
         finally:
-            admin.close()
-            if self.services.endpoint:
+            if self.services.log:
                 self.services.drop_log(self.topic)
-            if self.record.ok:
-                shutil.rmtree(self.folder, ignore_errors=True)
 
     def load(self, make: Callable[[int], Record] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:
         """Write the backlog, and go on writing. make: the n-th record."""
@@ -117,7 +114,7 @@ class Run:
     def settings(self, **changes: Any) -> Path:
         """A settings file, a new one each time."""
         scalars: dict[str, Any] = {
-            "brokers": self.services.bootstrap.split(","),
+            "brokers": self.services.bootstrap,
             "topics": [self.topic],
             "group": self.app,
             "app": self.app,
@@ -135,10 +132,12 @@ class Run:
         lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "json"', 'path = "at"']
         for name, ddl in self.types.items():
             lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
-        if self.services.client_options:
-            lines += ["[kafka_client]", *(f"{k} = {json.dumps(v)}" for k, v in self.services.client_options.items())]
+        if self.services.client:
+            lines += ["[kafka_client]"]
+            lines += [f"{name} = {json.dumps(value)}" for name, value in self.services.client.items()]
         self._settings += 1
         path = self.folder / f"exporter-{self._settings}.toml"
+        path.touch(0o600)
         path.write_text("\n".join(lines) + "\n", "utf-8")
         return path
 
@@ -229,12 +228,12 @@ class Run:
         task.signal(sent)
         self.ends(task, 0)
 
-    def ends(self, task: Task, code: int, secs: float = LIFE_SECS_MAX) -> str:
-        """Wait for its end with this exit code; its last words."""
+    def ends(self, task: Task, *codes: int, secs: float = LIFE_SECS_MAX) -> str:
+        """Wait for its end with one of these exit codes; its last words."""
         self.wait(lambda: task.ended() is not None, secs, f"{task.name} ends", task)
         self.mark(task, "end", str(task.ended()), task.ended_at)
-        if task.ended() != code:
-            raise NotAsItMust(f"{task.name} ended with {task.ended()} instead of {code}\n{task.tail()}")
+        if task.ended() not in codes:
+            raise NotAsItMust(f"{task.name} ended with {task.ended()} instead of {codes[0]}\n{task.tail()}")
         return task.tail()
 
     def finish(self, **changes: Any) -> None:
@@ -245,11 +244,11 @@ class Run:
         self.check(through=True)
         self.audit(**changes)
 
-    def check(self, through: bool = False, again: bool = False) -> None:
-        """The naive check, at any moment. through: all is caught up. again: records may have left the topic."""
-        wanted = dict(self.plain_topic.read(again))
+    def check(self, through: bool = False) -> None:
+        """The naive check, at any moment. through: all is caught up."""
+        wanted = dict(self.plain_topic.read(again=self.records_leave))
         self.look()
-        found = list(problems(wanted, self.lake, self.app, self.topic, through))
+        found = list(problems(wanted, self.lake, self.app, self.topic, through, self.records_leave))
         self.record.checks += 1
         if found:
             raise NotAsItMust("the naive check: " + "; ".join(found))
@@ -262,9 +261,90 @@ class Run:
         if not clean:
             raise NotAsItMust(f"the audit: {says}")
 
+    def told(self, task: Task) -> list[str]:
+        """The flags of the `exporter repair` that the task's hint names, and --apply. It ended with 70."""
+        self.ends(task, 70)
+        found = re.search(r"`exporter repair (--\w+)`", task.tail())
+        if found is None:
+            raise NotAsItMust(f"{task.name} names no repair\n{task.tail()}")
+        return [found.group(1), "--apply"]
+
+    def repair(self, task: Task) -> None:
+        """Do as the operator would whom the task told what to do."""
+        self.ends(self.start(*self.told(task), verb="repair"), 0)
+
+    def sql(self, *statements: str) -> None:
+        """As somebody else, beside tasks that commit: tried again when they were faster."""
+        for _ in range(SQL_TRIES):
+            try:
+                self.helper.sql(*statements)
+                return
+            except FoundProblem as error:
+                if "Concurrent" not in error.message:
+                    raise
+        self.helper.sql(*statements)
+
+    def lose_records(self) -> int:
+        """Let the topic lose some records that no table holds, as retention does; how many."""
+        self.records_leave = True
+        self.look()
+        lost: dict[int, int] = {}
+        for partition in range(self.partitions):
+            greatest = max(self.position(name, partition) for name in self.lake.tables)
+            self.wait(partial(self._goes_beyond, partition, greatest + 50), LIFE_SECS_MAX, "more records")
+            lost[partition] = greatest + 40
+        admin = KafkaAdminClient(**self.services.options)
+        try:
+            admin.delete_records({KafkaTopicPartition(self.topic, at): offset for at, offset in lost.items()})
+        finally:
+            admin.close()
+        return sum(lost.values())
+
+    def _goes_beyond(self, partition: int, offset: int) -> bool:
+        """Whether a reader sees a record beyond this one."""
+        return any(at == partition and seen > offset for at, seen in self.plain_topic.read())
+
     def no_survivors(self, task: Task) -> None:
         """All that a killed task started has to be gone by itself."""
         self.wait(lambda: not task.left(), GONE_SECS_MAX, f"what {task.name} started is gone: {task.left()}")
+
+    # What is there ---------------------------------------------------------------------------------------
+
+    def table(self, name: str) -> str:
+        """Its name in SQL."""
+        return f"delta.`{self.folder / 'lake' / name}`"
+
+    def version(self, name: str) -> int:
+        """Of a table, -1 if there is none."""
+        self.look()
+        return self.lake.tables[name].version if name in self.lake.tables else -1
+
+    def newest_file(self, name: str) -> tuple[int, Path]:
+        """A live data file that came last, and the version that brought it."""
+        self.look()
+        table = self.lake.tables[name]
+        path, version = max(table.live.items(), key=lambda one: one[1])
+        return version, table.folder / path
+
+    def position(self, name: str, partition: int) -> int:
+        """Through which offset a table holds a partition; -1 if it has no position."""
+        tp, table = TopicPartition(self.topic, partition), self.lake.tables.get(name)
+        found = live_position(table.transactions, self.app, tp) if table is not None else None
+        return found.offset if found is not None else -1
+
+    def all_through(self, offset: int) -> bool:
+        """Whether all tables hold all partitions through it."""
+        self.look()
+        names = (*self.types, DEAD_LETTERS)
+        return min(self.position(name, at) for name in names for at in range(self.partitions)) >= offset
+
+    def owned(self, task: Task) -> set[str]:
+        """The partitions that a task believes to own."""
+        return _owned(task)
+
+    def note(self, task: Task, what: str) -> None:
+        """Something that was done to it, for the timeline."""
+        self.mark(task, "strike", what)
 
     # What is seen -----------------------------------------------------------------------------------------
 

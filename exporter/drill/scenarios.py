@@ -1,44 +1,57 @@
-"""What can happen, as stories: each is a function of a Run, begins on an empty lake and ends with an audit."""
+"""What can happen: every scenario by its name. Each begins on an empty lake and ends with an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import schedule
+from exporter.drill import kills, mishaps, outages, streams
 from exporter.drill.run import Run
+
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """name: as it is asked for. what: one line. own: needs services that it may kill."""
+    """name: as it is asked for. needs: broker or dynamodb, of its own. config: of the topic."""
 
     name: str
-    what: str
     play: Callable[[Run], None]
-    own: bool = False
+    needs: str = ""
+    config: Mapping[str, str] | None = None
+
+    @property
+    def what(self) -> str:
+        return (self.play.__doc__ or "").strip().partition("\n")[0]
 
 
-def random_kills(run: Run) -> None:
-    """kill -9 at random moments of start, recovery and work, under load."""
-    drawn = schedule.kills(run.rng, run.kills)
-    run.record.schedule = [str(kill) for kill in drawn]
-    run.load()
-    for kill in drawn:
-        task = run.start()
-        if kill.after_commit:
-            run.wait_commit(task)
-        run.nap(kill.secs)
-        run.kill(task, kill.whole)
-        run.check()
-    run.finish()
-    for task in run.tasks:
-        run.no_survivors(task)
-
-
-SCENARIOS = {
-    one.name: one
-    for one in (
-        Scenario("random-kills", f"{schedule.KILLS} kill -9 at random moments, also during recovery", random_kills),
-    )
-}
+_ALL = (
+    Scenario("fault-points", kills.fault_points),
+    Scenario("fault-points-beside", kills.fault_points_beside),
+    Scenario("random-kills", kills.random_kills),
+    Scenario("kills-in-recovery", kills.kills_in_recovery),
+    Scenario("zombie-holds-more", kills.zombie_holds_more),
+    Scenario("zombie-holds-less", kills.zombie_holds_less),
+    Scenario("zombie-steps", kills.zombie_steps),
+    Scenario("rebalance-storm", kills.rebalance_storm),
+    Scenario("sigterm-storm", kills.sigterm_storm),
+    Scenario("broker-killed", outages.broker_killed, needs="broker"),
+    Scenario("dynamodb-lost", outages.dynamodb_lost, needs="dynamodb"),
+    Scenario("storage-fails", outages.storage_fails),
+    Scenario("storage-slow", outages.storage_slow),
+    Scenario("storage-full", outages.storage_full),
+    Scenario("one-type-fails", outages.one_type_fails),
+    Scenario("one-type-unstaged", outages.one_type_cannot_be_staged),
+    Scenario("clock-steps", outages.clock_steps),
+    Scenario("time-zones", outages.time_zones),
+    Scenario("restored", mishaps.restored),
+    Scenario("dropped", mishaps.dropped),
+    Scenario("file-deleted", mishaps.file_deleted),
+    Scenario("optimized", mishaps.optimized),
+    Scenario("retention", mishaps.retention),
+    Scenario("replayed", mishaps.replayed),
+    Scenario("poison", streams.poison),
+    Scenario("transactions", streams.transactions_and_compaction, config=COMPACTED),
+    Scenario("new-types", streams.new_types),
+)
+SCENARIOS = {scenario.name: scenario for scenario in _ALL}

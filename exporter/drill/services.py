@@ -1,4 +1,4 @@
-"""The broker and the DynamoDB of a drill: its own, on free ports of 127.0.0.1, or given ones."""
+"""The broker and the DynamoDB of a drill: its own, on free ports of 127.0.0.1, or those of a settings file."""
 
 from __future__ import annotations
 
@@ -7,30 +7,64 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.broker import Broker
+from kafka.admin import KafkaAdminClient
+from kafka.errors import GroupIdNotFoundError, KafkaError, UnknownTopicOrPartitionError
+from pydantic import SecretStr
+
+from exporter.broker import Broker, create_topic
 from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal, runs_here
 from exporter.errors import DependencyUnreachable
+from exporter.kafka_options import kafka_python_options
+from exporter.settings import Settings
 from offsets.wal import WalMismatch, WalUnreachable, connect
 from offsets.wal_table import create_table
+
+OWN = frozenset({"broker", "dynamodb"})
 
 
 @dataclass
 class Services:
     """Where a drill takes place. broker, dynamodb: its own, which it may kill; None: given, or there is none.
 
-    kafka_client: TOML keys of [kafka_client] for a given broker. endpoint: DynamoDB's; empty: there is no log.
+    options: for kafka-python's clients. client: keys of [kafka_client] for the tasks. log: whether there is one;
+    endpoint: of its DynamoDB, empty for AWS.
     """
 
-    bootstrap: str
+    options: dict[str, Any] = field(default_factory=dict)
+    client: Mapping[str, Any] = field(default_factory=dict)
+    log: bool = False
     endpoint: str = ""
     broker: Broker | None = None
     dynamodb: DynamoDbLocal | None = None
-    client_options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def options(self) -> dict[str, Any]:
-        """For kafka-python's clients."""
-        return {"bootstrap_servers": self.bootstrap.split(","), **self.client_options}
+    def bootstrap(self) -> list[str]:
+        """host:port of some brokers."""
+        return list(self.options["bootstrap_servers"])
+
+    @property
+    def own(self) -> frozenset[str]:
+        """What may be killed."""
+        return frozenset(name for name in OWN if getattr(self, name) is not None)
+
+    def make_topic(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        """It must not exist. Raises ConfigError if it does, DependencyUnreachable."""
+        replication = 1 if self.broker is not None else -1
+        create_topic(self.bootstrap[0], topic, partitions, config, self.options, replication)
+
+    def drop_topic(self, topic: str, group: str) -> None:
+        """With the group that read it. Raises DependencyUnreachable; what is gone already is no error."""
+        admin = KafkaAdminClient(**self.options)
+        try:
+            for drop, name in ((admin.delete_topics, topic), (admin.delete_groups, group)):
+                try:
+                    drop([name])
+                except (UnknownTopicOrPartitionError, GroupIdNotFoundError):
+                    continue
+        except KafkaError as error:
+            raise DependencyUnreachable(f"the topic {topic} could not be deleted: {error!r}", "delete it") from error
+        finally:
+            admin.close()
 
     def make_log(self, table: str) -> None:
         """A table for a write-ahead log. Raises DependencyUnreachable."""
@@ -58,16 +92,30 @@ class Services:
 def own_services() -> Services:
     """A broker and, where it can run, DynamoDB Local."""
     broker = Broker()
-    services = Services("", broker=broker)
+    services = Services({"bootstrap_servers": [broker.bootstrap]}, broker=broker)
     try:
         broker.start()
-        services.bootstrap = broker.bootstrap
         if runs_here():
             services.dynamodb = DynamoDbLocal()
             services.dynamodb.start()
-            services.endpoint = services.dynamodb.endpoint
+            services.log, services.endpoint = True, services.dynamodb.endpoint
             os.environ.update(CREDENTIALS)
     except BaseException:
         services.close()
         raise
     return services
+
+
+def _as_toml(value: object) -> object:
+    """What JSON and TOML write alike."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return value if isinstance(value, bool | int | float) else str(value)
+
+
+def given_services(settings: Settings) -> Services:
+    """Those of a settings file: its brokers and, if it has a log, the DynamoDB of that."""
+    given = {name: getattr(settings.kafka_client, name) for name in settings.kafka_client.model_fields_set}
+    client = {name: _as_toml(value) for name, value in given.items() if value is not None}
+    log = bool(settings.wal_table) and settings.wal_mode != "off"
+    return Services(kafka_python_options(settings), client, log, settings.wal_endpoint if log else "")

@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from kafka.admin import KafkaAdminClient
 
+from exporter.drill.scenarios import SCENARIOS
+from offsets.wal import connect
 from tests.lakes import ROOT, descendants, state_of, wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
@@ -34,7 +37,7 @@ def test_a_drill_of_one_kill_is_clean_and_leaves_only_its_book(tmp_path: Path) -
     assert (found["runs"], found["clean"], found["kills"], found["audits"]) == (1, 1, 1, 1), found
     assert found["recovery_secs"]["median"] > 0
     left = {path.name for path in (tmp_path / "d").iterdir()}
-    assert left == {"drill-1.json", "helper.log"}
+    assert left == {"drill-1.json", "drill-1.html", "helper.log"}
     again, _ = started(*flags, "--resume").communicate(timeout=60)
     assert json.loads(again) == found
 
@@ -50,3 +53,42 @@ def test_ctrl_c_ends_all_that_a_drill_has_started(tmp_path: Path) -> None:
     drill.send_signal(signal.SIGINT)
     assert drill.wait(60) == 130
     wait_until(lambda: not [pid for pid in family if state_of(pid) not in ("", "Z", "X")], 20, "the end of all")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_drill_on_given_services_leaves_them_as_they_were(kafka: str, dynamodb: str, tmp_path: Path) -> None:
+    """Its topics, groups and logs are gone afterwards, and those of others are what they were."""
+    before = contents(kafka, dynamodb)
+    config = tmp_path / "exporter.toml"
+    config.write_text(
+        f'brokers = ["{kafka}"]\ntopics = ["mine"]\ngroup = "mine"\ntable_root = "{tmp_path / "lake"}"\n'
+        f'wal_table = "mine"\nwal_endpoint = "{dynamodb}"\n'
+        '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.mine]\ncolumns = "id BIGINT"\n'
+    )
+    flags = ("--scenario", "poison,broker-killed", "--records", "300", "--folder", str(tmp_path / "d"))
+    told, _ = started(*flags, "--config", str(config)).communicate(timeout=250)
+    assert (json.loads(told)["runs"], json.loads(told)["clean"]) == (1, 1), "it does not kill what is not its own"
+    assert contents(kafka, dynamodb) == before
+    assert not (tmp_path / "lake").exists()
+
+
+def contents(kafka: str, dynamodb: str) -> tuple[set[str], set[str], set[str]]:
+    """Topics, groups and DynamoDB tables."""
+    admin = KafkaAdminClient(bootstrap_servers=kafka)
+    try:
+        groups = {str(one["group_id"] if isinstance(one, dict) else one[0]) for one in admin.list_groups()}
+        tables = connect(dynamodb).call("list_tables")["TableNames"]
+        return set(admin.list_topics()), groups, set(tables)
+    finally:
+        admin.close()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(5400)
+def test_every_scenario_ends_clean(tmp_path: Path) -> None:
+    """exporter drill: all that it knows, within the hour that an idle machine of two cores needs at most."""
+    told, _ = started("--folder", str(tmp_path / "d")).communicate(timeout=5000)
+    found = json.loads(told)
+    assert (found["clean"], found["failed"]) == (len(SCENARIOS), []), found
+    assert "nothing doubled" in (tmp_path / "d" / "drill-1.html").read_text()

@@ -181,7 +181,7 @@ MUTANTS = (
         (
             (
                 WRITERS,
-                "    return tuple(sorted(name for name in fragment.files if",
+                "    return tuple(sorted(name for name in met if",
                 "    return tuple(sorted(name for name in () if",
             ),
         ),

@@ -10,11 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.drill import drills, producer
+from exporter.drill.kills import ELSEWHERE, POINTS
 from exporter.drill.plain import PlainLake, problems
 from exporter.drill.record import PARTS, Book, Mark, RunRecord, Strike, read_book, recoveries, summary
+from exporter.drill.report import as_html
+from exporter.drill.scenarios import SCENARIOS
 from exporter.drill.schedule import kills, random_of
+from exporter.drill.services import given_services
 from exporter.errors import ConfigError, FoundProblem
+from exporter.faults import Fault
 from exporter.files import KAFKA_TYPE
+from exporter.settings_load import load
 
 WANTED = {(0, 0): "order", (0, 1): "click", (0, 2): "order", (1, 0): "dead_letters"}
 
@@ -71,6 +77,51 @@ def test_the_summary_counts_what_was_recovered_from() -> None:
     assert told["failed"] == ["random-kills 4: lost"]
     assert summary([])["recovery_secs"] == {}
     assert len(recoveries([record(1, secs=9.0), record(3)])) == 1
+
+
+def test_the_report_tells_what_was_found_and_loads_nothing() -> None:
+    """Scenarios, recovery times, and the worst run as a timeline; a run that is not clean is the worst, and said so."""
+    clean = record(1, secs=9.0)
+    clean.marks = [
+        Mark(0.1, "run-1", "start"), Mark(2.0, "run-1", "owns", "t-0"), Mark(2.5, "run-1", "owns", "t-1"),
+        Mark(3.0, "run-1", "commit", "order 1: 5 rows"), Mark(4.0, "run-1", "gives", "t-0"),
+        Mark(5.0, "run-1", "refused", "order"), Mark(6.0, "run-1", "strike", "kill -9 of the driver"),
+    ]  # fmt: skip
+    told = as_html(Book(7, {"python": "3.11"}, [clean, record(2)]))
+    assert "2 of 2 runs clean" in told and "The worst run: random-kills 1" in told
+    for words in ("owns 0+1", "refused order", "strike kill -9", "median 9.0 s", "python", "commit order 1: 5 rows"):
+        assert words in told, words
+    assert "<script" not in told and "http" not in told.replace("http-equiv", "")
+    told = as_html(Book(7, {}, [clean, record(2, "1 offsets <missing>")], [record(1, "lost before")]))
+    assert "1 of 2 runs are not clean" in told and "The worst run: random-kills 2" in told
+    assert "1 offsets &lt;missing&gt;" in told and "lost before" in told
+    assert "nothing doubled" in as_html(Book(7))
+
+
+def test_every_fault_point_is_in_a_scenario() -> None:
+    """A point that is added to the code must be added to the drill."""
+    assert {point for point, _ in POINTS} | ELSEWHERE == set(Fault)
+    assert not {point for point, _ in POINTS} & ELSEWHERE
+    assert all(one.what for one in SCENARIOS.values()), "each says in one line what it is"
+
+
+def test_a_given_service_is_never_killed(tmp_path: Path) -> None:
+    """What a settings file names is used as it says, and nothing there counts as the drill's own."""
+    pem = tmp_path / "ca.pem"
+    pem.write_text("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
+    config = tmp_path / "exporter.toml"
+    config.write_text(
+        'brokers = ["a:1", "b:2"]\ntopics = ["mine"]\ngroup = "mine"\ntable_root = "/lake"\nwal_table = "mine"\n'
+        '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.mine]\ncolumns = "id BIGINT"\n'
+        f'[kafka_client]\nsecurity_protocol = "SASL_SSL"\nssl_cafile = "{pem}"\nsasl_mechanism = "PLAIN"\n'
+        'sasl_plain_username = "u"\nsasl_plain_password = "secret"\n'
+    )
+    services = given_services(load(config, {}, {}))
+    assert (services.bootstrap, services.log, services.endpoint) == (["a:1", "b:2"], True, "")
+    assert services.own == frozenset()
+    assert services.client["sasl_plain_password"] == "secret" and services.client["ssl_cafile"] == str(pem)
+    assert services.options["security_protocol"] == "SASL_SSL"
+    assert {one.needs for one in SCENARIOS.values()} == {"", "broker", "dynamodb"}
 
 
 def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:

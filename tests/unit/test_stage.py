@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter import stage as stage_module
+from exporter.read import _result
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.stage import StagingOrder, stage
 from exporter.writers import Parked, PartitionPlan
@@ -238,3 +240,22 @@ def test_a_range_without_rows_gives_a_manifest_without_files(tmp_path, values):
     """Such a range is covered all the same; the plan tells how far."""
     files, _ = run(tmp_path, [batch(values)], {"a": -1})
     assert files == {}
+
+
+def test_a_file_that_cannot_be_written_is_its_type_s_trouble_alone(tmp_path):
+    """The task ends well, tells which type it was and why, and has written the others; two slices count together."""
+    (tmp_path / "a").write_text("no folder")
+    plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
+    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {})
+    (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
+    rows = manifest.to_pylist()
+    assert {row["event_type"] for row in rows if row["path"]} == {"b", DEAD_LETTERS}
+    (told,) = [row for row in rows if row["unwritten"]]
+    assert (told["event_type"], told["topic"], told["partition"]) == ("a", TP.topic, TP.partition)
+    assert "cannot be written" in told["unwritten"]
+    (tmp_path / "a").unlink()
+    (other,) = stage(order, iter([batch([record("a", 3)], first=3)]))
+    both = [SimpleNamespace(**row) for row in [*rows, *other.to_pylist()]]
+    result = _result(order, both)
+    assert result.fragments[0].files.keys() == {"b", DEAD_LETTERS}, "what else was written of a is not used"
+    assert result.fragments[0].unwritten == result.unwritten == {"a": told["unwritten"]}

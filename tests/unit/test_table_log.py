@@ -11,11 +11,13 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import (
     CONFIG_PROPERTY,
     ROUTING_PROPERTY,
+    LogState,
     TableView,
     last_named_offsets,
     live_adds,
     own_metadata,
     parse_commit,
+    replay,
     same_files_before,
 )
 
@@ -203,3 +205,22 @@ def test_the_version_with_the_same_files_is_found_in_the_log():
     assert same_files_before(live, {"a"}, reversed(commits)) == 0
     assert same_files_before(live, {"b", "c"}, reversed(commits)) == 3
     assert same_files_before(live, {"z"}, reversed(commits)) is None
+
+
+def test_a_log_is_replayed_from_a_checksum_or_from_its_beginning() -> None:
+    """The newest of each; nothing where a part of it is unknown."""
+    first = ['{"metaData": {"id": "t", "configuration": {}}}', '{"protocol": {"minWriterVersion": 2}}', ""]
+    second = ['{"txn": {"appId": "a/t/0/0", "version": 5}}', '{"add": {"path": "x"}}']
+    third = ['{"metaData": {"id": "t", "configuration": {"k": "v"}}}', '{"txn": {"appId": "a/t/0/0", "version": 9}}']
+    whole = LogState({"id": "t", "configuration": {"k": "v"}}, {"minWriterVersion": 2}, {"a/t/0/0": 9})
+    assert replay(None, [first, second, third]) == whole
+    checksum = {
+        "metadata": {"id": "t", "configuration": {}}, "protocol": {"minWriterVersion": 2},
+        "setTransactions": [{"appId": "a/t/0/0", "version": 5}, {"appId": "other", "version": 1}],
+    }  # fmt: skip
+    found = replay(checksum, [third])
+    assert found is not None and found.transactions == {"a/t/0/0": 9, "other": 1}
+    assert found.metadata == whole.metadata
+    assert replay({**checksum, "setTransactions": None}, [third]) is None
+    assert replay({"metadata": {}, "protocol": {}}, [third]) is None, "over 100 appIds they may be left out"
+    assert replay(None, [second]) is None

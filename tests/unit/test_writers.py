@@ -61,6 +61,17 @@ def test_3_1_a_fresh_fragment_moves_files_and_frontier_in_one_step():
     assert result.writers[A] == writer(frontier=19, staged=(file(10, 15),), oldest_at=5.0)
 
 
+def test_3_6_a_type_whose_files_could_not_be_written_stays_where_it_is():
+    """The others move on; one that is met for the first time still has to be anchored first (ANCHOR)."""
+    before = writers(writer(), writer(B))
+    fragment = Fragment(plan(A=9, B=9), {"B": (file(12, 12),)}, {"A": "disk full", "new": "disk full"})
+    result = integrate(before, fragment, 0.0)
+    assert result.writers[A] == before[A]
+    assert result.writers[B].frontier == 19
+    assert result.discarded == {"A": "disk full", "new": "it has no position yet"}
+    assert missing_anchors(before, fragment) == ("new",)
+
+
 def test_3_1_a_bound_behind_the_frontier_of_now_is_stale():
     """An overlapping round already integrated through 14: these files would double 10..14."""
     before = writers(writer(frontier=14))
