@@ -32,7 +32,7 @@ from offsets.selection import is_spare
 
 log = get_logger(__name__)
 
-POLL_MS = 500
+POLL_MS = 100
 POLL_INTERVAL_MS = 60_000
 """How long the others wait for this member to rejoin; a revocation may take half of it."""
 ROLL_POLL_SECS = 0.05
@@ -249,7 +249,6 @@ class Membership:
                 self._wake()
                 return
         self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
-
 
     def _assign_what_was_left_out(self) -> None:
         """Once the leader knows the topics for which it had assigned nothing, the group is to assign again."""
