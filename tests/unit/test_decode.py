@@ -369,7 +369,7 @@ def _values(draw: st.DrawFn, schema: str) -> bytes:
 
 @pytest.mark.parametrize("unknown", ["rescue", "ignore", "dead_letter"])
 @pytest.mark.parametrize("schema", SCHEMAS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) -> None:
     """ROUTE: verdict, reason, row and counts of a record never depend on neighbours, history or reader."""

@@ -223,9 +223,9 @@ class Keepers:
 
 
 def test_no_two_keepers_ever_hold_a_lease_at_once(db: FakeDynamoDb) -> None:
-    """In 300 random runs; and each of them holds it at some time."""
+    """In 150 random runs; and each of them holds it at some time."""
     ever: set[int] = set()
-    for seed in range(300):
+    for seed in range(150):
         keepers = Keepers(db, seed)
         for _ in range(100):
             keepers.go_on()
