@@ -10,7 +10,8 @@ thing: a record that is certainly good must not be a dead letter, unless no deco
 
 Pinned in the audit's order: the tables first, then the topics' ends. Offsets of an earlier routing
 configuration are judged by the one that the dead letters record for them. Beyond naive, and refused with
-NotNaive: tables of another app under ours (`repair --adopt`), deletion vectors, a log without its beginning.
+NotNaive: tables of another app under ours (`repair --adopt`), replays of dead letters, deletion vectors, a log
+without its beginning.
 """
 
 from __future__ import annotations
@@ -292,6 +293,8 @@ def _table(lake: Lake, folder: Path, opened: Any, metadata: Any) -> Table:
         others = sorted(app_id for app_id in versions if not app_id.startswith(head))
         raise NotNaive(f"{folder.name} has positions of another app: {others}")
     ours = {app_id.removeprefix(head): at for app_id, at in versions.items()}
+    if any(app_id.startswith("replay/") for app_id in ours):
+        raise NotNaive(f"{folder.name} holds dead letters that were replayed under a later configuration")
     table = Table(unquote(raw), columns, metadata.configuration, metadata.id, ours)
     whole = opened.to_pyarrow_dataset()
     present = []

@@ -11,8 +11,8 @@
     pytest tests/model -s -m "drill and long"  the larger worlds (minutes)
 
 The size of the default worlds is chosen for half a minute on one core. README.md says which mutant stands
-for which invariant. Not searched: a repair beside a switch, a repair of two partitions, a re-base, VACUUM of staged
-files (4.2).
+for which invariant. Not searched: a repair beside a switch, a repair of two partitions, a re-base, VACUUM of
+staged files (4.2).
 """
 
 from __future__ import annotations
