@@ -119,7 +119,7 @@ def line(record: RunRecord) -> str:
         f"{record.records:,} records, {len(record.strikes)} strikes, recovered after {times or '-'} s; "
         f"{record.reread:,} read again, {record.orphans} orphans, {record.refused} refused"
     )
-    return told if record.ok else f"{told}\n    {record.failure}"
+    return told if record.ok else f"{told}\n    {record.reason}"
 
 
 def as_text(book: Book) -> str:

@@ -80,6 +80,7 @@ class Helper:
 def serve() -> None:
     """The child: answer until standard input ends."""
     from exporter import log, spark
+    from exporter.tables import first_line
 
     log.configure(json=True)
     answers = os.fdopen(os.dup(1), "w")
@@ -92,7 +93,7 @@ def serve() -> None:
         try:
             answer = _audit(session, Path(order["audit"])) if "audit" in order else _sql(session, order["sql"])
         except Exception as error:  # noqa: BLE001 - the parent is told, whatever it was
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": first_line(error)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
     session.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from exporter.drill.outages import live
 from exporter.drill.run import NotAsItMust, Run
 from exporter.faults import Fault
@@ -14,7 +16,9 @@ def restored(run: Run) -> None:
     task = live(run)
     back = run.version("order") - 2
     run.note(task, f"RESTORE order to version {back}")
+    task.signal(signal.SIGSTOP, whole=True)  # RESTORE never wins against a commit a second
     run.sql(f"RESTORE TABLE {run.table('order')} TO VERSION AS OF {back}")
+    task.signal(signal.SIGCONT, whole=True)
     verb = run.told(task)
     run.strike_by(run.start(*verb, armed=f"{Fault.AFTER_REPAIR.value}:kill:1", verb="repair"), "in the repair")
     run.ends(run.start(*verb, verb="repair"), 0)

@@ -72,6 +72,11 @@ class RunRecord:
         return not self.failure
 
     @property
+    def reason(self) -> str:
+        """The failure without the last words of the task."""
+        return self.failure.partition("\n")[0]
+
+    @property
     def key(self) -> tuple[str, int]:
         return self.scenario, self.run
 
@@ -129,7 +134,7 @@ def summary(runs: Sequence[RunRecord]) -> dict[str, Any]:
     return {
         "runs": len(runs),
         "clean": sum(record.ok for record in runs),
-        "failed": [f"{record.scenario} {record.run}: {record.failure}" for record in runs if not record.ok],
+        "failed": [f"{one.scenario} {one.run}: {one.reason}" for one in runs if not one.ok],
         "strikes": sum(len(record.strikes) for record in runs),
         "kills": sum(strike.what.startswith("kill -9") for record in runs for strike in record.strikes),
         "recovered": len(secs),
