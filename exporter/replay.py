@@ -38,7 +38,7 @@ from exporter.files import FileOrigin
 from exporter.letters import CONDEMNED, GAP, Chosen, open_letters, rows_at
 from exporter.log import get_logger
 from exporter.read import NO_HEADERS, run_order
-from exporter.replay_rows import JUDGED_DDL, judge
+from exporter.replay_rows import JUDGED_DDL, RECORD_COLUMNS, judge
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Change, Lake, TableUnreadable, add_action, first_line
@@ -85,6 +85,16 @@ class _Reading:
         return last_replay(self.views[name].transactions, app, tp)
 
 
+@dataclass(frozen=True)
+class _Span:
+    """Chosen rows of one partition and epoch: first and last offset, inclusive."""
+
+    tp: TopicPartition
+    epoch: int
+    first: int
+    last: int
+
+
 @dataclass
 class Replay:
     """One lake, one configuration, some dead letters."""
@@ -109,26 +119,35 @@ class Replay:
     def _pass(self, apply: bool, finished: dict[str, int]) -> list[ReplayRow]:
         """One reading and all that follows from it. finished: counted over all passes. Raises Moved."""
         reading = self._read()
-        records, left = self._feedable(reading, self.chosen.of(reading.rows))
-        with _kept(self._twins(reading, records)) as twins:
-            there = _counts(twins, sf.col("table"))
-            if apply and there:
-                self._delete(reading, twins)
-                point(Fault.AFTER_REPLAY_DELETE)
-            for name, rows in there.items():
-                finished[name] = finished.get(name, 0) + rows
-            untold = records.join(twins.select(*COORDINATES), COORDINATES, "left_anti") if there else records
-            with _kept(self._judged(untold)) as judged:
-                bad = _counts(judged.where("target IS NULL"), sf.substring_index("verdict", ":", 1))
-                here = sf.col("target").isin(*reading.targets)
-                homeless = _counts(judged.where(~here), sf.col("target"))
-                good = judged.where(here)
-                fed = _counts(good, sf.col("target"))
-                if apply and fed:
-                    self._feed(reading, good)
-                    self._delete(reading, good)
+        chosen = self.chosen.of(reading.rows)
+        spans = _spans(chosen)
+        records, left = self._feedable(reading, chosen, spans)
+        found = self._twins(reading, records, spans)
+        there = dict[str, int]()
+        if found is not None:
+            with _kept(found) as twins:
+                there = {row.table: row.n for row in twins.groupBy("table").agg(sf.count("*").alias("n")).collect()}
+                if apply and there:
+                    self._delete(reading, twins)
                     point(Fault.AFTER_REPLAY_DELETE)
-        left += [("no table yet for type " + name, rows) for name, rows in homeless.items()]
+            records = records.join(found.select(*COORDINATES), COORDINATES, "left_anti")
+        for name, rows in there.items():
+            finished[name] = finished.get(name, 0) + rows
+        fed, bad = dict[str, int](), dict[str, int]()
+        with _kept(self._judged(records)) as judged:
+            code = sf.substring_index("verdict", ":", 1).alias("code")
+            for row in judged.groupBy("target", code).agg(sf.count("*").alias("n")).collect():
+                if row.target is None:
+                    bad[row.code] = row.n
+                elif row.target in reading.targets:
+                    fed[row.target] = row.n
+                else:
+                    left.append((f"no table yet for type {row.target}", row.n))
+            if apply and fed:
+                good = judged.where(sf.col("target").isin(*fed))
+                self._feed(reading, good, spans)
+                self._delete(reading, good)
+                point(Fault.AFTER_REPLAY_DELETE)
         return [
             *(ReplayRow("fed" if apply else "would be fed", name, rows) for name, rows in sorted(fed.items())),
             *(ReplayRow("finished" if apply else "would be finished", *item) for item in sorted(finished.items())),
@@ -153,10 +172,12 @@ class Replay:
         targets = tuple(name for name in views if name in self.routing.schemas or self.routing.is_new(name))
         return _Reading(letters, rows, views, targets)
 
-    def _feedable(self, reading: _Reading, chosen: DataFrame) -> tuple[DataFrame, list[tuple[str, int]]]:
+    def _feedable(
+        self, reading: _Reading, chosen: DataFrame, spans: Sequence[_Span]
+    ) -> tuple[DataFrame, list[tuple[str, int]]]:
         """The rows that can be looked at again, and why the others are left. Raises ConfigError."""
         kafka = sf.col("_kafka")
-        bounds = self._bounds(reading, chosen)
+        bounds = self._bounds(reading, spans)
         through = sf.lit(None).cast("bigint")
         since = sf.lit(0)
         for tp, (bound, first) in bounds.items():
@@ -173,24 +194,21 @@ class Replay:
             .when(kafka["offset"] > through, "not passed by all tables yet: later")
         )
         marked = chosen.withColumn("why", why)
-        left = _counts(marked.where("why IS NOT NULL"), sf.col("why"))
+        counted = marked.where("why IS NOT NULL").groupBy("why").agg(sf.count("*").alias("n")).collect()
         records = marked.where("why IS NULL").select(
             "key", "value", "_kafka.topic", "_kafka.partition", "_kafka.offset", "_kafka.timestamp",
             sf.coalesce("headers", sf.expr(NO_HEADERS)).alias("headers"), "_kafka.epoch",
         )  # fmt: skip
-        return records, sorted(left.items())
+        return records, sorted((row.why, row.n) for row in counted)
 
-    def _bounds(self, reading: _Reading, chosen: DataFrame) -> dict[TopicPartition, tuple[int, int]]:
+    def _bounds(self, reading: _Reading, spans: Sequence[_Span]) -> dict[TopicPartition, tuple[int, int]]:
         """Partition -> the offset that all tables have passed, and the epoch in which the topic of today began.
 
         Raises ConfigError for a partition on which the configuration is not in force, or not yet everywhere.
         """
         app, own = self.lake.app, self.routing.fingerprint()
         found: dict[TopicPartition, tuple[int, int]] = {}
-        for row in (
-            chosen.where("_kafka.offset IS NOT NULL").select("_kafka.topic", "_kafka.partition").distinct().collect()
-        ):
-            tp = TopicPartition(row.topic, row.partition)
+        for tp in sorted({span.tp for span in spans}):
             at = reading.letters.position(app, tp)
             if at is None or reading.letters.routing_history(tp).get(at.epoch) != own:
                 raise ConfigError(
@@ -208,36 +226,38 @@ class Replay:
 
     def _judged(self, records: DataFrame) -> DataFrame:
         routing = self.routing
-        return records.mapInArrow(lambda batches: judge(routing, batches), JUDGED_DDL)
+        return records.select(*RECORD_COLUMNS).mapInArrow(lambda batches: judge(routing, batches), JUDGED_DDL)
 
-    def _twins(self, reading: _Reading, records: DataFrame) -> DataFrame:
-        """The records that stand in a table as well, whatever table it is; only one that had a replay can have them."""
+    def _twins(self, reading: _Reading, records: DataFrame, spans: Sequence[_Span]) -> DataFrame | None:
+        """The records that stand in a table as well, whatever table it is; None if no table had a replay."""
         kafka, by_table = sf.col("_kafka"), dict[str, Column]()
-        grouped = records.groupBy("topic", "partition").agg(sf.min("offset").alias("a"), sf.max("offset").alias("b"))
-        for row in grouped.collect():
-            tp = TopicPartition(row.topic, row.partition)
-            since = first_epoch(reading.letters.transactions, self.lake.app, tp)
-            here = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition)
-            here = here & kafka["offset"].between(row.a, row.b) & (sf.coalesce(kafka["epoch"], sf.lit(0)) >= since)
-            for name in (name for name in reading.views if reading.last(self.lake.app, name, tp)):
+        for span in spans:
+            since = first_epoch(reading.letters.transactions, self.lake.app, span.tp)
+            here = (kafka["topic"] == span.tp.topic) & (kafka["partition"] == span.tp.partition)
+            here = (
+                here
+                & kafka["offset"].between(span.first, span.last)
+                & (sf.coalesce(kafka["epoch"], sf.lit(0)) >= since)
+            )
+            for name in (name for name in reading.views if reading.last(self.lake.app, name, span.tp)):
                 by_table[name] = by_table.get(name, sf.lit(False)) | here
-        found = records.where(sf.lit(False)).withColumn("table", sf.lit(""))
+        found: DataFrame | None = None
         for name, condition in by_table.items():
             rows = rows_at(self.lake, name, reading.views[name]).where(condition)
             there = rows.select(*(f"_kafka.{part}" for part in COORDINATES))
             twins = records.join(there, COORDINATES, "left_semi").withColumn("table", sf.lit(name))
-            found = found.unionByName(twins)
+            found = twins if found is None else found.unionByName(twins)
         return found
 
     # --- effects --------------------------------------------------------------------------------
 
-    def _feed(self, reading: _Reading, good: DataFrame) -> None:
+    def _feed(self, reading: _Reading, good: DataFrame, spans: Sequence[_Span]) -> None:
         """Stage the rows and commit them, one commit per table. Raises Moved."""
         staged: dict[str, dict[TopicPartition, list[StagedFile]]] = defaultdict(lambda: defaultdict(list))
-        for row in good.select("epoch").distinct().orderBy("epoch").collect():
-            records = good.where(sf.col("epoch") == row.epoch)
+        for epoch in sorted({span.epoch for span in spans}):
+            records = good.where(sf.col("epoch") == epoch)
             ordered = records.repartition("topic", "partition").sortWithinPartitions(*COORDINATES)
-            order = self._order(reading, records, row.epoch)
+            order = self._order(reading, [span for span in spans if span.epoch == epoch], epoch)
             try:
                 fragments = run_order(ordered.drop("epoch", "target", "verdict"), order).whole().fragments
             except Exception as error:
@@ -253,15 +273,14 @@ class Replay:
             self._commit(reading, name, staged[name])
             point(Fault.AFTER_REPLAY_COMMIT)
 
-    def _order(self, reading: _Reading, records: DataFrame, epoch: int) -> StagingOrder:
+    def _order(self, reading: _Reading, spans: Sequence[_Span], epoch: int) -> StagingOrder:
         """What the tasks are told: all offsets are wanted, the dead letters are not."""
         app, plans = self.lake.app, dict[TopicPartition, PartitionPlan]()
         replays: dict[tuple[str, TopicPartition], int] = {}
-        found = records.groupBy("topic", "partition").agg(sf.max("offset").alias("last"))
-        for row in found.collect():
-            tp = TopicPartition(row.topic, row.partition)
+        for span in spans:
+            tp = span.tp
             bounds = dict.fromkeys(reading.targets, -1)
-            plans[tp] = PartitionPlan(tp, 0, epoch, 0, row.last + 1, bounds, unlisted=(DEAD_LETTERS,))
+            plans[tp] = PartitionPlan(tp, 0, epoch, 0, span.last + 1, bounds, unlisted=(DEAD_LETTERS,))
             replays |= {(name, tp): reading.last(app, name, tp) + 1 for name in reading.targets}
         fingerprints = {name: view.fingerprint for name, view in reading.views.items()}
         footers = {tp: self._footer(reading, tp) for tp in plans}
@@ -392,6 +411,10 @@ def _kept(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-def _counts(frame: DataFrame, by: Column) -> dict[str, int]:
-    """Rows per value."""
-    return {row.by: row.n for row in frame.groupBy(by.alias("by")).agg(sf.count("*").alias("n")).collect()}
+def _spans(chosen: DataFrame) -> list[_Span]:
+    """Where the chosen rows lie, recorded gaps left out."""
+    kafka = sf.col("_kafka")
+    by = [kafka[name].alias(name) for name in ("topic", "partition", "epoch")]
+    rows = chosen.where(kafka["offset"].isNotNull()).groupBy(*by)
+    found = rows.agg(sf.min("_kafka.offset").alias("first"), sf.max("_kafka.offset").alias("last")).collect()
+    return [_Span(TopicPartition(one.topic, one.partition), one.epoch, one["first"], one["last"]) for one in found]

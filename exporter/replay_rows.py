@@ -22,6 +22,8 @@ RECORD_DDL = (
     "headers array<struct<key: string, value: binary>>, epoch int"
 )
 """A dead letter as Spark's Kafka source would give the record, and the epoch that it was read in."""
+RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers", "epoch")
+"""Their order, by which alone mapInArrow knows them; a join changes it."""
 JUDGED_DDL = f"{RECORD_DDL}, target string, verdict string"
 """target: event type whose table gets the row, else null. verdict: why it stays a dead letter, else null."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from exporter import report
 from exporter.errors import ConfigError
 from exporter.faults import Fault
 from exporter.letters import Chosen, counts, parse_ranges, shown_rows
 from exporter.replay import Replay
+from exporter.report_page import report_page
 from exporter.routing import DEAD_LETTERS
 from exporter.sweep import sweep
 from exporter.tables import Lake
@@ -83,12 +86,12 @@ def test_a_replay_killed_three_times_ends_with_each_row_once(fixed: Export, spar
         if fault is Fault.AFTER_REPLAY_COMMIT:
             found = {at: sorted(names, reverse=True) for at, names in fixed.placed().items()}
             assert found == {**places(DEAD_LETTERS), **{at: names for at, names in both.items() if at[1] < 30}}
-            report = fixed.audit(spark)
-            assert (report.clean, report.replaying) == (True, 20), report.as_text()
+            audited = fixed.audit(spark)
+            assert (audited.clean, audited.replaying) == (True, 20), audited.as_text()
     assert fixed.placed() == places("click")
     assert told(replay_of(fixed, spark), apply=True) == {("still bad", "not_utf8"): 30}
-    report = fixed.audit(spark)
-    assert (report.clean, report.replaying, report.once) == (True, 0, 90), report.as_text()
+    audited = fixed.audit(spark)
+    assert (audited.clean, audited.replaying, audited.once) == (True, 0, 90), audited.as_text()
     assert fixed.positions() == before, "a replay moves no position"
     assert fixed.placed() == places("click")
 
@@ -138,9 +141,28 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     assert orphans and {DataFile.parse(path).replay for path in orphans} == {1, 2}
     spark.sql(f"OPTIMIZE delta.`{fixed.folder('click')}`")
     assert fixed.placed() == wanted
-    report = fixed.audit(spark)
-    assert (report.clean, report.once) == (True, 93), report.as_text()
+    audited = fixed.audit(spark)
+    assert (audited.clean, audited.once) == (True, 93), audited.as_text()
+    check_that_the_report_tells_of_it(fixed, lake)
     check_that_the_audit_still_sees_doubles(fixed, spark)
+
+
+def check_that_the_report_tells_of_it(e: Export, lake: Lake) -> None:
+    """The page's facts are those of the tables and the broker; without a broker they lack the lag and say why."""
+    found = report.facts(lake, e.settings())
+    assert {(one.event_type, one.tp.partition): one.position for one in found.places} == {
+        (name, partition): e.position(name, partition)[1] for name in e.tables() for partition in (0, 1)
+    }
+    assert {one.lag for one in found.places} == {0} and not found.notes
+    outcomes = Counter((one.event_type, one.outcome) for one in found.happened)
+    assert (outcomes["click", "replay"], outcomes["click", "optimize"], outcomes[DEAD_LETTERS, "merge"]) == (2, 1, 2)
+    assert sum(one.rows for one in found.happened if one.event_type == "click") == len(e.rows("click"))
+    live = {name: len(e.table(name).file_uris()) for name in e.tables()}
+    assert {name: sum(one.files for one in found.days if one.event_type == name) for name in live} == live
+    assert [(one.code, one.rows) for one in found.letters] == [("not_utf8", 31)]
+    nowhere = report.facts(lake, e.with_(brokers=["127.0.0.1:1"]).settings())
+    assert {one.lag for one in nowhere.places} == {None} and "No lag is shown" in nowhere.notes[0]
+    assert "not_utf8" in report_page(nowhere)
 
 
 def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
@@ -152,5 +174,5 @@ def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
         f"l.first_offset, l.last_offset, l.day FROM {order} o JOIN {letters} l ON o._kafka.partition = 0 "
         "AND o._kafka.offset = 3 AND l._kafka.partition = 0 AND l._kafka.offset = 2"
     )
-    report = e.audit(spark)
-    assert (report.twice, report.findings) == (2, 2), report.as_text()
+    audited = e.audit(spark)
+    assert (audited.twice, audited.findings) == (2, 2), audited.as_text()
