@@ -60,6 +60,7 @@ class Offers:
         self._waking = waking
         self._running: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
+        self._refused_now: set[TopicPartition] = set()
         self._retry_at: dict[str, float] = {}
 
     @property
@@ -93,6 +94,7 @@ class Offers:
         stopping: a claim of unknown outcome is offered again as often as the stop allows. Raises Fenced.
         """
         again: set[TopicPartition] = set()
+        self._refused_now.clear()
         for name in [name for name, future in self._running.items() if future.done()]:
             report = self._running.pop(name).result()
             self._keeper.take_owed()
@@ -137,8 +139,14 @@ class Offers:
         return False
 
     def _refused(self, claim: Claim) -> None:
-        """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8)."""
+        """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8).
+
+        Several tables that are refused at once are one: another task has been there, once.
+        """
         self._totals.refused += 1
+        if claim.key.tp in self._refused_now:
+            return
+        self._refused_now.add(claim.key.tp)
         self._refusals[claim.key.tp] += 1
         if self._refusals[claim.key.tp] >= REFUSALS_MAX:
             raise Fenced(

@@ -206,6 +206,7 @@ class Service:
         self._take_round(now)
         again = self._offers.take(self._writers, now, self._stop_at is not None)
         self._to_recover |= again & self._owned.keys()
+        self._forget(again & self._leaving.keys())  # what was refused is never offered again, also on the way out
         self._recover_gapped()
         self._let_go()
         self._recover(now)

@@ -1,0 +1,40 @@
+"""A partition that is on its way out when its commits are refused: found by `exporter drill --scenario zombie-steps`.
+
+A sleeper that woke up had committed first; the healthy owner offered the refused files again and again, until it ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.group import Leaving
+from offsets.ranges import TopicPartition
+from tests.lakes import Export, mixed, wait_until, wrong_places
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+def test_what_is_refused_on_the_way_out_is_let_go_and_never_offered_again(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Four tables are refused at once, which is one refusal, not three in a row: the task does not end."""
+    e = Export(kafka, topic(), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60})
+    produce(kafka, e.topic, {0: mixed(60)})
+    with e.going(spark) as task:
+        service = task.service
+        wait_until(lambda: sum(one.staged_rows for one in service._writers.values()) == 60, 60, "all is staged")
+        e.with_(group=fresh_name("other")).run(spark)
+        rolled = threading.Event()
+        service._membership._queue.put(Leaving(frozenset({TopicPartition(e.topic, 0)}), rolled))
+        wait_until(rolled.is_set, 30, "the partition is let go")
+        ticks = service._watch.snapshot
+        wait_until(lambda: service._watch.snapshot is not ticks, 10, "the loop passes on")
+        assert task.error is None
+        assert service.totals.refused >= 1
+    assert wrong_places(e) == {}
