@@ -395,7 +395,10 @@ def _compare(
     total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
     cores = int(job.session.sparkContext.defaultParallelism)
     shuffle = str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))
-    with _conf(job.session, {"spark.sql.shuffle.partitions": shuffle, "spark.sql.session.timeZone": "UTC"}):
+    options = {"spark.sql.shuffle.partitions": shuffle, "spark.sql.session.timeZone": "UTC"}
+    if total <= SHUFFLE_ROWS:  # planning stage by stage then takes longer than the stages
+        options["spark.sql.adaptive.enabled"] = "false"
+    with _conf(job.session, options):
         info = sf.broadcast(job.session.createDataFrame(_info_rows(job, pinned, logs), INFO_DDL))
         cover = sf.broadcast(job.session.createDataFrame(_cover_rows(pinned), COVER_DDL))
         fields = _compared_fields(pinned)
