@@ -113,6 +113,7 @@ def check_what_is_shown(e: Export, spark: Any) -> None:
         replay_of(e.with_(OLD), spark).run(apply=True)
 
 
+@pytest.mark.long
 def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     fixed: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
