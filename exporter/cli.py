@@ -267,6 +267,38 @@ def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, obj
 
 
 @cli.command()
+@click.option("--types", default="", help="Only the tables of these event types, comma-separated.")
+@click.option("--schedule", is_flag=True, help="Stay, and work at the times of `maintain_cron`, until stopped.")
+@click.option("--apply", is_flag=True, help="Do it; without it nothing is written or deleted.")
+@FORMAT
+@click_options
+def maintain(
+    types: str, schedule: bool, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
+) -> None:
+    """OPTIMIZE closed days, checkpoint, sweep and VACUUM the tables, while tasks go on; needs no broker."""
+    from exporter.task import maintain as run_maintain
+
+    if schedule and not apply:
+        raise click.UsageError("--schedule needs --apply: a dry run is for once")
+    only, as_json = {name for name in types.split(",") if name}, output == "json"
+
+    def told(step: Any) -> None:
+        if as_json:
+            click.echo(json.dumps(step.as_dict()))
+
+    steps = run_maintain(_load(config, flags), only, apply, schedule, told)
+    if schedule:
+        return
+    if not as_json:
+        rows = [(s.table, s.what, s.day, str(s.files), str(s.bytes), s.outcome, s.says) for s in steps]
+        _print_table(("table", "step", "day", "files", "bytes", "outcome", ""), rows)
+    if any(step.outcome == "due" for step in steps):
+        click.echo("nothing was written: --apply does it", err=True)
+    if failed := sum(step.outcome == "failed" for step in steps):
+        raise FoundProblem(f"{failed} of the steps failed", "the lines above say why; the other tables were maintained")
+
+
+@cli.command()
 @click.option(
     "--output", "path", default="report.html", show_default=True, help="Where the page is written; - for stdout."
 )

@@ -27,6 +27,7 @@ from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
 from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action, first_line
 from exporter.writers import Claim, StagedFile, staged_range_error
 from offsets import Invariant
+from offsets.maintenance import interval_hours
 from offsets.names import AppId, DataFile
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -395,11 +396,7 @@ def check_properties(event_type: str, view: TableView, app: str) -> None:
 
 def retention_is_safe(interval: str) -> bool:
     """True if a Delta interval text ('interval 1 week') is at least one day."""
-    words = interval.lower().removeprefix("interval").split()
-    if len(words) < 2 or not words[0].isdigit():
-        return False
-    hours = {"hour": 1, "day": 24, "week": 168, "month": 720, "year": 8760}.get(words[1].rstrip("s"), 0)
-    return int(words[0]) * hours >= 24
+    return (interval_hours(interval) or 0) >= 24
 
 
 def _require(table: DeltaTable, file: StagedFile) -> None:

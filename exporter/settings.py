@@ -36,6 +36,7 @@ from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
 CONFIG_DEFAULT = Path("exporter.toml")
+CRON_DEFAULT = "30 3 * * *"
 NOTHING: tuple[object, ...] = (None, "", ())
 """Defaults that mean: not given."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -109,6 +110,25 @@ NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 FirstPosition = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
+
+
+def _cron(value: object) -> object:
+    """Five fields that APScheduler can read. It counts the days of the week from Monday and cron from Sunday: names."""
+    if isinstance(value, str) and value != CRON_DEFAULT:
+        if re.search("[0-9]", (value.split() or [""])[-1]):
+            raise ValueError("should name days of the week (mon-fri): their numbers mean other days to others")
+        from apscheduler.triggers.cron import CronTrigger  # most starts need no scheduler
+
+        try:
+            trigger = CronTrigger.from_crontab(value, timezone=timezone.utc)
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"should be five fields as cron writes them, such as {CRON_DEFAULT!r}") from error
+        if trigger.get_next_fire_time(None, datetime.now(timezone.utc)) is None:
+            raise ValueError("should come at some time: there is no such day")
+    return value
+
+
+Cron = Annotated[str, BeforeValidator(_cron)]
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -432,7 +452,16 @@ class Settings(BaseSettings):
     event_time_late_max_secs: SecondsFrom0 = Field(
         default=3600,
         description="Seconds that a record is expected to come after its event time at most. Only the completeness "
-        "mark goes by it: a record that is later still is exported like any other.",
+        "mark and the maintenance of closed days go by it: a record that is later still is exported like any other.",
+    )
+    maintain_cron: Cron = Field(
+        default=CRON_DEFAULT,
+        description="When `exporter maintain --schedule` works: minute, hour, day of month, month and day of week as "
+        "cron writes them, the latter by name (mon-fri), in UTC.",
+    )
+    maintain_file_bytes_max: Count = Field(
+        default=536_870_912,
+        description="Bytes of a file up to which maintenance packs the files of a closed day together.",
     )
 
     spark_master: str = Field(

@@ -7,7 +7,7 @@ names that are not ours and files that may still be committed are never touched.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +29,11 @@ class SweptTable:
     deleted: int = 0
 
 
-def sweep(lake: Lake, apply: bool) -> Iterator[SweptTable]:
-    """One row per table of the app; with `apply` the files are deleted. Raises TableUnreadable."""
-    for name in lake.event_types():
+def sweep(lake: Lake, apply: bool, only: Collection[str] | None = None) -> Iterator[SweptTable]:
+    """One row per table of the app, or of `only`; with `apply` the files are deleted. Raises TableUnreadable."""
+    for name in lake.event_types() if only is None else only:
         table = lake.table(name)
-        listed = _listed(table.folder)
+        listed = listed_files(table.folder)
         found = _dead(table, listed)
         if found is None:
             continue
@@ -56,7 +56,7 @@ def _dead(table: DeltaTable, listed: dict[str, int]) -> list[str] | None:
     return sorted(candidates.values())
 
 
-def _listed(folder: Path) -> dict[str, int]:
+def listed_files(folder: Path) -> dict[str, int]:
     """Path relative to the table's folder -> bytes, of every file in its days' folders. Raises TableUnreadable."""
     listed: dict[str, int] = {}
     try:

@@ -225,6 +225,35 @@ class DeltaTable:
         for batch in found.to_batches():
             yield batch.column("path").to_pylist()
 
+    def live_sizes(self) -> dict[str, list[int]]:
+        """Day -> bytes of each live file; by one Spark job. Raises TableUnreadable."""
+        from pyspark.sql import DataFrame
+
+        sizes: dict[str, list[int]] = {}
+        try:
+            adds = DataFrame(self._snapshot().allFiles().toDF(), self._lake.session)
+            found = adds.selectExpr("partitionValues['day'] AS day", "size").toArrow()
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        for row in found.to_pylist():
+            sizes.setdefault(row["day"] or "", []).append(row["size"])
+        return sizes
+
+    def checkpoint(self, commits_min: int, apply: bool) -> bool:
+        """Whether so many commits came after the last one; with `apply` one is written then, as Delta does it.
+
+        The log is cleaned up by the table's own rule as well. Raises TableUnreadable.
+        """
+        try:
+            snapshot = self._snapshot()
+            due = snapshot.version() - max(-1, snapshot.checkpointProvider().version()) >= commits_min
+            if due and apply:
+                none = self._lake.jvm.scala.Option.empty()
+                self._log().checkpointAndCleanUpDeltaLog(snapshot, none)  # checkpoint() would hide what fails
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type}: its checkpoint failed: {first_line(error)}") from error
+        return bool(due)
+
     def _snapshot(self) -> Any:
         none = self._lake.jvm.scala.Option.empty()
         return self._log().update(False, none, none)

@@ -7,10 +7,10 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exporter import __version__, spark
 from exporter.commit import Committer
@@ -37,6 +37,9 @@ from exporter.topic import TopicReader
 from exporter.watch import Watch
 from offsets.ranges import TopicPartition
 from offsets.wal import WalUnreachable, WriteAheadLog
+
+if TYPE_CHECKING:
+    from exporter.maintain import Step
 
 log = get_logger(__name__)
 
@@ -96,6 +99,43 @@ def open_lake(settings: Settings) -> Lake:
     name = f"exporter {settings.app}"
     session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived=True)
     return Lake(session, settings.root, settings.app)
+
+
+def maintain(
+    settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[Step], None]
+) -> list[Step]:
+    """Maintain the tables once, or on the schedule until stopped; the steps of the last passing."""
+    from exporter.maintain import Limits as Maintained
+    from exporter.maintain import Maintenance, on_schedule
+
+    steps: list[Step] = []
+    asked: list[bool] = []
+    limits = Maintained(
+        settings.event_time_late_max_secs, settings.maintain_file_bytes_max, settings.stage_age_max_secs
+    )
+    lake = open_lake(settings)
+
+    def once() -> None:
+        steps.clear()
+        work = Maintenance(lake, limits, lambda: bool(asked))
+        for step in work.steps(work.tables(only), apply):
+            steps.append(step)
+            told(step)
+
+    try:
+        with _stopped_by_signals(lambda: asked.append(True)):
+            if scheduled:
+                on_schedule(settings.maintain_cron, lambda: bool(asked), once)
+            else:
+                once()
+    except Exception as error:
+        if isinstance(error, ExporterError) or spark.alive(lake.session):
+            raise
+        raise JvmEnded from error
+    finally:
+        if spark.alive(lake.session):
+            lake.session.stop()
+    return steps
 
 
 def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:

@@ -1,0 +1,181 @@
+"""The maintenance of a real table: files of closed days change, rows and positions do not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pytest
+from click.testing import CliRunner, Result
+
+from exporter.cli import cli
+from exporter.commit import Committer
+from exporter.errors import ConfigError, FoundProblem
+from exporter.maintain import Limits, Maintenance, Step
+from exporter.outcome import Landed
+from exporter.tables import Lake
+from exporter.writers import Claim, StagedFile, WriterKey
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from tests.lakes import create_anchored, stage_offsets
+from tests.spark.test_sweep import Kept
+
+pytestmark = pytest.mark.spark
+
+P0 = TopicPartition("events", 0)
+CLOSED = date(2026, 1, 31)
+LIMITS = Limits(late_secs=3600, file_bytes_max=1 << 29, stage_age_max_secs=21_600)
+
+
+@pytest.fixture
+def lake(spark: Any, tmp_path: Path) -> Lake:
+    return Lake(spark, tmp_path, "maintaining")
+
+
+def staged(lake: Lake, name: str, first: int, last: int, day: date = CLOSED, aged_days: int = 0) -> StagedFile:
+    """One file, written so many days ago."""
+    file = stage_offsets(lake, name, P0, list(range(first, last + 1)), day)
+    at = time.time() - aged_days * 86_400
+    os.utime(lake.table(name).folder / file.path, (at, at))
+    return file
+
+
+def commit(lake: Lake, name: str, expected: int, new: int, files: Sequence[StagedFile]) -> None:
+    committer, view = Committer(lake, "test", {}), lake.table(name).view()
+    assert view is not None
+    committer.trust(name, view)
+    report = committer.commit(name, [Claim(WriterKey(name, P0), 0, expected, new, tuple(files), view.version)])
+    assert all(isinstance(settled.outcome, Landed) for settled in report.settled), report
+
+
+def two_files(lake: Lake, name: str, *days: date) -> None:
+    """A table of two commits, each with five offsets of each day; the files of one commit would be merged."""
+    create_anchored(lake, name, {P0: Position(0, -1)})
+    covered = -1
+    for _ in range(2):
+        firsts = [(covered + 1 + 5 * number, day) for number, day in enumerate(days)]
+        files = [staged(lake, name, first, first + 4, day) for first, day in firsts]
+        commit(lake, name, covered, covered + 5 * len(days), files)
+        covered += 5 * len(days)
+
+
+def contents(lake: Lake, name: str) -> tuple[list[int], Any]:
+    """Ids of all rows, and the positions."""
+    view = lake.table(name).view()
+    assert view is not None
+    rows = deltalake.DeltaTable(lake.table(name).folder).to_pyarrow_table(columns=["id"])
+    return sorted(rows.column("id").to_pylist()), dict(view.transactions)
+
+
+def per_day(lake: Lake, name: str) -> Counter[str]:
+    """Live files of each day."""
+    return Counter(Path(uri).parent.name for uri in deltalake.DeltaTable(lake.table(name).folder).file_uris())
+
+
+def on_disk(lake: Lake, name: str) -> set[str]:
+    folder = lake.table(name).folder
+    return {str(path.relative_to(folder)) for path in folder.glob("day=*/*")}
+
+
+def passing(lake: Lake, *names: str) -> list[Step]:
+    work = Maintenance(lake, LIMITS)
+    return list(work.steps(work.tables(names), True))
+
+
+def typed(lake: Lake, monkeypatch: pytest.MonkeyPatch, *flags: str, scalars: str = "") -> Result:
+    """`exporter maintain` on the shared session, with brokers that nobody asks."""
+    config = lake.root / "exporter.toml"
+    config.write_text(
+        f'brokers = ["nowhere:1"]\ntopics = ["events"]\ngroup = "{lake.app}"\ntable_root = "{lake.root}"\n{scalars}\n'
+        '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.order]\ncolumns = "id BIGINT"\n'
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("exporter.task.open_lake", lambda settings: Lake(Kept(lake.session), settings.root, lake.app))
+        return CliRunner().invoke(cli, ["maintain", "--config", str(config), *flags])
+
+
+def test_closed_days_are_compacted_once_and_only_when_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run writes nothing; today stays; orphans go, what may be committed stays and can be."""
+    today = datetime.now(timezone.utc).date()
+    two_files(lake, "order", CLOSED, today)
+    before = contents(lake, "order")
+    waiting, aged = staged(lake, "order", 20, 29), staged(lake, "order", 30, 39, aged_days=8)
+    dead = staged(lake, "order", 3, 4, today)
+    there = on_disk(lake, "order")
+
+    dry = typed(lake, monkeypatch, "--format", "json")
+    assert dry.exit_code == 0 and "--apply does it" in dry.stderr, dry.output
+    due = [json.loads(line) for line in dry.stdout.splitlines()]
+    assert [(s["table"], s["what"], s["day"], s["files"], s["outcome"]) for s in due] == [
+        ("order", "optimize", str(CLOSED), 2, "due"),
+        ("order", "sweep", "", 1, "due"),
+        ("order", "vacuum", "", 1, "due"),
+    ]
+    assert on_disk(lake, "order") == there and len(list(lake.table("order").folder.iterdir())) == 3
+
+    done = typed(lake, monkeypatch, "--apply", "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [{**step, "outcome": "done"} for step in due]
+    assert contents(lake, "order") == before
+    assert per_day(lake, "order") == {f"day={CLOSED}": 1, f"day={today}": 2}
+    assert there - on_disk(lake, "order") == {aged.path, dead.path}
+    commit(lake, "order", 19, 29, [waiting])
+    assert contents(lake, "order")[0] == list(range(30))
+
+
+def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other steps are done, VACUUM is not, and the exit code is 1; so it is with what cannot be understood."""
+    two_files(lake, "order", CLOSED)
+    old = staged(lake, "order", 10, 19, aged_days=2)
+    retention = "('delta.deletedFileRetentionDuration' = 'interval 1 day')"
+    lake.session.sql(f"ALTER TABLE delta.`{lake.table('order').folder}` SET TBLPROPERTIES {retention}")
+    monkeypatch.setattr("exporter.maintain.CHECKPOINT_COMMITS", 2)
+    failed = typed(lake, monkeypatch, "--apply", scalars="stage_age_max_secs = 172_800")
+    assert isinstance(failed.exception, FoundProblem) and failed.exception.exit_code == 1, failed.output
+    assert f"order\toptimize\t{CLOSED}\t2\t" in failed.stdout and "order\tcheckpoint\t\t0\t0\tdone" in failed.stdout
+    assert len(list((lake.table("order").folder / "_delta_log").glob("*.checkpoint*.parquet"))) == 1
+    assert "order\tvacuum\t\t0\t0\tfailed\tdelta.deletedFileRetentionDuration = interval 1 day" in failed.stdout
+    assert old.path in on_disk(lake, "order")
+    wrong = typed(lake, monkeypatch, "--types", "ordre")
+    assert isinstance(wrong.exception, ConfigError) and "'ordre'" in str(wrong.exception)
+    assert typed(lake, monkeypatch, "--schedule").exit_code == 2
+
+
+def test_of_two_at_once_the_second_lets_the_table_be(lake: Lake) -> None:
+    """While one is between two steps of a table; it is free again when that one ends."""
+    two_files(lake, "order", CLOSED)
+    first = Maintenance(lake, LIMITS).steps(["order"], True)
+    assert next(first).outcome == "done"
+    assert [(step.table, step.what, step.outcome) for step in passing(lake)] == [("order", "table", "skipped")]
+    assert list(first) == []
+    assert passing(lake) == []
+
+
+@pytest.mark.long
+def test_even_two_that_see_no_lock_do_no_harm(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delta lets one OPTIMIZE of a day land and the other steps back; nothing fails, nothing is doubled."""
+    names = ("click", "order", "payment")
+    for name in names:
+        two_files(lake, name, CLOSED, date(2026, 1, 30))
+    before, found = {name: contents(lake, name) for name in names}, dict[int, list[Step]]()
+    monkeypatch.setattr("exporter.maintain._locked", lambda table: contextlib.nullcontext(True))
+    threads = [threading.Thread(target=lambda n=n: found.update({n: passing(lake)})) for n in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(200)
+    assert set(found) == {1, 2}
+    assert {step.outcome for steps in found.values() for step in steps} <= {"done", "skipped"}, found
+    assert {files for name in names for files in per_day(lake, name).values()} == {1}
+    assert {name: contents(lake, name) for name in names} == before

@@ -1,0 +1,118 @@
+"""What maintenance has to do, and when: pure rules, the schedule."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.maintain import on_schedule
+from exporter.settings import Settings
+from exporter.tables import TableUnreadable
+from offsets.maintenance import (
+    DueDay,
+    bins,
+    due_days,
+    interval_hours,
+    is_closed,
+    protects_staged,
+)
+
+MIDNIGHT = datetime(2026, 2, 1, tzinfo=timezone.utc)
+DAY_SECS = 86_400
+
+
+@pytest.mark.parametrize(
+    ("day", "after_secs", "late_secs", "closed"),
+    [
+        ("2026-01-31", 3601, 3600, True),
+        ("2026-01-31", 3600, 3600, False),
+        ("2026-01-31", -1, 0, False),
+        ("2026-02-01", 3601, 3600, False),
+        ("9999-12-31", 0, 3600, False),
+        ("__HIVE_DEFAULT_PARTITION__", 0, 0, False),
+        ("", 0, 0, False),
+    ],
+)
+def test_a_day_is_closed_when_its_end_and_the_lateness_are_past(
+    day: str, after_secs: float, late_secs: float, closed: bool
+) -> None:
+    """Days are UTC; the last day of all never ends; what is no day is let be."""
+    assert is_closed(day, MIDNIGHT + timedelta(seconds=after_secs), late_secs) is closed
+
+
+def test_due_are_closed_days_with_files_that_fit_together() -> None:
+    """One file, or files that are large enough, are left alone; the day of today as well."""
+    sizes = {"2026-01-30": [10, 20, 90, 200], "2026-01-29": [5], "2026-01-28": [60, 70], "2026-01-31": [1, 1, 1]}
+    now = MIDNIGHT - timedelta(hours=1)
+    assert due_days(sizes, now, 3600, 100) == [DueDay("2026-01-30", 2, 30)]
+    assert due_days(sizes, now + timedelta(hours=3), 3600, 100) == [
+        DueDay("2026-01-30", 2, 30), DueDay("2026-01-31", 3, 3)
+    ]  # fmt: skip
+
+
+@given(st.lists(st.integers(1, 120)), st.integers(1, 100))
+def test_what_was_packed_is_not_due_again(sizes: list[int], bytes_max: int) -> None:
+    """No bin is too large, all small files are in one, and packing twice changes nothing more for merged files."""
+    packed = bins(sizes, bytes_max)
+    assert sorted(size for one in packed for size in one) == sorted(size for size in sizes if size < bytes_max)
+    assert all(sum(one) <= bytes_max for one in packed)
+    merged = [sum(one) for one in packed]
+    assert len(bins(merged, bytes_max)) <= len(packed)
+
+
+@pytest.mark.parametrize(
+    ("retention", "stage_age_secs", "safe"),
+    [
+        ("interval 1 week", 6 * 3600, True),
+        ("interval 1 day", 6 * 3600, True),
+        ("interval 1 day", 23 * 3600, True),
+        ("interval 1 day", 23 * 3600 + 1, False),
+        ("interval 168 hours", 100 * 3600, True),
+        ("interval 23 hours", 60, False),
+        ("interval 0 hours", 0, False),
+        ("a week", 60, False),
+    ],
+)
+def test_a_retention_that_could_reach_a_staged_file_is_not_safe(
+    retention: str, stage_age_secs: float, safe: bool
+) -> None:
+    """One day, stage_age_max_secs and an hour: what cannot be read is not safe."""
+    assert protects_staged(retention, stage_age_secs) is safe
+
+
+def test_an_interval_is_read_as_delta_writes_it() -> None:
+    """Of several parts the first one counts: never more than it is."""
+    assert [interval_hours(text) for text in ("interval 2 weeks", "7 days", "INTERVAL 1 day 12 hours", "soon")] == [
+        336, 168, 24, None
+    ]  # fmt: skip
+
+
+def test_the_schedule_goes_by_the_clock_and_ends_when_asked() -> None:
+    """At each time that comes once; one that came while it worked is left out; a table that fails ends nothing."""
+    began: list[str] = []
+    clock = [MIDNIGHT - timedelta(minutes=50)]
+
+    def now() -> datetime:
+        clock[0] += timedelta(minutes=7)
+        return clock[0]
+
+    def once() -> None:
+        began.append(f"{clock[0]:%H:%M}")
+        if len(began) == 1:
+            clock[0] += timedelta(minutes=90)
+            raise TableUnreadable("it cannot be read")
+
+    on_schedule("0 * * * *", lambda: len(began) == 2, once, now, look_secs=0)
+    assert began == ["00:06", "02:04"]
+
+
+@pytest.mark.parametrize("cron", ["* * * *", "61 * * * *", "soon", "", "0 3 * * 1-5", "0 0 30 2 *"])
+def test_a_cron_text_that_cannot_be_read_or_means_two_things_is_refused(cron: str) -> None:
+    """Days of the week by name: their numbers are not the same everywhere."""
+    field = Settings.model_fields["maintain_cron"]
+    with pytest.raises(ValueError, match="should "):
+        field.metadata[0].func(cron)
+    assert field.metadata[0].func("0 3 * * mon-fri") == "0 3 * * mon-fri"
