@@ -33,7 +33,7 @@ from offsets.selection import is_spare
 log = get_logger(__name__)
 
 POLL_MS = 500
-"""Polls of 100 ms that end in the middle of joining can leave a member without partitions (seen once in 12, under load)."""
+"""Polls of 100 ms that end while it joins can leave a member without partitions (once in 12 joins under load)."""
 POLL_INTERVAL_MS = 60_000
 """How long the others wait for this member to rejoin; a revocation may take half of it."""
 ROLL_POLL_SECS = 0.05

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from exporter import events
 from exporter.broker import Broker, answers, create_topic
@@ -28,13 +28,24 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield broker
 
 
+def end_of(consumer: Consumer, partition: TopicPartition) -> int:
+    """The offset after the last record, once the broker leads the partition again."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(partition, timeout=10)[1])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+
+
 def read_all(bootstrap: str, topic: str, partitions: int = 1) -> list[tuple[int, int, int, object, object]]:
     """(partition, offset, Kafka timestamp, key, value) of everything in a topic, partition by partition."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
     found: list[tuple[int, int, int, object, object]] = []
     try:
         for partition in range(partitions):
-            end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+            end = end_of(consumer, TopicPartition(topic, partition))
             consumer.assign([TopicPartition(topic, partition, 0)])
             deadline, left = time.monotonic() + 30, end
             while left:

@@ -91,7 +91,7 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
     struck: list[Fault] = []
     at: list[Fault] = []
 
-    def point(fault: Fault) -> None:
+    def point(fault: Fault, what: str = "") -> None:
         if at and fault is at[0]:
             struck.append(at.pop())
             raise Crash(fault)
