@@ -33,7 +33,6 @@ from offsets.selection import is_spare
 log = get_logger(__name__)
 
 POLL_MS = 500
-"""Polls of 100 ms that end while it joins can leave a member without partitions (once in 12 joins under load)."""
 POLL_INTERVAL_MS = 60_000
 """How long the others wait for this member to rejoin; a revocation may take half of it."""
 ROLL_POLL_SECS = 0.05
@@ -241,7 +240,7 @@ class Membership:
         while not self._stop.is_set():
             try:
                 self._consumer.poll(timeout_ms=POLL_MS)
-                self._assign_what_was_left_out()
+                self._join_to_the_end()
             except KafkaError as error:
                 log.warning("group_poll_failed", error=f"{type(error).__name__}: {error}")
                 self._stop.wait(1.0)
@@ -251,12 +250,20 @@ class Membership:
                 return
         self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
 
-    def _assign_what_was_left_out(self) -> None:
-        """Once the leader knows the topics for which it had assigned nothing, the group is to assign again."""
-        left_out, cluster = self._assignor.left_out, self._consumer._cluster
-        if left_out and all(cluster.partitions_for_topic(topic) is not None for topic in left_out):
+    def _join_to_the_end(self) -> None:
+        """Let the client join again where it would leave it at that; it has no public way to ask for it.
+
+        It forgets a join that a poll began and did not await to its end, if by then it sees no reason to join any
+        more: it owns nothing, sends no heartbeats and spins. And once a leader knows the topics for which it had
+        assigned nothing, the group is to assign again.
+        """
+        coordinator, left_out = self._consumer._coordinator, self._assignor.left_out
+        forgotten = coordinator.rejoining and not coordinator.need_rejoin()
+        known = all(self._consumer._cluster.partitions_for_topic(topic) is not None for topic in left_out)
+        if left_out and known:
             self._assignor.left_out = frozenset()
-            self._consumer._coordinator.request_rejoin()  # the client has no public way to ask for it
+        if forgotten or (left_out and known):
+            coordinator.request_rejoin()
 
 
 def never_create_topics(consumer: Any) -> None:
