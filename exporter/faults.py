@@ -114,11 +114,15 @@ def _parse_one(text: str) -> Armed:
 def _strike(armed: Armed) -> None:
     action, _, secs = armed.action.partition("=")
     if action in ("kill", "stop"):
-        os.kill(int(os.environ[TASK_VARIABLE]), signal.SIGKILL if action == "kill" else signal.SIGSTOP)
+        task, number = int(os.environ[TASK_VARIABLE]), signal.SIGKILL if action == "kill" else signal.SIGSTOP
+        if task == os.getpid():
+            signal.pthread_kill(threading.get_ident(), number)  # else this thread runs on until another one takes it
+        else:
+            os.kill(task, number)
     elif action == "raise":
         raise InjectedFault(armed.name)
     elif action == "delay":
         time.sleep(float(secs))
     else:
-        number = errno.ENOSPC if action == "full" else errno.EIO
-        raise OSError(number, f"{os.strerror(number)} (injected at {armed.name})")
+        code = errno.ENOSPC if action == "full" else errno.EIO
+        raise OSError(code, f"{os.strerror(code)} (injected at {armed.name})")
