@@ -37,10 +37,6 @@ public class FileLogStore extends io.delta.storage.LocalLogStore {
     private static void link(Path whole, Path target) throws IOException {
         try {
             Files.createLink(target, whole);
-        } catch (FileAlreadyExistsException there) {
-            throw there;
-        } catch (NoSuchFileException gone) {
-            throw gone;
         } catch (UnsupportedOperationException none) {
             throw new IOException("no hard links, so commits of two tasks could not be told apart: " + target, none);
         }

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 FOLLOW_PARENT = """import os, threading
@@ -62,3 +64,17 @@ def kill_quietly(pid: int, sent: signal.Signals = signal.SIGKILL) -> None:
         os.kill(pid, sent)
     except ProcessLookupError:
         return
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM ends what runs in here as Ctrl-C does: by unwinding, so that everything it started is ended."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -39,7 +39,15 @@ from rich.table import Table
 from exporter import class_data, dynamodb_local, events, faults, jars
 from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 from exporter.broker import Broker, create_topic
-from exporter.children import EXPORTER, FOLLOW_PARENT, inherited_environment, kill_quietly, quick_java, session_members
+from exporter.children import (
+    EXPORTER,
+    FOLLOW_PARENT,
+    inherited_environment,
+    kill_quietly,
+    quick_java,
+    session_members,
+    sigterm_as_ctrl_c,
+)
 from exporter.dynamodb_local import CREDENTIALS
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.prepare import prepare
@@ -78,7 +86,7 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
     story = Story(Console(stderr=True, highlight=False))
     story.say(f"{records:,} events in {PARTITIONS} partitions, exported, killed once, audited; all in {place}")
     began = time.monotonic()
-    with _sigterm_as_ctrl_c(), ExitStack() as running:
+    with sigterm_as_ctrl_c(), ExitStack() as running:
         _prepare(story)
         broker, endpoint = _start_services(story, place, running)
         stage = Stage(place, broker.bootstrap, endpoint, records, story, running)
@@ -656,17 +664,3 @@ def _nap(deadline: float, what: str) -> None:
     if time.monotonic() > deadline:
         raise FoundProblem(f"{what} within {EXPORT_SECS_MAX:.0f} s", "read the logs in the demo's folder")
     time.sleep(POLL_SECS)
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM ends the demo as Ctrl-C does: by unwinding, so that everything it started is ended."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import signal
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +21,7 @@ from pathlib import Path
 import click
 
 from exporter import __version__, class_data, jars
+from exporter.children import sigterm_as_ctrl_c
 from exporter.drill.helper import Helper
 from exporter.drill.record import Book, RunRecord, read_book, summary
 from exporter.drill.report import as_html
@@ -60,7 +60,7 @@ def drill(options: Options) -> Book:
     book = _book(options, folder)
     done = book.done()
     waiting = [(one, run) for run in range(1, options.runs + 1) for one in chosen if (one.name, run) not in done]
-    with _sigterm_as_ctrl_c(), ExitStack() as running:
+    with sigterm_as_ctrl_c(), ExitStack() as running:
         if waiting:
             jars.fetch("spark", "broker", "dynamodb")
             if class_data.ready() is None:
@@ -211,17 +211,3 @@ def _write(path: Path, text: str) -> None:
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM ends a drill as Ctrl-C does: by unwinding, so that everything it started is ended."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
