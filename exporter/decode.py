@@ -48,8 +48,11 @@ from exporter.wrapped import WrappedReader
 BLOCK_ROWS = 80
 """A reader that refuses a batch is tried on blocks down to this size before the judge sees them."""
 
-WARY_BATCHES = 8
-"""After a batch with a doubtful record this many batches go to the classifier without trying the fast path."""
+WARY_AFTER = 2
+"""After so many batches in a row with a doubtful record the next one goes to the classifier at once."""
+
+GUARDED_SHARE = 20
+"""If more than one value in so many may hold such a decimal, the judge and the classifier see the whole batch."""
 
 _FACTORS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -134,7 +137,7 @@ class Decoder:
         self._judge_all = len(schema) == 0 or any(isinstance(node, Map) and node.entries for node in nodes_of(root))
         self._guard = decimal_guard(root)
         self._cuts = False
-        self._wary = 0
+        self._doubted = 0
 
     def _shaped(self, shape: Callable[[pa.DataType], Any]) -> Struct:
         """The declared columns with the route and event-time fields made known."""
@@ -152,12 +155,13 @@ class Decoder:
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
         done: _Sorted | None = None
-        if not (self._judge_all or self._wary or values.null_count or len(self._guarded(values))):
+        wary = self._judge_all or self._doubted >= WARY_AFTER or values.null_count
+        if not (wary or self._rewritten(self._guarded(values), values)):
             taken = self._take(values, self._reader)
             done = None if taken is None else _Sorted(taken, None)
         if done is None:
             done = self._sort_out(values)
-            self._wary = WARY_BATCHES if done.verdicts else max(self._wary - 1, 0)
+        self._doubted = self._doubted + 1 if done.verdicts else 0
         result = self._finish(done, timestamps)
         self._cuts = result.truncated > 0
         self._reader = self._long if result.truncated * 100 > len(values) else self._plain
@@ -206,7 +210,7 @@ class Decoder:
             taken, rows, texts = settle([], self._plain)
         if taken is None:
             raise RuntimeError("records that are read one by one are refused together")
-        return _Sorted(taken, rows, verdicts)
+        return _Sorted(taken, rows, {row: v for row, v in verdicts.items() if v != Verdict(raws[row])})
 
     def _suspects(self, texts: pa.BinaryArray, start: int) -> list[int]:
         """Positions of the blocks that hold all values which the reader refuses."""
@@ -240,6 +244,13 @@ class Decoder:
             return []
         hits: list[int] = pc.indices_nonzero(pc.match_substring_regex(values, self._guard)).to_pylist()
         return hits
+
+    def _rewritten(self, guarded: list[int], values: pa.BinaryArray) -> bool:
+        """Whether the judge does not pass all of these rows as they were sent."""
+        if len(guarded) * GUARDED_SHARE > len(values):
+            return True
+        raws = [values[row].as_py() for row in guarded]
+        return any(self._judge.verdict(raw) != Verdict(raw) for raw in raws)
 
     def _unread(self, texts: pa.BinaryArray, start: int) -> list[int]:
         """Positions of the values that the reader refuses alone."""

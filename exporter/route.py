@@ -77,7 +77,7 @@ class Router:
     ) -> tuple[pa.StringArray, dict[int, str]]:
         """Event type per row, and the reason for rows where it is null and not obvious."""
         if self._peek is not None:
-            return self._peek.types(pc.if_else(long, None, values))
+            return self._peek.types(pc.if_else(long, None, values) if long.true_count else values)
         reasons: dict[int, str] = {}
         if self._from.kind == "topic":
             types = batch.column("topic").cast(pa.string())

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.by_day import Unsplit
 from exporter.decode import Decoder
 from exporter.faults import Fault, point
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
@@ -32,11 +33,15 @@ from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 
 PENDING_BYTES_MAX = 64 << 20
-"""Arrow rows one task holds before the largest file encodes them."""
+"""Arrow bytes one task holds for its files before the largest file encodes them."""
 ENCODED_BYTES_MAX = 128 << 20
 """Encoded bytes one task holds before the largest file is finished."""
 GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes of one row group."""
+SPLIT_BYTES = 4 << 20
+"""Arrow bytes of one writer that are worth a split by day."""
+UNSPLIT_BYTES_MAX = 24 << 20
+"""Arrow bytes one task gathers before the largest part of them is split by day."""
 
 TYPES_OVER_MAX = "types_over_max"
 """Count of the records that were not staged because of `new_types_max`."""
@@ -120,6 +125,7 @@ class _Task:
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
         self._met: set[str] = set()
+        self._unsplit: dict[tuple[str, TopicPartition], Unsplit] = {}
         self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
@@ -134,6 +140,8 @@ class _Task:
 
     def manifest(self) -> pa.RecordBatch:
         """Finish every file; one row per file, one of counts per partition, one per type that could not be written."""
+        for writer in sorted(self._unsplit):
+            self._split(writer)
         for key in sorted(self._growing):
             self._finish(key)
         rows = [
@@ -211,10 +219,10 @@ class _Task:
         table = decoded.table.add_column(0, KAFKA_COLUMN, _coordinates(tp, plan.epoch, offsets, times))
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
-            table, offsets = table.filter(fresh), offsets.filter(fresh)
+            table = table.filter(fresh)
         if table.num_rows:
             days = table.column("_event_time").cast(pa.date32()).combine_chunks()
-            self._add_rows(name, tp, plan, table.drop_columns("_event_time"), offsets, days)
+            self._add_rows(name, tp, table.drop_columns("_event_time"), days)
         return bad
 
     def _add_dead(
@@ -235,24 +243,24 @@ class _Task:
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         days = part.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
         table = dead_letter_rows(part, dead, tp, plan.epoch)
-        self._add_rows(DEAD_LETTERS, tp, plan, table, part.column("offset"), days)
+        self._add_rows(DEAD_LETTERS, tp, table, days)
 
-    def _add_rows(
-        self, name: str, tp: TopicPartition, plan: PartitionPlan, table: pa.Table, offsets: pa.Array, days: pa.Array
-    ) -> None:
-        """Split by day and hand each part to its file."""
-        bounds = pc.min_max(days)
-        one_day = bounds["min"] == bounds["max"]
-        for day in [bounds["min"].as_py()] if one_day else pc.unique(days).to_pylist():
-            part, part_offsets = table, offsets
-            if not one_day:
-                chosen = pc.equal(days, pa.scalar(day, pa.date32()))
-                part, part_offsets = table.filter(chosen), offsets.filter(chosen)
+    def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, days: pa.Array) -> None:
+        """Rows beyond all that this writer had, and their event days."""
+        unsplit = self._unsplit.setdefault((name, tp), Unsplit())
+        unsplit.add(table, days)
+        if unsplit.bytes >= SPLIT_BYTES:
+            self._split((name, tp))
+
+    def _split(self, writer: tuple[str, TopicPartition]) -> None:
+        """Hand each day's rows to its file."""
+        name, tp = writer
+        for day, part in self._unsplit.pop(writer).split():
             key = (name, tp, day)
             if key not in self._growing:
-                self._growing[key] = GrowingFile(self._origin(name, plan), day)
+                self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), day)
             growing = self._growing[key]
-            growing.add(part, part_offsets[0].as_py(), part_offsets[-1].as_py())
+            growing.add(part, *_first_and_last(part))
             if growing.pending_bytes >= GROUP_BYTES_MAX:
                 growing.encode()
 
@@ -286,6 +294,8 @@ class _Task:
         return True
 
     def _bound_memory(self) -> None:
+        while sum(unsplit.bytes for unsplit in self._unsplit.values()) > UNSPLIT_BYTES_MAX:
+            self._split(max(self._unsplit, key=lambda writer: self._unsplit[writer].bytes))
         while sum(file.pending_bytes for file in self._growing.values()) > PENDING_BYTES_MAX:
             max(self._growing.values(), key=lambda file: file.pending_bytes).encode()
         while sum(file.encoded_bytes for file in self._growing.values()) > ENCODED_BYTES_MAX:
@@ -338,6 +348,12 @@ def _coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) 
         ],
         fields=list(KAFKA_TYPE),
     )
+
+
+def _first_and_last(table: pa.Table) -> tuple[int, int]:
+    """The offsets of the first and the last row."""
+    coordinates = table.column(KAFKA_COLUMN)
+    return coordinates[0]["offset"].as_py(), coordinates[-1]["offset"].as_py()
 
 
 def _by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:

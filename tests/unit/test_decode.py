@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter import decode
-from exporter.decode import Decoded, Decoder
+from exporter.decode import WARY_AFTER, Decoded, Decoder
 from exporter.errors import ConfigError
 from exporter.routing import EventTime, Routing, TypeFrom
 from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
@@ -47,7 +47,7 @@ def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> De
     free_maps = (lambda root: None) if reader == "entries" else decode.free_maps
     with mock.patch.object(decode, "free_maps", free_maps):
         decoder = Decoder("a", SCHEMAS[schema], config)
-    decoder._wary = 1 if reader == "classifier" else 0
+    decoder._doubted = WARY_AFTER if reader == "classifier" else 0
     decoder._judge_all |= reader in ("judge", "entries")
     decoder._reader = decoder._long if reader == "long" else decoder._plain
     return decoder
@@ -229,11 +229,11 @@ def test_known_fields_need_no_column() -> None:
 def test_route_is_compared_with_the_parsed_type() -> None:
     """A record whose parsed type is another than the one it was routed by is refused, by every reader."""
     config = routing(type_from=TypeFrom("json", "t"))
-    for wary in (0, 1):
+    for wary in (0, WARY_AFTER):
         decoder = Decoder("a", SCHEMAS["flat"], config)
-        decoder._wary = wary
+        decoder._doubted = wary
         assert code_of(run(decoder, [b'{"t":"b"}'])) == "type_mismatch"
-        decoder._wary = wary
+        decoder._doubted = wary
         decoded = run(decoder, [b'{"t":"a"}', b'{"t":"b"}', b'{"t":"a","t":"b"}', b"{}", b'{"t":"a","i":3}'])
         assert [code_of(decoded, row) for row in range(5)] == [
             "good", "type_mismatch", "duplicate_key", "type_mismatch", "good",
@@ -440,3 +440,23 @@ def test_decimals_are_exact_or_refused(sign: str, whole: str, part: str | None, 
             assert value == Decimal(token)
         if decoded.bad:
             assert code_of(decoded) in ("not_json", "type_mismatch", "out_of_range")
+
+
+def test_a_value_that_only_looks_like_a_decimal_is_judged_alone() -> None:
+    """One hexadecimal id of digits and an e does not send its whole batch to the classifier."""
+    decoder = new_decoder("flat")
+    values = [b'{"s":"1e5"}', *[b'{"s":"x"}'] * 99]
+    with mock.patch.object(decoder, "_classify", side_effect=AssertionError("classified")):
+        assert run(decoder, values).table.num_rows == 100
+
+
+def test_one_batch_with_a_doubtful_record_makes_nobody_wary() -> None:
+    """Only after some in a row the reader is not tried first; one batch without is enough to trust it again."""
+    decoder = new_decoder("flat")
+    bad, good = [b'{"i":"x"}'], [b'{"i":1}']
+    for _ in range(WARY_AFTER):
+        assert decoder._doubted < WARY_AFTER
+        run(decoder, bad)
+    assert decoder._doubted == WARY_AFTER
+    run(decoder, good)
+    assert decoder._doubted == 0

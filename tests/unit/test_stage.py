@@ -206,6 +206,7 @@ def test_offsets_with_holes_are_compared_not_counted(tmp_path):
 
 def test_memory_limits_split_files_but_lose_nothing(tmp_path, monkeypatch):
     """Under pressure the largest file is finished early; its ranges stay disjoint (NAMES)."""
+    monkeypatch.setattr(stage_module, "UNSPLIT_BYTES_MAX", 0)
     monkeypatch.setattr(stage_module, "PENDING_BYTES_MAX", 1)
     monkeypatch.setattr(stage_module, "ENCODED_BYTES_MAX", 1)
     batches = [batch([record("a", i) for i in range(10)], first=10 * part) for part in range(3)]
