@@ -81,8 +81,7 @@ class _Reader:
 
     def __init__(self, root: Struct) -> None:
         self.root = root
-        wrapped = WrappedReader(root)
-        self.read, self.twins = wrapped.read, wrapped.twins
+        self.read = WrappedReader(root).read
 
     def leaf(self, path: list[str]) -> tuple[Leaf, bool]:
         """The leaf at a known path, and whether a column holds it."""
@@ -228,7 +227,7 @@ class Decoder:
         """Rows that the classifier does not pass, or that the reader is known to get wrong or refuse."""
         if self._judge_all:
             return range(len(raws))
-        doubtful = self._guarded(values) + self._plain.twins(raws)
+        doubtful = self._guarded(values)
         if self._cuts and self._reader is self._plain:
             doubtful += pc.indices_nonzero(pc.match_substring_regex(values, TIME_CUT_HINT)).to_pylist()
         for row, raw in enumerate(raws):

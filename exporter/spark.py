@@ -18,6 +18,13 @@ ARROW_BATCH_RECORDS = 20_000
 ARROW_BATCH_BYTES = 32 << 20
 CODE_CACHE = "240m"
 """With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
+COMPILE_LATER = [
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+]
+"""Ten times Java's own: the second compiler is for what each record passes, not for plans and commits. At the usual
+ones it took a quarter of all CPU in the first minute."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """Writes the checksum of a version; the default one starts eight processes for it in a local file system."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
@@ -79,8 +86,7 @@ def _term_ignored() -> Iterator[None]:
 def _java_options(short_lived: bool, home: Path | None, archive: Path | None) -> list[str]:
     chosen = [f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()}", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
     chosen += ["-XX:+ExitOnOutOfMemoryError", f"-XX:ReservedCodeCacheSize={CODE_CACHE}"]
-    if short_lived:
-        chosen += ["-XX:TieredStopAtLevel=1"]
+    chosen += ["-XX:TieredStopAtLevel=1"] if short_lived else COMPILE_LATER
     if archive is not None:
         chosen += [f"-XX:ArchiveClassesAtExit={archive}"]
     elif home is not None:

@@ -13,7 +13,6 @@ Runs on Spark executors. Must never give a row for a record that it cannot prove
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -64,18 +63,6 @@ class WrappedReader:
             raise Doubt from error
         return _fill_struct(self._root, _read(values, self._schema, "ignore"), records)
 
-    def twins(self, raws: list[bytes | None]) -> list[int]:
-        """Rows with a key twice in a map, which the classifier does not see; not among those it refuses."""
-        if self._cut is None:
-            return []
-        records: list[Any] = []
-        for raw in raws:
-            try:
-                records.append(self._cut(raw))
-            except (*PARSE_ERRORS, TypeError):
-                records.append(None)
-        return [row for maps in _map_columns(self._root, records) for row in _twin_rows(*_keys(maps))]
-
 
 def _hollow(node: Any) -> pa.DataType:
     """The reader's type with maps as objects without fields. Maps stand below structs only."""
@@ -125,7 +112,7 @@ def _fill_map(node: Map, hollow: pa.StructArray, maps: list[dict[_Key, msgspec.R
     if hollow.null_count != maps.count(None):
         raise Doubt
     keys, offsets = _keys(maps)
-    if _twin_rows(keys, offsets):
+    if _has_twins(keys, offsets):
         raise Doubt
     values = _read_list(node.item.node.reader, [raw for entries in maps if entries for raw in entries.values()])
     entries = pa.StructArray.from_arrays([keys, values], fields=list(node.reader.value_type))
@@ -139,30 +126,14 @@ def _keys(maps: list[dict[_Key, msgspec.Raw] | None]) -> tuple[pa.StringArray, p
     return keys, pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
 
 
-def _twin_rows(keys: pa.StringArray, offsets: pa.Int32Array) -> list[int]:
-    """Rows whose map has a key twice."""
+def _has_twins(keys: pa.StringArray, offsets: pa.Int32Array) -> bool:
+    """Whether a row's map has a key twice."""
     if not len(keys):
-        return []
+        return False
     rows = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, keys)).cast(pa.int64())
     encoded = keys.dictionary_encode()
-    width = len(encoded.dictionary)
-    marks = pc.add(pc.multiply(rows, width), encoded.indices.cast(pa.int64()))
-    if pc.count_distinct(marks).as_py() == len(keys):
-        return []
-    counted = pc.value_counts(marks)
-    twins = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
-    found: list[int] = pc.unique(pc.divide(twins, width)).to_pylist()
-    return found
-
-
-def _map_columns(node: Struct, records: list[Any]) -> Iterator[list[Any]]:
-    """Per map of the shape, what msgspec cut out of each record."""
-    for i, child in enumerate(node.children.values()):
-        below = [None if record is None else getattr(record, f"f{i}") for record in records]
-        if isinstance(child.node, Map):
-            yield below
-        elif isinstance(child.node, Struct):
-            yield from _map_columns(child.node, below)
+    marks = pc.add(pc.multiply(rows, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
+    return bool(pc.count_distinct(marks).as_py() < len(keys))
 
 
 def _read_list(kind: pa.DataType, raws: list[msgspec.Raw]) -> pa.Array:
