@@ -55,7 +55,7 @@ def _scenarios(runs: Iterable[RunRecord]) -> Html:
     for one in runs:
         secs = [strike.recovered_secs for strike in one.strikes if strike.recovered_secs is not None]
         clean: Cell = "yes" if one.ok else Html('<span class="bad">no</span>')
-        worst = f"{min(secs):.1f} - {max(secs):.1f}" if secs else None
+        spread = " - ".join(dict.fromkeys(f"{found(secs):.1f}" for found in (min, max))) if secs else None
         rows.append(
             (
                 one.scenario,
@@ -65,7 +65,7 @@ def _scenarios(runs: Iterable[RunRecord]) -> Html:
                 one.records,
                 one.reread,
                 len(one.strikes),
-                worst,
+                spread,
                 one.refused,
                 one.orphans,
             )
