@@ -153,6 +153,7 @@ class RoundReader:
             .option("minPartitions", str(slices))
             .option("includeHeaders", "true")
             .load()
+            .drop("timestampType")
             .withColumn("headers", coalesce(col("headers"), expr(NO_HEADERS)))
         )
 

@@ -352,9 +352,9 @@ class Settings(BaseSettings):
         default=1, description="Seconds between two looks at the partitions' ends while nothing is new."
     )
 
-    round_records_max: Count = Field(default=500_000, description="Records that one round reads over all partitions.")
+    round_records_max: Count = Field(default=1_000_000, description="Records that one round reads over all partitions.")
     round_bytes_max: Count = Field(
-        default=256 << 20,
+        default=512 << 20,
         description="Bytes of records that one round reads over all partitions, estimated from the rounds before.",
     )
     round_secs_max: Seconds = Field(default=600, description="Seconds after which a running round is given up.")

@@ -40,6 +40,10 @@ def _key(_kind: type, text: Any) -> _Key:
     return _Key(text)
 
 
+_plain = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_exact = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=_key).decode
+
+
 class WrappedReader:
     """Reads values as a struct array of the shape's reader type. Holds nothing between batches."""
 
@@ -48,7 +52,7 @@ class WrappedReader:
         self._cut: Any = None
         kind = root.reader
         if any(isinstance(node, Map) and not node.entries for node in nodes_of(root)):
-            self._cut = msgspec.json.Decoder(_cut_spec(root), dec_hook=_key).decode
+            self._cut = msgspec.json.Decoder(_cut_spec(root)).decode
             kind = _hollow(root)
         self._schema = pa.schema([pa.field("v", kind)])
 
@@ -74,9 +78,7 @@ def _hollow(node: Any) -> pa.DataType:
 
 
 def _cut_spec(node: Any) -> Any:
-    """msgspec's type that refuses unknown fields, cuts maps and leaves all values to the reader."""
-    if isinstance(node, Map):
-        return dict[_Key, msgspec.Raw]
+    """msgspec's type that refuses unknown fields, and leaves maps and all values as they are."""
     if isinstance(node, Struct):
         fields = [(f"f{i}", _or_null(_cut_spec(c.node)), None) for i, c in enumerate(node.children.values())]
         names = {f"f{i}": name for i, name in enumerate(node.children)}
@@ -107,33 +109,34 @@ def _fill_struct(node: Struct, parsed: pa.StructArray, records: list[Any]) -> pa
     return pa.StructArray.from_arrays(columns, fields=list(node.reader), mask=parsed.is_null())
 
 
-def _fill_map(node: Map, hollow: pa.StructArray, maps: list[dict[_Key, msgspec.Raw] | None]) -> pa.ListArray:
+def _fill_map(node: Map, hollow: pa.StructArray, texts: list[msgspec.Raw | None]) -> pa.ListArray:
     """The entries of one map column, as the node's reader type."""
+    try:
+        maps = [_entries(text) for text in texts]
+    except PARSE_ERRORS as error:
+        raise Doubt from error
     if hollow.null_count != maps.count(None):
         raise Doubt
-    keys, offsets = _keys(maps)
-    if _has_twins(keys, offsets):
-        raise Doubt
+    sizes = pa.array([len(entries) if entries else 0 for entries in maps], pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
+    keys = pa.array(list(chain.from_iterable(entries for entries in maps if entries)), pa.string())
     values = _read_list(node.item.node.reader, [raw for entries in maps if entries for raw in entries.values()])
     entries = pa.StructArray.from_arrays([keys, values], fields=list(node.reader.value_type))
     return pa.ListArray.from_arrays(offsets, entries, type=node.reader, mask=hollow.is_null())
 
 
-def _keys(maps: list[dict[_Key, msgspec.Raw] | None]) -> tuple[pa.StringArray, pa.Int32Array]:
-    """All keys of one map column, and where those of each row start and end."""
-    sizes = pa.array([len(entries) if entries else 0 for entries in maps], pa.int32())
-    keys = pa.array(list(chain.from_iterable(entries for entries in maps if entries)), pa.string())
-    return keys, pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
+def _entries(text: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
+    """The keys of a map and, as sent, their values; None for null. Raises Doubt if a key occurs twice.
 
-
-def _has_twins(keys: pa.StringArray, offsets: pa.Int32Array) -> bool:
-    """Whether a row's map has a key twice."""
-    if not len(keys):
-        return False
-    rows = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, keys)).cast(pa.int64())
-    encoded = keys.dictionary_encode()
-    marks = pc.add(pc.multiply(rows, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
-    return bool(pc.count_distinct(marks).as_py() < len(keys))
+    Each key has a colon: no more colons than different keys, then no key occurs twice. Else they are counted.
+    """
+    raw = b"null" if text is None else bytes(text)
+    if raw == b"null":
+        return None
+    found: dict[str, msgspec.Raw] = _plain(raw)
+    if raw.count(b":") > len(found) < len(_exact(raw)):
+        raise Doubt
+    return found
 
 
 def _read_list(kind: pa.DataType, raws: list[msgspec.Raw]) -> pa.Array:

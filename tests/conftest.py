@@ -30,7 +30,7 @@ def topic(kafka: str) -> Callable[..., str]:
     """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""
 
     def make(partitions: int = 1, config: dict[str, str] | None = None) -> str:
-        name = services.fresh_name()
+        name = f"{services.fresh_name()}.v1"  # with a dot (NAMES)
         create_topic(kafka, name, partitions, config)
         return name
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
+from kafka import KafkaAdminClient
 
 from exporter.broker import Broker, answers
 from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal
@@ -108,6 +109,16 @@ def docker_answers() -> bool:
 def fresh_name(prefix: str = "t") -> str:
     """A topic name that no other test uses, also on a given broker."""
     return f"{prefix}-{uuid.uuid4().hex[:12]}"
+
+
+@contextmanager
+def administered(bootstrap: str) -> Iterator[KafkaAdminClient]:
+    """An admin client of a broker."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        yield admin
+    finally:
+        admin.close()
 
 
 def produce(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
 
 from exporter import recover
 from exporter.broker import create_topic
@@ -22,7 +20,7 @@ from offsets import Invariant
 from offsets.ranges import TopicPartition
 from tests import naive
 from tests.lakes import DDL, Export, bad, event, mixed, seldom, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -37,15 +35,6 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
         return Export(kafka, topic(count), tmp_path, fresh_name("app"), scalars={**SOON, **scalars})
 
     return make
-
-
-@contextmanager
-def administered(kafka: str) -> Iterator[KafkaAdminClient]:
-    admin = KafkaAdminClient(bootstrap_servers=kafka)
-    try:
-        yield admin
-    finally:
-        admin.close()
 
 
 def delete(e: Export, topic: str) -> None:

@@ -6,11 +6,13 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from kafka import TopicPartition as KafkaTopicPartition
 
 import exporter.commit
 import exporter.journal
@@ -25,9 +27,10 @@ from exporter.routing import DEAD_LETTERS
 from exporter.start_plan import start_plan
 from exporter.task import open_journal
 from offsets import Invariant
+from offsets.wal import Intent, WalUnreachable, WriteAheadLog
 from tests import naive
-from tests.lakes import Crash, Export, Going, mixed, seldom, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.lakes import DDL, Crash, Export, Going, mixed, seldom, wait_until, wrong_places
+from tests.services import administered, fresh_name, produce
 from tests.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -116,6 +119,42 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
     e.run(spark)
     is_level(e, spark, log)
     assert log.states()["failed"] > 0, "what was begun and not committed is called failed once it is passed"
+
+
+def test_the_group_offset_waits_until_the_log_knows_the_commit(
+    export: Export, spark: Any, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ORDER: tables | log | group. All tables have landed, the log cannot be told: that is no group offset yet."""
+    # two tables: as many as are committed at the same time
+    e = log.of(export.with_({"click": DDL["click"]}), roll_age_max_secs=0.2, heartbeat_secs=0.3)
+    refused: list[int] = []
+    real, answers = WriteAheadLog.complete, Event()
+
+    def complete(self: WriteAheadLog, intents: Sequence[Intent], version: int) -> None:
+        if not answers.is_set():
+            wait_until(lambda: min(at for _, at in e.positions().values()) >= 119, 60, "all tables have landed")
+            refused.append(version)
+            raise WalUnreachable("the completion is not taken")
+        real(self, intents, version)
+
+    def group_offset(partition: int) -> int:
+        with administered(e.kafka) as admin:
+            found = admin.list_group_offsets([e.app])[e.app].get(KafkaTopicPartition(e.topic, partition))
+        return -1 if found is None else found.offset
+
+    produce_more(e, 0)
+    e.run(spark)
+    assert group_offset(0) == 60
+    monkeypatch.setattr(WriteAheadLog, "complete", complete)
+    monkeypatch.setattr(exporter.service, "GROUP_OFFSET_SECS", 0.0)
+    produce_more(e, 100)
+    with e.going(spark):
+        wait_until(lambda: len(refused) >= 4, 60, "the completions are offered again")
+        assert group_offset(0) == group_offset(1) == 60
+        answers.set()
+        wait_until(lambda: group_offset(0) == group_offset(1) == 120, 60, "the group's offset follows")
+    naive.assert_each_once(e)
+    assert not log.states()["started"]
 
 
 @pytest.mark.parametrize("secs", [0.0, seldom(70.0)])
