@@ -74,12 +74,12 @@ def test_a_drill_on_given_services_leaves_them_as_they_were(kafka: str, dynamodb
 
 
 def contents(kafka: str, dynamodb: str) -> tuple[set[str], set[str], set[str]]:
-    """Topics, groups and DynamoDB tables."""
+    """Topics but for the broker's own, groups and DynamoDB tables."""
     admin = KafkaAdminClient(bootstrap_servers=kafka)
     try:
         groups = {str(one["group_id"] if isinstance(one, dict) else one[0]) for one in admin.list_groups()}
         tables = connect(dynamodb).call("list_tables")["TableNames"]
-        return set(admin.list_topics()), groups, set(tables)
+        return {name for name in admin.list_topics() if not name.startswith("__")}, groups, set(tables)
     finally:
         admin.close()
 
