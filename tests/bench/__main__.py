@@ -26,7 +26,7 @@ from typing import Any
 from exporter import class_data, jars
 from exporter.children import sigterm_as_ctrl_c
 from exporter.prepare import prepare
-from tests.bench import catch_up, limit, pairs, wal
+from tests.bench import catch_up, commits, freshness, idle, limit, memory, pairs, sparse, start_up, wal
 from tests.bench.desk import CORES, HEAP, ROOT, Desk
 from tests.bench.figures import Outcome
 from tests.bench.page import as_html
@@ -46,6 +46,12 @@ PARTS = {
     "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 540),
     "structured": Part("Beside the Structured Streaming job", pairs.run, 960),
     "limit": Part("Against the limit", limit.run, 300),
+    "freshness": Part("Freshness: from produced to readable", freshness.run, 420),
+    "commits": Part("What commits cost", commits.run, 420),
+    "start-up": Part("Start-up", start_up.run, 420),
+    "memory": Part("Memory", memory.run, 180),
+    "idle": Part("Idle", idle.run, 120),
+    "sparse": Part("Small files", sparse.run, 240),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

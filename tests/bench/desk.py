@@ -126,6 +126,10 @@ class Desk:
             self.say(f"wrote {count:,} records of {each:.0f} bytes in {secs:.0f} s")
         return Filled(bootstrap, name, load, tally)
 
+    def add(self, topic: Filled, count: int) -> None:
+        """More records at the end of a topic; its tally stays that of the beginning."""
+        fill(topic.bootstrap, topic.name, topic.load, count)
+
     def lake(self) -> Path:
         """A new, empty folder for tables."""
         return self.folder / f"lake-{uuid.uuid4().hex[:8]}"
@@ -170,6 +174,8 @@ class Task:
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         self._log = log
+        self._lines: list[dict[str, Any]] = []
+        self._read = 0
         self.started = time.time()
         self.ended = 0.0
         path = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
@@ -183,7 +189,14 @@ class Task:
         self.usage.start()
 
     def so_far(self) -> Run:
-        return Run(self.started, list(log_lines(self._log)), self.usage, self.ended)
+        """What it has logged by now; reads only what is new."""
+        with self._log.open("rb") as log:
+            log.seek(self._read)
+            fresh = log.read()
+        whole = fresh[: fresh.rfind(b"\n") + 1]
+        self._read += len(whole)
+        self._lines += log_lines(whole.decode("utf-8", "replace"))
+        return Run(self.started, tuple(self._lines), self.usage, self.ended)
 
     def until(self, what: str, happened: Callable[[Run], bool], secs_max: float = 180.0) -> Run:
         """Wait for something in its log. Raises RuntimeError if the process ends before, or on time-out."""
@@ -228,10 +241,10 @@ class Task:
         return self._log.read_text("utf-8", "replace")[-3000:]
 
 
-def log_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a log that have been written whole, `at` added: their time in seconds since 1970."""
-    for line in path.read_text("utf-8", "replace").splitlines(keepends=True):
-        if line.startswith("{") and line.endswith("\n"):
+def log_lines(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON lines of a log, `at` added: their time in seconds since 1970."""
+    for line in text.split("\n"):
+        if line.startswith("{"):
             found = json.loads(line)
             yield {**found, "at": epoch_secs(found["time"]) if "time" in found else 0.0}
 

@@ -204,7 +204,7 @@ def _fill(bootstrap: str, topic: str, load: Load, count: int, partitions: range)
             sender.send(record.key, record.value, partition, record.timestamp_ms)
             tally.rows[record.table] += 1
             tally.value_bytes += len(record.value or b"")
-    sender.close()
+    sender.flush()
     return tally
 
 
@@ -235,7 +235,7 @@ class Sender:
             except BufferError:
                 self._producer.poll(0.1)
 
-    def close(self) -> None:
+    def flush(self) -> None:
         """Wait until all are written. Raises RuntimeError if one is not."""
         if self._producer.flush(120) or self._failed:
             raise RuntimeError(f"not all records were written to {self._topic}: {self._failed[:1]}")

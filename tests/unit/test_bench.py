@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from exporter import events
+from exporter.events import BASE_DAY
+from exporter.files import KAFKA_COLUMN, KAFKA_TYPE
+from offsets.names import DataFile
+from offsets.ranges import TopicPartition
+from offsets.table_log import parse_commit, replay
+from tests.bench import sparse
+from tests.bench.__main__ import PARTS
 from tests.bench.desk import Filled, log_lines, settings_toml
 from tests.bench.figures import Outcome, Sample, Target, cpu_between, group_of, percentile, ratios, rounded
+from tests.bench.freshness import waits
+from tests.bench.history import Place, extend
 from tests.bench.load import Load, Tally
 from tests.bench.page import as_html
 
@@ -100,7 +113,7 @@ def test_a_load_of_sixty_days_has_sixty_event_days_and_no_worse_records() -> Non
     )
 
 
-def test_the_settings_are_the_defaults_but_for_what_is_said(tmp_path: Any) -> None:
+def test_the_settings_are_the_defaults_but_for_what_is_said(tmp_path: Path) -> None:
     """The file is read by the exporter's own loader."""
     from exporter import settings_load
 
@@ -111,11 +124,74 @@ def test_the_settings_are_the_defaults_but_for_what_is_said(tmp_path: Any) -> No
     assert found.roll_age_max_secs == 5 and found.heartbeat_secs == 60 and set(found.types) == set(events.schemas())
 
 
-def test_a_log_line_that_is_being_written_is_not_read(tmp_path: Any) -> None:
+def test_only_lines_of_json_are_taken_from_a_log() -> None:
     """Progress lines are passed over; times become seconds since 1970."""
-    log = tmp_path / "log"
-    log.write_text('10 s 5 read\n{"event": "a", "time": "1970-01-01T00:01:00Z"}\n{"event": "b", "ti')
-    assert [(line["event"], line["at"]) for line in log_lines(log)] == [("a", 60.0)]
+    log = '10 s 5 read\n{"event": "a", "time": "1970-01-01T00:01:00Z"}\n{"event": "done"}\n'
+    assert [(line["event"], line["at"]) for line in log_lines(log)] == [("a", 60.0), ("done", 0.0)]
+
+
+def committed(lake: Path, version: int, files: int, produced: list[float], written: float) -> None:
+    """One commit of table `a` with so many files of the same records; times in seconds since 1970."""
+    adds = []
+    for number in range(files):
+        name = f"day=2025-03-10/{version}-{number}.parquet"
+        path = lake / "a" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [{"offset": at, "timestamp": int(secs * 1e6)} for at, secs in enumerate(produced)]
+        pq.write_table(pa.table({KAFKA_COLUMN: pa.array(rows, KAFKA_TYPE)}), path)
+        adds.append({"add": {"path": name, "partitionValues": {"day": "2025-03-10"}}})
+    log = lake / "a" / "_delta_log" / f"{version:020d}.json"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("\n".join(json.dumps(action) for action in [{"commitInfo": {}}, *adds]))
+    os.utime(log, (written, written))
+
+
+def test_freshness_is_the_time_from_a_record_to_the_file_of_its_commit(tmp_path: Path) -> None:
+    """Records of the counted time only, the end excluded; commits without files say nothing."""
+    committed(tmp_path, 0, 0, [], 50.0)
+    committed(tmp_path, 1, 1, [99.0, 100.0, 103.5], 105.0)
+    committed(tmp_path, 2, 1, [109.0, 110.0], 112.0)
+    assert sorted(waits(tmp_path, 100.0, 110.0)) == pytest.approx([1.5, 3.0, 5.0])
+
+
+def test_small_files_are_counted_by_commit_and_day(tmp_path: Path) -> None:
+    """A roll is what one commit adds to one day."""
+    committed(tmp_path, 0, 0, [], 1.0)
+    committed(tmp_path, 1, 3, [1.0], 2.0)
+    committed(tmp_path, 2, 1, [2.0], 3.0)
+    assert [(roll.table, roll.version, roll.files) for roll in sparse.rolls(tmp_path)] == [("a", 1, 3), ("a", 2, 1)]
+
+
+def test_a_history_that_was_written_tells_what_an_exporter_would_have_told(tmp_path: Path) -> None:
+    """Each file's offset lies between the positions around it, and the checksum says what the commits add up to."""
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    said = json.dumps({"commit_id": "0", "routing": "r"})
+    start = [{"appId": "app/topic/0/0", "version": -1}, {"appId": "app/anchor/topic/0/0", "version": -1}]
+    empty = {
+        "numFiles": 0,
+        "tableSizeBytes": 0,
+        "setTransactions": start,
+        "metadata": {"id": "m"},
+        "protocol": {"p": 1},
+    }
+    (log / f"{0:020d}.json").write_text(json.dumps({"commitInfo": {"userMetadata": said}}))
+    (log / f"{0:020d}.crc").write_text(json.dumps({**empty, "allFiles": []}))
+    assert extend(Place(tmp_path / "t", "app", TopicPartition("topic", 0), 3, 1), 4) == 4
+    texts = [(log / f"{version:020d}.json").read_text().splitlines() for version in range(1, 5)]
+    replayed = replay(empty, texts)
+    checksum = json.loads((log / f"{4:020d}.crc").read_text())
+    assert {txn["appId"]: txn["version"] for txn in checksum["setTransactions"]} == replayed.transactions
+    assert replayed.transactions["app/topic/0/0"] == 11 and "allFiles" not in checksum
+    names = [json.loads(line)["add"]["path"] for text in texts for line in text if '"add"' in line]
+    files = [DataFile.parse(name) for name in names]
+    assert [file.last_offset for file in files] == [1, 4, 7, 10] and {file.day for file in files} == {BASE_DAY}
+    assert checksum["numFiles"] == 4 and all(parse_commit(9, text).user_metadata for text in texts)
+
+
+def test_the_whole_benchmark_fits_into_an_hour() -> None:
+    """By the budgets of its parts."""
+    assert sum(part.budget_secs for part in PARTS.values() if part.usual) <= 3_600
 
 
 def told(**part: Any) -> dict[str, Any]:
