@@ -151,7 +151,9 @@ class Desk:
     def run(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
         """A Python program and its arguments, until it ends. Raises RuntimeError."""
         with self.running(command, extra) as task:
-            return task.wait()
+            done = task.wait()
+        self.say(f"ran {done.ended - done.started:.0f} s, {done.usage.total():.0f} core-seconds")
+        return done
 
     @contextmanager
     def running(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Iterator[Task]:
