@@ -76,7 +76,7 @@ def _one(desk: Desk, case: Case) -> Row:
         with desk.running([FEEDER, *feeder.words(topic.bootstrap, topic.name, load, per_sec, secs)]) as feeding:
             fed = feeding.wait()
         sent, since = int(fed.of("fed")[0]["sent"]), float(fed.of("feeding")[0]["since"]) + warm
-        task.until("the last commit", lambda run: run.rows >= sent)
+        task.until("the last commit", lambda run: run.rows >= sent, secs_max=300)
         used = sum(task.usage.between(since, since + counted).values())
     found = waits(lake, since, since + counted)
     if abs(len(found) - per_sec * counted) > 0.05 * per_sec * counted:
