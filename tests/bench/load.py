@@ -214,17 +214,15 @@ class Sender:
     def __init__(self, bootstrap: str, topic: str, linger_ms: int = 100) -> None:
         from confluent_kafka import Producer
 
-        self._failed: list[object] = []
+        failed: list[object] = []
         settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": linger_ms, "log_level": 3,
             "batch.size": 1 << 20, "message.max.bytes": 8 << 20, "queue.buffering.max.messages": 200_000,
             "queue.buffering.max.kbytes": 256 << 10, "delivery.report.only.error": True,
-            "topic.metadata.propagation.max.ms": 5_000, "on_delivery": self._delivered,
+            "topic.metadata.propagation.max.ms": 5_000, "on_delivery": lambda error, _: failed.append(error),
         }  # fmt: skip
-        self._producer, self._topic = Producer(settings), topic
-
-    def _delivered(self, error: object, _message: object) -> None:
-        self._failed.append(error)
+        # No callback holds this object: the producer's threads end as soon as nobody has it any more.
+        self._producer, self._topic, self._failed = Producer(settings), topic, failed
 
     def send(self, key: bytes, value: bytes | None, partition: int, timestamp_ms: int = 0) -> None:
         """timestamp_ms: 0 = now. Waits while the queue is full."""
