@@ -37,6 +37,13 @@ KAFKA_TYPE = pa.struct(
 )
 DICTIONARY_BYTES_MAX = 64 << 10
 """A column whose different values take more is written plain: less CPU, and smaller (a quarter, measured)."""
+PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 1,
+    "dictionary_pagesize_limit": DICTIONARY_BYTES_MAX,
+    "version": "2.6",
+}
+"""How pyarrow writes data files."""
 STATS_COLUMNS_MAX = 32
 STATS_TEXT_MAX = 32
 
@@ -114,11 +121,8 @@ class GrowingFile:
             self._writer = pq.ParquetWriter(
                 self._sink,
                 table.schema.remove_metadata(),
-                compression="zstd",
-                compression_level=1,
-                dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
-                version="2.6",
                 metadata_collector=self._metadata,
+                **PARQUET,
             )
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._pending.clear()

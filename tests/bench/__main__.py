@@ -1,8 +1,8 @@
-"""`python -m tests.bench`: a catch-up of mixed events on a real broker, as a user would run it.
+"""`python -m tests.bench`: what the exporter does per core and second, on a real broker, beside its alternatives.
 
-Prints one JSON object: records/s from the moment the positions are known to the last commit (start-up is
-stated apart), core-seconds, and the peak of the summed PSS of driver, JVM and Python workers. With --wal also what the
-write-ahead log, a DynamoDB Local, was asked: calls in all, and per commit with files and partition.
+Prints one JSON object and writes it to a folder with an HTML page of the same. Each part is a file of this package;
+the whole takes under an hour on two cores that have nothing else to do. A part that fails is told in both; the others
+go on, and the exit code is 1 then. A target that is missed is told, and is no failure.
 """
 
 from __future__ import annotations
@@ -11,177 +11,137 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from datetime import datetime
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from exporter import events
-from exporter.broker import Broker, create_topic
-from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal
-from offsets.wal import connect
-from offsets.wal_table import create_table
-
-SAMPLE_SECS = 0.25
-WAL_TABLE = "bench-wal"
+from exporter import class_data, jars
+from exporter.children import sigterm_as_ctrl_c
+from exporter.prepare import prepare
+from tests.bench import catch_up, commits, freshness, idle, limit, memory, pairs, sparse, start_up, wal
+from tests.bench.desk import CORES, HEAP, ROOT, Desk
+from tests.bench.figures import Outcome
+from tests.bench.page import as_html
 
 
-@dataclass
-class Usage:
-    """Peak summed PSS in bytes of a process and its children, and the CPU seconds they used."""
+@dataclass(frozen=True)
+class Part:
+    """budget_secs: what it may take at scale 1."""
 
-    pss_bytes: int = 0
-    cpu_secs: float = 0.0
-    parts: dict[str, int] = field(default_factory=dict)
-    _cpu: dict[int, float] = field(default_factory=dict)
-
-    def sample(self, root: psutil.Process) -> None:
-        """Look once; processes that end meanwhile are passed over."""
-        parts: dict[str, int] = {}
-        for process in family(root):
-            try:
-                kind = "jvm" if process.name() == "java" else "driver" if process.pid == root.pid else "workers"
-                parts[kind] = parts.get(kind, 0) + process.memory_full_info().pss
-                times = process.cpu_times()
-                self._cpu[process.pid] = times.user + times.system
-            except psutil.Error:
-                continue
-        if sum(parts.values()) > self.pss_bytes:
-            self.pss_bytes, self.parts = sum(parts.values()), parts
-        self.cpu_secs = sum(self._cpu.values())
+    title: str
+    run: Callable[[Desk], Outcome]
+    budget_secs: int
+    usual: bool = True
 
 
-def family(root: psutil.Process) -> list[psutil.Process]:
-    """The process and all its descendants, as far as they live."""
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []
+PARTS = {
+    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 540),
+    "structured": Part("Beside the Structured Streaming job", pairs.run, 960),
+    "limit": Part("Against the limit", limit.run, 300),
+    "freshness": Part("Freshness: from produced to readable", freshness.run, 420),
+    "commits": Part("What commits cost", commits.run, 420),
+    "start-up": Part("Start-up", start_up.run, 420),
+    "memory": Part("Memory", memory.run, 180),
+    "idle": Part("Idle", idle.run, 120),
+    "sparse": Part("Small files", sparse.run, 240),
+    "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
+}
+"""In the order in which they run; those that are not usual only where they are asked for."""
 
 
-def settings_toml(bootstrap: str, topic: str, lake: Path, wal_endpoint: str = "") -> str:
-    """Defaults everywhere but for what has none."""
-    log = [f'wal_table = "{WAL_TABLE}"', f'wal_endpoint = "{wal_endpoint}"'] if wal_endpoint else []
-    lines = [
-        f'brokers = ["{bootstrap}"]',
-        f'topics = ["{topic}"]',
-        'group = "bench"',
-        f'table_root = "{lake}"',
-        f"record_bytes_max = {events.RECORD_BYTES_MAX}",
-        *log,
-        '[type_from]\nkind = "json"\nname = "type"',
-        '[event_time]\nkind = "json"\npath = "ts"',
-    ]
-    lines += [f'[types.{name}]\ncolumns = "{ddl}"' for name, ddl in events.schemas().items()]
-    return "\n".join(lines) + "\n"
-
-
-def export(folder: Path, config: Path) -> tuple[Usage, list[dict[str, Any]]]:
-    """Run the exporter until it has caught up; what it used and its log lines."""
-    log_path = folder / "exporter.log"
-    command = [sys.executable, "-c", "from exporter.cli import main; main()", "run", "--until-caught-up"]
-    with log_path.open("w") as log:
-        child = subprocess.Popen([*command, "--config", str(config)], stderr=log, stdin=subprocess.DEVNULL)
-    usage = Usage()
-    stop = threading.Event()
-
-    def watch() -> None:
-        root = psutil.Process(child.pid)
-        while not stop.wait(SAMPLE_SECS):
-            usage.sample(root)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        code = child.wait()
-    finally:
-        stop.set()
-        watcher.join()
-        if child.poll() is None:
-            child.kill()
-    if code:
-        raise SystemExit(f"the exporter ended with {code}:\n{log_path.read_text()[-3000:]}")
-    return usage, list(log_lines(log_path))
-
-
-def log_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a log, progress lines passed over."""
-    for line in path.read_text().splitlines():
-        if line.startswith("{"):
-            yield json.loads(line)
-
-
-def figures(records: int, usage: Usage, lines: list[dict[str, Any]], wall_secs: float) -> dict[str, Any]:
-    """What the run amounts to."""
-
-    def at(event: str, last: bool = False) -> datetime:
-        times = [line["time"] for line in lines if line["event"] == event]
-        return datetime.fromisoformat(times[-1 if last else 0].replace("Z", "+00:00"))
-
-    secs = (at("commit_landed", last=True) - at("positions_recovered")).total_seconds()
-    committed = sum(line["rows"] for line in lines if line["event"] == "commit_landed")
+def environment() -> dict[str, Any]:
+    """The machine and the versions."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    java = subprocess.run([str(jars.find_java()), "-version"], capture_output=True, text=True, check=False)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return {
-        "records": records,
-        "committed": committed,
-        "secs": round(secs, 1),
-        "records_per_sec": round(committed / secs),
-        "core_secs_per_million": round(usage.cpu_secs / committed * 1e6, 1),
-        "pss_peak_mib": round(usage.pss_bytes / 2**20),
-        "pss_peak_parts_mib": {kind: round(size / 2**20) for kind, size in usage.parts.items()},
-        "start_up_secs": round(wall_secs - secs, 1),
         "cores": os.cpu_count(),
+        "cores of Spark": CORES,
+        "heap of the JVM": HEAP,
+        "memory, GiB": round(memory / 2**30, 1),
+        "system": platform.platform(terse=True),
+        "processor": _processor(),
+        "load at the start": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
-        **wal_cost(lines),
+        "java": (java.stderr.splitlines() or ["?"])[0],
+        "commit": commit.stdout.strip() or "?",
+        "class-data sharing": class_data.ready() is not None,
+        **{name: version(name) for name in ("pyspark", "pyarrow", "msgspec", "kafka-python", "confluent-kafka")},
+        "jars": ", ".join(jar.file_name for jar in jars.listed("spark") if "delta-spark" in jar.file_name),
     }
 
 
-def wal_cost(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the log was asked; a claim is one partition of a commit with files. Nothing without a log."""
-    calls = next((line["calls"] for line in lines if line["event"] == "wal_closed"), None)
-    if calls is None:
-        return {}
-    claims = sum(len(line["positions"]) for line in lines if line["event"] == "commit_landed" and line["files"])
-    writes = sum(count for name, count in calls.items() if name != "query")
-    return {"wal_calls": calls, "wal_writes_per_claim": round(writes / claims, 2)}
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "?")
 
 
-def catch_up(records: int, partitions: int, with_wal: bool = False) -> dict[str, Any]:
-    """Fill a topic, export it in one go, measure."""
-    with tempfile.TemporaryDirectory(prefix="exporter-bench-") as name, ExitStack() as running:
-        folder = Path(name)
-        endpoint = ""
-        if with_wal:
-            os.environ.update(CREDENTIALS)
-            endpoint = running.enter_context(DynamoDbLocal()).endpoint
-            create_table(connect(endpoint), WAL_TABLE)
-        with Broker(folder / "broker") as broker:
-            create_topic(broker.bootstrap, "bench", partitions)
-            tally = events.produce(broker.bootstrap, "bench", records, partitions=partitions)
-            print(f"{records:,} records, {tally.value_bytes / records:.0f} bytes each", file=sys.stderr)
-            config = folder / "exporter.toml"
-            config.write_text(settings_toml(broker.bootstrap, "bench", folder / "lake", endpoint))
-            started = time.monotonic()
-            usage, lines = export(folder, config)
-            return figures(records, usage, lines, time.monotonic() - started)
+def measure(names: Sequence[str], scale: float, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Run the parts; what is to be told. keep: called after each part, so that a broken run leaves what it had."""
+    began = time.monotonic()
+    told: dict[str, Any] = {
+        "began": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "scale": scale, "secs": 0.0,
+        "environment": environment(), "parts": {},
+    }  # fmt: skip
+    for name in names:
+        part, started = PARTS[name], time.monotonic()
+        folder = Path(tempfile.mkdtemp(prefix=f"exporter-bench-{name}-"))
+        desk = Desk(folder, scale)
+        desk.say(f"{name} begins")
+        try:
+            found = part.run(desk).as_json()
+        except Exception as error:  # noqa: BLE001 - told, and the other parts are worth having
+            traceback.print_exc()
+            found = {"error": f"{type(error).__name__}: {error}"}
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        secs = round(time.monotonic() - started, 1)
+        told["parts"][name] = {"title": part.title, "secs": secs, "budget_secs": part.budget_secs, **found}
+        told["secs"] = round(time.monotonic() - began, 1)
+        keep(told)
+    return told
+
+
+def _names(text: str) -> list[str]:
+    """Names of parts, in the order of PARTS. Raises argparse.ArgumentTypeError."""
+    asked = {name.strip() for name in text.split(",") if name.strip()}
+    if unknown := asked - PARTS.keys():
+        raise argparse.ArgumentTypeError(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return [name for name in PARTS if name in asked]
 
 
 def main() -> None:
     """Parse, run, print."""
+    usual = [name for name, part in PARTS.items() if part.usual]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000)
-    parser.add_argument("--partitions", type=int, default=2)
-    parser.add_argument("--wal", action="store_true", help="with a write-ahead log in DynamoDB Local")
+    parser.add_argument("--only", type=_names, default=usual, metavar="NAME[,NAME]", help=", ".join(PARTS))
+    parser.add_argument("--out", type=Path, default=Path("artifacts"), help="folder for bench.json and bench.html")
+    parser.add_argument("--scale", type=float, default=1.0, help="of record numbers; below 1 also of durations")
     given = parser.parse_args()
-    print(json.dumps(catch_up(given.records, given.partitions, given.wal), indent=2))
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    def keep(told: dict[str, Any]) -> None:
+        (given.out / "bench.json").write_text(json.dumps(told, indent=2))
+        (given.out / "bench.html").write_text(as_html(told))
+
+    if prepare():
+        print("fetched jars and made the archive of classes first", file=sys.stderr)
+    with sigterm_as_ctrl_c():
+        told = measure(given.only, given.scale, keep)
+    print(json.dumps(told, indent=2))
+    if any("error" in part for part in told["parts"].values()):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

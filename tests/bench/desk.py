@@ -1,0 +1,281 @@
+"""What every part works with: a folder, a broker, and the exporter as a user would run it, watched.
+
+with Desk(...).topic(load) as ...   a broker of its own per part, so that no part pays for another's topics
+run(...)                            a process until it ends: its log lines and what it used
+running(...)                        the same while it runs, to be stopped
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from exporter import events
+from exporter.broker import Broker, create_topic
+from exporter.children import EXPORTER, FOLLOW_PARENT, inherited_environment
+from tests.bench.load import Load, Tally, fill
+from tests.bench.usage import Usage
+
+ROOT = Path(__file__).parents[2]
+CORES = 2
+"""Of Spark, for ours and all that it is compared with."""
+HEAP = "1g"
+GROUP = "bench"
+SECS_MAX = 900.0
+"""A process that runs longer hangs."""
+POLL_SECS = 0.1
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A topic and what is in it."""
+
+    bootstrap: str
+    name: str
+    load: Load
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Run:
+    """A process that has ended or still runs. started: seconds since 1970. lines: its log, times made numbers."""
+
+    started: float
+    lines: Sequence[Mapping[str, Any]]
+    usage: Usage
+    ended: float = 0.0
+
+    def at(self, event: str, last: bool = False) -> float:
+        """When something was logged first, or last; seconds since 1970. Raises LookupError if never."""
+        times = [line["at"] for line in self.lines if line["event"] == event]
+        if not times:
+            raise LookupError(f"{event} was never logged")
+        return float(times[-1 if last else 0])
+
+    def of(self, event: str) -> list[Mapping[str, Any]]:
+        """All lines of an event."""
+        return [line for line in self.lines if line["event"] == event]
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """From the moment the positions are known to the last commit: all but the start-up."""
+        return self.at("positions_recovered"), self.at("commit_landed", last=True)
+
+    @property
+    def secs(self) -> float:
+        since, until = self.window
+        return until - since
+
+    @property
+    def rows(self) -> int:
+        """Rows committed, dead letters included."""
+        return sum(line["rows"] for line in self.of("commit_landed"))
+
+
+@dataclass
+class Desk:
+    """scale: of record numbers and, below 1, of durations."""
+
+    folder: Path
+    scale: float = 1.0
+    _broker: Broker | None = field(default=None, repr=False)
+
+    def count(self, records: int, least: int = 1) -> int:
+        return max(least, int(records * self.scale))
+
+    def secs(self, secs: float, least: float = 4.0) -> float:
+        return max(least, secs * min(1.0, self.scale))
+
+    def say(self, words: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {words}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def broker(self) -> Iterator[Broker]:
+        """A fresh one."""
+        place = self.folder / f"broker-{uuid.uuid4().hex[:8]}"
+        try:
+            with Broker(place, heap_mb=512) as broker:
+                self._broker = broker
+                yield broker
+        finally:
+            self._broker = None
+            shutil.rmtree(place, ignore_errors=True)
+
+    def topic(self, load: Load, count: int) -> Filled:
+        """A new topic of the running broker, filled. count: 0 = empty."""
+        if self._broker is None:
+            raise RuntimeError("no broker runs")
+        name, bootstrap = f"bench-{uuid.uuid4().hex[:8]}", self._broker.bootstrap
+        create_topic(bootstrap, name, load.partitions, {"max.message.bytes": str(8 << 20)})
+        started = time.monotonic()
+        tally = fill(bootstrap, name, load, count)
+        if count:
+            secs, each = time.monotonic() - started, tally.value_bytes / count
+            self.say(f"wrote {count:,} records of {each:.0f} bytes in {secs:.0f} s")
+        return Filled(bootstrap, name, load, tally)
+
+    def add(self, topic: Filled, count: int) -> None:
+        """More records at the end of a topic; its tally stays that of the beginning."""
+        fill(topic.bootstrap, topic.name, topic.load, count)
+
+    def lake(self) -> Path:
+        """A new, empty folder for tables."""
+        return self.folder / f"lake-{uuid.uuid4().hex[:8]}"
+
+    def config(self, topic: Filled, lake: Path, **settings: object) -> Path:
+        """A settings file: defaults everywhere but for what has none, and what is given."""
+        path = self.folder / f"{uuid.uuid4().hex[:8]}.toml"
+        path.write_text(settings_toml(topic, lake, settings))
+        return path
+
+    def export(self, config: Path, extra: Mapping[str, str] | None = None) -> Run:
+        """The exporter until it has caught up. extra: environment. Raises RuntimeError if it fails."""
+        return self.run([EXPORTER, "run", "--until-caught-up", "--config", str(config)], extra)
+
+    def module(self, name: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
+        """`main()` of a module, in a process of its own, until it ends."""
+        return self.run([f"{FOLLOW_PARENT}from {name} import main; main()", *arguments], extra)
+
+    def run(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
+        """A Python program and its arguments, until it ends. Raises RuntimeError."""
+        with self.running(command, extra) as task:
+            done = task.wait()
+        self.say(f"ran {done.ended - done.started:.0f} s, {done.usage.total():.0f} core-seconds")
+        return done
+
+    @contextmanager
+    def running(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Iterator[Task]:
+        """The same while it runs; killed on the way out if it still does."""
+        task = Task(command, self.folder / f"{uuid.uuid4().hex[:8]}.log", {**inherited_environment(), **(extra or {})})
+        try:
+            yield task
+        finally:
+            task.kill()
+
+    @contextmanager
+    def exporting(self, config: Path) -> Iterator[Task]:
+        """The exporter as a service."""
+        with self.running([EXPORTER, "run", "--config", str(config)]) as task:
+            yield task
+
+
+class Task:
+    """One watched process. Its log: what it writes to stderr, and to stdout as lines of JSON with an `event`."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        self._log = log
+        self._lines: list[dict[str, Any]] = []
+        self._read = 0
+        self.started = time.time()
+        self.ended = 0.0
+        path = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
+        with log.open("wb") as output:
+            self._child = subprocess.Popen(
+                [sys.executable, "-c", *command],
+                stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
+                env={**environment, "PYTHONPATH": path},
+            )  # fmt: skip
+        self.usage = Usage(self._child.pid)
+        self.usage.start()
+
+    def so_far(self) -> Run:
+        """What it has logged by now; reads only what is new."""
+        with self._log.open("rb") as log:
+            log.seek(self._read)
+            fresh = log.read()
+        whole = fresh[: fresh.rfind(b"\n") + 1]
+        self._read += len(whole)
+        self._lines += log_lines(whole.decode("utf-8", "replace"))
+        return Run(self.started, tuple(self._lines), self.usage, self.ended)
+
+    def until(self, what: str, happened: Callable[[Run], bool], secs_max: float = 180.0) -> Run:
+        """Wait for something in its log. Raises RuntimeError if the process ends before, or on time-out."""
+        deadline = time.monotonic() + secs_max
+        while not happened(run := self.so_far()):
+            if self._child.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{what} has not come:\n{self._tail()}")
+            time.sleep(POLL_SECS)
+        return run
+
+    def wait(self, secs_max: float = SECS_MAX) -> Run:
+        """Until it ends. Raises RuntimeError if it fails or does not end."""
+        try:
+            code = self._child.wait(secs_max)
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"no end after {secs_max:.0f} s:\n{self._tail()}") from error
+        finally:
+            self._over()
+        if code:
+            raise RuntimeError(f"ended with {code}:\n{self._tail()}")
+        return self.so_far()
+
+    def stop(self) -> Run:
+        """SIGTERM, and wait."""
+        self._child.send_signal(signal.SIGTERM)
+        return self.wait(120)
+
+    def kill(self) -> None:
+        if self._child.poll() is None:
+            self._child.kill()
+            self._child.wait()
+        self._over()
+
+    def _over(self) -> None:
+        if not self.ended:
+            self.ended = time.time()
+            self.usage.stop()
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+
+    def _tail(self) -> str:
+        return self._log.read_text("utf-8", "replace")[-3000:]
+
+
+def log_lines(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON lines of a log, `at` added: their time in seconds since 1970."""
+    for line in text.split("\n"):
+        if line.startswith("{"):
+            found = json.loads(line)
+            yield {**found, "at": epoch_secs(found["time"]) if "time" in found else 0.0}
+
+
+def epoch_secs(text: str) -> float:
+    """An ISO time as seconds since 1970."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def settings_toml(topic: Filled, lake: Path, settings: Mapping[str, object]) -> str:
+    """The exporter's settings for a topic. settings: scalars that are not the defaults."""
+    chosen: dict[str, object] = {
+        "brokers": [topic.bootstrap],
+        "topics": [topic.name],
+        "group": GROUP,
+        "table_root": str(lake),
+        "spark_master": f"local[{CORES}]",
+        "driver_memory": HEAP,
+        "record_bytes_max": 10_000_000 if topic.load.size == "huge" else events.RECORD_BYTES_MAX,
+        **settings,
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in chosen.items()]
+    lines += ['[type_from]\nkind = "json"\nname = "type"', '[event_time]\nkind = "json"\npath = "ts"']
+    lines += [f'[types.{name}]\ncolumns = "{ddl}"' for name, ddl in topic.load.declared().items()]
+    return "\n".join(lines) + "\n"
+
+
+def checked(run: Run, topic: Filled) -> Run:
+    """The run, if it committed each record of its topic. Raises RuntimeError."""
+    if run.rows != topic.tally.records:
+        raise RuntimeError(f"{run.rows:,} rows were committed of {topic.tally.records:,} records")
+    return run

@@ -1,0 +1,140 @@
+"""Part structured: the exporter and the Structured Streaming job (structured.py) on the same topic, in turn.
+
+Budget 16 min: per number of types 3 runs to find the best trigger, then 3 pairs, each run 10 s of start and 10-40 s.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from statistics import median
+
+from tests.bench.desk import CORES, HEAP, Desk, Filled, Run, checked
+from tests.bench.figures import Outcome, Row, Target, ratios, rounded
+from tests.bench.load import Load
+
+PAIRS = 3
+JAVA_DEFAULTS = (
+    "-XX:Tier4InvocationThreshold=5000 -XX:Tier4MinInvocationThreshold=600 -XX:Tier4CompileThreshold=15000 "
+    "-XX:NewRatio=2"
+)
+"""The exporter's JVM compiles later than Java would by itself and keeps half its heap for what passes (spark.py), which
+suits work that is done in Python. A job whose work and cache are the JVM's gets Java's own values."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """types: of the topic. times: what the exporter has to reach of the job's records/s.
+
+    triggers: sizes that are tried, as shares of the topic; 50 appends take half a minute, so that few can be awaited.
+    """
+
+    types: int
+    records: int
+    times: float
+    triggers: tuple[float, float, float]
+
+
+CASES = (
+    Case(10, 900_000, 5, (0.1, 0.34, 1.0)),
+    Case(50, 240_000, 10, (0.34, 0.5, 1.0)),
+    Case(1, 1_200_000, 2, (0.1, 0.34, 1.0)),
+)
+
+
+def run(desk: Desk) -> Outcome:
+    """All cases."""
+    outcome, rows, trials = Outcome(), [], []
+    for case in CASES:
+        with desk.broker():
+            topic = desk.topic(Load(types=case.types), desk.count(case.records, least=4_000))
+            tried = {size: _structured(desk, topic, size) for size in _sizes(topic, case)}
+            trials += [{"types": case.types, "records per trigger": size, **_row(one)} for size, one in tried.items()]
+            best = max(tried, key=lambda size: tried[size].speed)
+            ours, theirs = _pairs(desk, topic, best)
+        each, middle = ratios([one.speed for one in ours], [one.speed for one in theirs])
+        for number, pair in enumerate(zip(ours, theirs, strict=True)):
+            for who, one in zip(("exporter", "structured"), pair, strict=True):
+                about: Row = {"types": case.types, "pair": number + 1, "who": who}
+                rows.append({**about, **_row(one), "ratio": rounded(each[number])})
+        name = f"{case.types} type{'s' * (case.types > 1)}"
+        outcome.bars[f"{name}: records/s, medians"] = {
+            "exporter": median(one.speed for one in ours),
+            "structured streaming": median(one.speed for one in theirs),
+        }
+        outcome.targets.append(
+            Target(f"{name}: records/s, times the Structured Streaming job", middle, case.times, "x", at_least=True)
+        )
+    outcome.tables = {"Pairs, one after the other on the same topic": rows, "The job at three trigger sizes": trials}
+    outcome.notes.append(
+        "The exporter's time is that from its known positions to its last commit, the job's that from its query's "
+        "start to its end; both have their session and their tables by then. One record in 5,000 is bad; the exporter "
+        "makes dead letters of these, the job does not look."
+    )
+    return outcome
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One run of either. core_secs: within its time."""
+
+    rows: int
+    secs: float
+    core_secs: float
+
+    @property
+    def speed(self) -> float:
+        return self.rows / self.secs
+
+
+def _sizes(topic: Filled, case: Case) -> list[int]:
+    return [max(1_000, int(share * topic.tally.records)) for share in case.triggers]
+
+
+def _pairs(desk: Desk, topic: Filled, trigger: int) -> tuple[list[Timed], list[Timed]]:
+    """The exporter first, then the job first, and so on."""
+    ours: list[Timed] = []
+    theirs: list[Timed] = []
+    for number in range(PAIRS):
+        if number % 2:
+            theirs.append(_structured(desk, topic, trigger))
+        ours.append(exported(desk, topic))
+        if not number % 2:
+            theirs.append(_structured(desk, topic, trigger))
+    return ours, theirs
+
+
+def exported(desk: Desk, topic: Filled) -> Timed:
+    """One export of the whole topic, default settings."""
+    done = checked(desk.export(desk.config(topic, desk.lake())), topic)
+    return Timed(done.rows, done.secs, sum(done.usage.between(*done.window).values()))
+
+
+def timed(done: Run) -> Timed:
+    """A process that tells when its time began and ended, and how many rows it wrote."""
+    (told,) = done.of("done")
+    return Timed(
+        told["rows"],
+        told["until"] - told["since"],
+        sum(done.usage.between(told["since"], told["until"]).values()),
+    )
+
+
+def _structured(desk: Desk, topic: Filled, trigger: int) -> Timed:
+    words = ["--bootstrap", topic.bootstrap, "--topic", topic.name, "--lake", str(desk.lake())]
+    words += ["--types", json.dumps(topic.load.declared()), "--trigger", str(trigger)]
+    words += ["--master", f"local[{CORES}]", "--heap", HEAP]
+    found = timed(desk.module("tests.bench.structured", words, {"_JAVA_OPTIONS": JAVA_DEFAULTS}))
+    good = topic.tally.records - topic.tally.rows[""]
+    if not 0.99 * good <= found.rows <= topic.tally.records:
+        raise RuntimeError(f"the job wrote {found.rows:,} rows of {good:,}")
+    return found
+
+
+def _row(one: Timed) -> Row:
+    return {
+        "rows": one.rows,
+        "secs": rounded(one.secs),
+        "records/s": round(one.speed),
+        "core-s/M": rounded(one.core_secs / one.rows * 1e6),
+    }

@@ -1,0 +1,88 @@
+"""The job that a Spark user would write today, as a process of its own: what the exporter is compared with.
+
+Several types: foreachBatch, the batch persisted, one filtered append per type, partitioned by day, made idempotent by
+txnAppId and txnVersion. One type: Delta's own streaming sink. It has the session settings, jars, heap, cores and Kafka
+fetch sizes of the exporter, and tables that are there before its time begins, as the exporter's are. No dead letters,
+no `_rescued`; a record without a day is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as sf
+
+from exporter import spark
+from exporter.read import FETCH_OPTIONS
+
+
+def main() -> None:
+    """Prints one line of JSON: `since` and `until` (seconds since 1970), rows in the tables, batches."""
+    parser = argparse.ArgumentParser()
+    for name in ("bootstrap", "topic", "lake", "types", "master", "heap"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--trigger", type=int, required=True, help="maxOffsetsPerTrigger")
+    given = parser.parse_args()
+    declared: dict[str, str] = json.loads(given.types)
+    session = spark.start(given.master, given.heap, "structured")
+    lake = Path(given.lake)
+    for name, ddl in declared.items():
+        columns = f"_kafka STRUCT<topic: STRING, partition: INT, offset: BIGINT, timestamp: TIMESTAMP>, {ddl}, day DATE"
+        session.sql(f"CREATE TABLE delta.`{lake / name}` ({columns}) USING DELTA PARTITIONED BY (day)")
+    records = _records(session, given.bootstrap, given.topic, given.trigger)
+    since = time.time()
+    query = _query(records, declared, lake).trigger(availableNow=True)
+    query = query.option("checkpointLocation", str(lake / "_checkpoint")).start()
+    query.awaitTermination()
+    until = time.time()
+    rows = sum(session.read.format("delta").load(str(lake / name)).count() for name in declared)
+    batches = len(query.recentProgress)
+    print(json.dumps({"event": "done", "since": since, "until": until, "rows": rows, "batches": batches}), flush=True)
+    session.stop()
+
+
+def _records(session: Any, bootstrap: str, topic: str, trigger: int) -> Any:
+    """The stream, its event type told by one look at each value."""
+    reader = session.readStream.format("kafka").options(**FETCH_OPTIONS)
+    reader = reader.option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    stream = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", trigger).load()
+    text = sf.col("value").cast("string")
+    return stream.select(
+        sf.struct("topic", "partition", "offset", "timestamp").alias("_kafka"),
+        text.alias("text"),
+        sf.get_json_object(text, "$.type").alias("type"),
+    )
+
+
+def _query(records: Any, declared: Mapping[str, str], lake: Path) -> Any:
+    """A stream writer, not started."""
+    if len(declared) == 1:
+        ((name, ddl),) = declared.items()
+        writer = _rows(records, name, ddl).writeStream.format("delta").partitionBy("day")
+        return writer.option("path", str(lake / name))
+
+    def append(batch: Any, batch_id: int) -> None:
+        batch.persist()
+        for name, ddl in declared.items():
+            writer = _rows(batch, name, ddl).write.format("delta").mode("append").partitionBy("day")
+            writer = writer.option("txnAppId", f"structured-{name}").option("txnVersion", batch_id)
+            writer.save(str(lake / name))
+        batch.unpersist()
+
+    return records.writeStream.foreachBatch(append)
+
+
+def _rows(records: Any, name: str, ddl: str) -> Any:
+    """The rows of one type."""
+    parsed = records.where(sf.col("type") == name).select("_kafka", sf.from_json("text", ddl).alias("event"))
+    rows = parsed.select("_kafka", "event.*").withColumn("day", sf.to_date("ts"))
+    return rows.where("day IS NOT NULL")
+
+
+if __name__ == "__main__":
+    main()
