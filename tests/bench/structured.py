@@ -1,8 +1,8 @@
 """The job that a Spark user would write today, as a process of its own: what the exporter is compared with.
 
 Several types: foreachBatch, the batch persisted, one filtered append per type, partitioned by day, made idempotent by
-txnAppId and txnVersion. One type: Delta's own streaming sink. It has the session settings, jars, heap, cores and Kafka
-fetch sizes of the exporter, and tables that are there before its time begins, as the exporter's are. No dead letters,
+txnAppId and txnVersion. One type: Delta's own streaming sink. It has the session settings, jars, cores and Kafka fetch
+sizes of the exporter, and tables that are there before its time begins, as the exporter's are. No dead letters,
 no `_rescued`; a record without a day is left out.
 """
 
