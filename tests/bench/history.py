@@ -53,12 +53,12 @@ def extend(place: Place, commits: int) -> int:
     top = max(int(path.stem) for path in log.glob("*.json"))
     checksum = json.loads((log / f"{top:020d}.crc").read_text())
     said = _said(log / f"{top:020d}.json")
-    txn_id = ""
+    txn_id, now_ms = "", int(time.time() * 1000)  # the checksum repeats the last commit's time
     for commit in range(1, commits + 1):
         txn_id = str(uuid.uuid4())
-        lines = [json.dumps(action) for action in _actions(place, commit, top + commit, txn_id, said)]
+        lines = [json.dumps(action) for action in _actions(place, commit, top + commit, txn_id, now_ms, said)]
         (log / f"{top + commit:020d}.json").write_text("\n".join(lines) + "\n")
-    (log / f"{top + commits:020d}.crc").write_text(json.dumps(_checksum(place, checksum, commits, txn_id)))
+    (log / f"{top + commits:020d}.crc").write_text(json.dumps(_checksum(place, checksum, commits, txn_id, now_ms)))
     return top + commits
 
 
@@ -71,10 +71,10 @@ def _said(commit: Path) -> Mapping[str, Any]:
 
 
 def _actions(
-    place: Place, commit: int, version: int, txn_id: str, said: Mapping[str, Any]
+    place: Place, commit: int, version: int, txn_id: str, now_ms: int, said: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """What one commit says."""
-    now_ms, commit_id = int(time.time() * 1000), uuid.uuid4().hex
+    commit_id = uuid.uuid4().hex
     expected, new = place.position(commit - 1), place.position(commit)
     about: dict[str, Any] = {"epoch": 0, "expected": expected, "new": new}
     offset = None if place.number is None else expected + 1 + place.number
@@ -111,11 +111,11 @@ def _add(place: Place, offset: int, now_ms: int, tags: Mapping[str, str]) -> Map
     }  # fmt: skip
 
 
-def _checksum(place: Place, before: Mapping[str, Any], commits: int, txn_id: str) -> Mapping[str, Any]:
+def _checksum(place: Place, before: Mapping[str, Any], commits: int, txn_id: str, now_ms: int) -> Mapping[str, Any]:
     """That of a table so many commits later. What Delta may leave out of a checksum is left out."""
     kept = {name: value for name, value in before.items() if name not in ("allFiles", "fileSizeHistogram")}
     files = 0 if place.number is None else commits
-    moved = {"appId": place.app_id, "version": place.position(commits), "lastUpdated": int(time.time() * 1000)}
+    moved = {"appId": place.app_id, "version": place.position(commits), "lastUpdated": now_ms}
     others = [txn for txn in before["setTransactions"] if txn["appId"] != place.app_id]
     return {
         **kept,

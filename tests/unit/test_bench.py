@@ -182,6 +182,8 @@ def test_a_history_that_was_written_tells_what_an_exporter_would_have_told(tmp_p
     replayed = replay(empty, texts)
     checksum = json.loads((log / f"{4:020d}.crc").read_text())
     assert {txn["appId"]: txn["version"] for txn in checksum["setTransactions"]} == replayed.transactions
+    (last,) = (json.loads(line)["txn"] for line in texts[-1] if '"txn"' in line)
+    assert last in checksum["setTransactions"]  # to the millisecond: Delta compares them
     assert replayed.transactions["app/topic/0/0"] == 11 and "allFiles" not in checksum
     names = [json.loads(line)["add"]["path"] for text in texts for line in text if '"add"' in line]
     files = [DataFile.parse(name) for name in names]
