@@ -43,8 +43,8 @@ class Part:
 
 
 PARTS = {
-    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 540),
-    "structured": Part("Beside the Structured Streaming job", pairs.run, 960),
+    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 480),
+    "structured": Part("Beside the Structured Streaming job", pairs.run, 1020),
     "limit": Part("Against the limit", limit.run, 300),
     "freshness": Part("Freshness: from produced to readable", freshness.run, 420),
     "commits": Part("What commits cost", commits.run, 420),

@@ -46,7 +46,7 @@ def run(desk: Desk) -> Outcome:
                 outcome.targets.append(Target(name, float(row[column] or 0), limit, "s"))
     outcome.tables["2 partitions; seconds, and core-seconds of driver, JVM and workers"] = rows
     for column in ("commit, median", "core-s per commit", "core-s per heartbeat", "roll of all types"):
-        outcome.bars[column] = {f"{row['types']} types": float(row[column] or 0) for row in rows}
+        outcome.bars[column] = {f"types: {row['types']}": float(row[column] or 0) for row in rows}
     outcome.notes.append(
         "Core-seconds per commit are all that the exporter used from a burst's first record to its last commit, the "
         "round that read it included, divided by the commits of that time. First start: from the start of the process "

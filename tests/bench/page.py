@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exporter.html_page import Cell, Html, bars, columns, join, page, paragraph, table
+from tests.bench.figures import rounded
 
 
 def as_html(told: Mapping[str, Any]) -> str:
@@ -46,10 +47,16 @@ def _part(part: Mapping[str, Any]) -> Html:
     if "error" in part:
         return join([*made, paragraph(part["error"], "bad")])
     made += [paragraph(note) for note in part["notes"]]
-    made += [join([paragraph(caption, "faint"), bars(found.items())]) for caption, found in part["bars"].items()]
-    made += [columns(list(found.items()), caption) for caption, found in part["stacks"].items()]
+    made += [
+        join([paragraph(caption, "faint"), bars(found.items(), _shown)]) for caption, found in part["bars"].items()
+    ]
+    made += [columns(list(found.items()), caption, _shown) for caption, found in part["stacks"].items()]
     made += [join([paragraph(caption, "faint"), _table(rows)]) for caption, rows in part["tables"].items()]
     return join(made)
+
+
+def _shown(number: float) -> str:
+    return f"{rounded(number):,}".removesuffix(".0")
 
 
 def _table(rows: Sequence[Mapping[str, Cell]]) -> Html:
