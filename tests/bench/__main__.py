@@ -43,9 +43,9 @@ class Part:
 
 
 PARTS = {
-    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 480),
-    "structured": Part("Beside the Structured Streaming job", pairs.run, 1020),
-    "limit": Part("Against the limit", limit.run, 300),
+    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 400),
+    "structured": Part("Beside the Structured Streaming job", pairs.run, 1120),
+    "limit": Part("Against the limit", limit.run, 280),
     "freshness": Part("Freshness: from produced to readable", freshness.run, 420),
     "commits": Part("What commits cost", commits.run, 420),
     "start-up": Part("Start-up", start_up.run, 420),

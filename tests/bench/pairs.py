@@ -1,6 +1,6 @@
 """Part structured: the exporter and the Structured Streaming job (structured.py) on the same topic, in turn.
 
-Budget 17 min: per number of types an export and the job at three triggers, the best of which makes the first pair, then
+Budget 18 min: per number of types an export and the job at three triggers, the best of which makes the first pair, then
 two more pairs; a run is 10 s of start, for the job with 50 types 30 s, and 10 to 60 s of work.
 """
 
@@ -29,7 +29,7 @@ suits work that is done in Python. A job whose work and cache are the JVM's gets
 class Case:
     """types: of the topic. times: what the exporter has to reach of the job's records/s.
 
-    triggers: sizes that are tried, as shares of the topic; 50 appends take half a minute, so that few can be awaited.
+    triggers: sizes that are tried, as shares of the topic; 50 appends take over half a minute: few can be awaited.
     """
 
     types: int
@@ -94,7 +94,7 @@ class Timed:
 
 
 def _sizes(topic: Filled, case: Case) -> list[int]:
-    return [max(1_000, int(share * topic.tally.records)) for share in case.triggers]
+    return list(dict.fromkeys(max(1_000, int(share * topic.tally.records)) for share in case.triggers))
 
 
 def _pair(desk: Desk, topic: Filled, trigger: int, ours: list[Timed], theirs: list[Timed], job_first: bool) -> None:
