@@ -52,7 +52,7 @@ WARY_AFTER = 2
 """After so many batches in a row with a doubtful record the next one goes to the classifier at once."""
 
 GUARDED_SHARE = 20
-"""If more than one value in so many may hold such a decimal, the judge and the classifier see the whole batch."""
+"""If more than one value in so many may hold a decimal that the reader gets wrong, its batch is classified at once."""
 
 _FACTORS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 

@@ -1,6 +1,6 @@
 """One Spark task of a round: Arrow batches of raw records in, finished files and a manifest out.
 
-    batch -> route -> decode -> split by event day -> skip what is covered -> files
+    batch -> route -> decode -> skip what is covered -> gather -> split by event day -> files
 
 Runs on executors. A record at or below the bound of its destination is dropped here, so is one
 of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
