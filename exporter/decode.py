@@ -154,12 +154,13 @@ class Decoder:
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
         done: _Sorted | None = None
+        guarded = self._guarded(values)
         wary = self._judge_all or self._doubted >= WARY_AFTER or values.null_count
-        if not (wary or self._rewritten(self._guarded(values), values)):
+        if not (wary or self._rewritten(guarded, values)):
             taken = self._take(values, self._reader)
             done = None if taken is None else _Sorted(taken, None)
         if done is None:
-            done = self._sort_out(values)
+            done = self._sort_out(values, guarded)
         self._doubted = self._doubted + 1 if done.verdicts else 0
         result = self._finish(done, timestamps)
         self._cuts = result.truncated > 0
@@ -186,8 +187,8 @@ class Decoder:
                 return None
         return _Taken(columns, time, self._cutter.count)
 
-    def _sort_out(self, values: pa.BinaryArray) -> _Sorted:
-        """Classify each record, judge the doubtful, read the good ones."""
+    def _sort_out(self, values: pa.BinaryArray, guarded: list[int]) -> _Sorted:
+        """Classify each record, judge the doubtful and the guarded, read the good ones."""
         raws: list[bytes | None] = values.to_pylist()
         verdicts: dict[int, Verdict] = {}
 
@@ -198,7 +199,7 @@ class Decoder:
             rows, texts = _texts(values, raws, verdicts)
             return self._take(texts, reader), rows, texts
 
-        taken, rows, texts = settle(self._doubtful(values, raws), self._reader)
+        taken, rows, texts = settle(self._doubtful(values, raws, guarded), self._reader)
         if taken is None:
             taken, rows, texts = settle([rows[at] for at in self._suspects(texts, 0)], self._reader)
         if taken is None:
@@ -223,11 +224,11 @@ class Decoder:
                 found += self._suspects(block, start + at)
         return found
 
-    def _doubtful(self, values: pa.BinaryArray, raws: list[bytes | None]) -> Iterable[int]:
+    def _doubtful(self, values: pa.BinaryArray, raws: list[bytes | None], guarded: list[int]) -> Iterable[int]:
         """Rows that the classifier does not pass, or that the reader is known to get wrong or refuse."""
         if self._judge_all:
             return range(len(raws))
-        doubtful = self._guarded(values)
+        doubtful = [*guarded]
         if self._cuts and self._reader is self._plain:
             doubtful += pc.indices_nonzero(pc.match_substring_regex(values, TIME_CUT_HINT)).to_pylist()
         for row, raw in enumerate(raws):
@@ -238,8 +239,8 @@ class Decoder:
         return doubtful
 
     def _guarded(self, values: pa.BinaryArray) -> list[int]:
-        """Rows that may hold a decimal which the reader gets wrong."""
-        if self._guard is None:
+        """Rows that may hold a decimal which the reader gets wrong; none where the judge sees every row anyway."""
+        if self._guard is None or self._judge_all:
             return []
         hits: list[int] = pc.indices_nonzero(pc.match_substring_regex(values, self._guard)).to_pylist()
         return hits

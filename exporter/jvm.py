@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +39,7 @@ _WATCH = 'exec 3<&0; ( read line <&3 && exit 0; kill -9 $$ ) & exec "$@" </dev/n
 """The shell command described above: `$$` is the shell's process id, which becomes java's."""
 
 
-class LocalServer:
+class LocalServer(ABC):
     """One server over its starts and ends; as a context manager it runs inside the block.
 
     Not for use from several threads at once.
@@ -63,9 +64,9 @@ class LocalServer:
         """Whether it lives; a stopped (SIGSTOP) one does."""
         return self._process is not None and self._process.poll() is None
 
+    @abstractmethod
     def start(self) -> None:
         """Start, or start again on the same port; returns when it answers. Does nothing if it runs."""
-        raise NotImplementedError
 
     def stop(self) -> None:
         """SIGTERM, after STOP_SECS_MAX SIGKILL. Does nothing if it does not run."""

@@ -216,7 +216,7 @@ class _Task:
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
         offsets = batch.column("offset").take(taken)
         times = timestamps if taken is rows else timestamps.take(decoded.good)
-        table = decoded.table.add_column(0, KAFKA_COLUMN, _coordinates(tp, plan.epoch, offsets, times))
+        table = decoded.table.add_column(0, KAFKA_COLUMN, coordinates(tp, plan.epoch, offsets, times))
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
             table = table.filter(fresh)
@@ -321,7 +321,7 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPart
         headers = pc.if_else(pc.equal(pc.list_value_length(headers), 0), pa.scalar(None, headers_type), headers)
     return pa.Table.from_arrays(
         [
-            _coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),
+            coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),
             batch.column("key"),
             batch.column("value"),
             headers if headers is not None else pa.nulls(len(dead), headers_type),
@@ -335,8 +335,8 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPart
     )
 
 
-def _coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:
-    """The `_kafka` column of some rows."""
+def coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:
+    """The `_kafka` column of some rows of one partition."""
     rows = len(offsets)
     return pa.StructArray.from_arrays(
         [

@@ -123,15 +123,11 @@ def maintain(
             told(step)
 
     try:
-        with _stopped_by_signals(lambda: asked.append(True)):
+        with _jvm_watched(lake.session), _stopped_by_signals(lambda: asked.append(True)):
             if scheduled:
                 on_schedule(settings.maintain_cron, lambda: bool(asked), once)
             else:
                 once()
-    except Exception as error:
-        if isinstance(error, ExporterError) or spark.alive(lake.session):
-            raise
-        raise JvmEnded from error
     finally:
         if spark.alive(lake.session):
             lake.session.stop()
@@ -157,25 +153,31 @@ def run(
         point(Fault.BEFORE_SPARK)
         bench = open_workbench(settings, short_lived=False)
         try:
-            jvm_secs, spark_secs = spark.start_secs(bench.session)
-            log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
-            point(Fault.AFTER_SPARK)
-            service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
-            point(Fault.AFTER_JOIN)
-            with _stopped_by_signals(service.stop):
-                http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
-                log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
-                service.run()
-                log.info("task_ended", records=service.totals.records, rows=sum(service.totals.committed.values()))
-            return service
-        except ExporterError:
-            raise
-        except Exception as error:
-            if spark.alive(bench.session):
-                raise
-            raise JvmEnded from error
+            with _jvm_watched(bench.session):
+                return _exported(settings, bench, until_caught_up, on_progress, watch)
         finally:
             bench.close()
+
+
+def _exported(
+    settings: Settings,
+    bench: Workbench,
+    until_caught_up: bool,
+    on_progress: Callable[[Progress], None],
+    watch: Watch,
+) -> Service:
+    """The service, run to its end."""
+    jvm_secs, spark_secs = spark.start_secs(bench.session)
+    log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
+    point(Fault.AFTER_SPARK)
+    service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
+    point(Fault.AFTER_JOIN)
+    with _stopped_by_signals(service.stop):
+        http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
+        log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
+        service.run()
+        log.info("task_ended", records=service.totals.records, rows=sum(service.totals.committed.values()))
+    return service
 
 
 def open_watch(settings: Settings) -> Watch:
@@ -317,6 +319,19 @@ def _limits(settings: Settings) -> Limits:
         poll_secs=settings.poll_secs,
         new_types_max=settings.new_types_max,
     )
+
+
+@contextmanager
+def _jvm_watched(session: Any) -> Iterator[None]:
+    """Whatever fails in here because the session's JVM has ended is raised as JvmEnded."""
+    try:
+        yield
+    except ExporterError:
+        raise
+    except Exception as error:
+        if spark.alive(session):
+            raise
+        raise JvmEnded from error
 
 
 @contextmanager

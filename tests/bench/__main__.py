@@ -1,7 +1,7 @@
 """`python -m tests.bench`: what the exporter does per core and second, on a real broker, beside its alternatives.
 
 Prints one JSON object and writes it to a folder with an HTML page of the same. Each part is a file of this package;
-the whole takes under an hour on two cores that have nothing else to do. A part that fails is told in both; the others
+together they have an hour on two cores that have nothing else to do. A part that fails is told in both; the others
 go on, and the exit code is 1 then. A target that is missed is told, and is no failure.
 """
 

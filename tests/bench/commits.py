@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.bench.desk import Desk, Filled, Run, Task
 from tests.bench.figures import Outcome, Row, Target, percentile, rounded
-from tests.bench.load import Load, Record, Sender
+from tests.bench.load import Load, Record, Sender, one_of_each
 
 HEARTBEAT_SECS = 4
 """Of the service, so that they need not be awaited for a minute."""
@@ -98,12 +98,12 @@ Span = tuple[float, float]
 
 def _burst(task: Task, topic: Filled) -> Span:
     """One record per type and partition; from then until all are committed."""
-    return _sent(task, topic, _one_each(topic))
+    return _sent(task, topic, one_of_each(topic.load))
 
 
 def _beat(task: Task, topic: Filled) -> Span:
     """A record of one type; until all other tables have moved their positions by heartbeats."""
-    since, _ = _sent(task, topic, _one_each(topic)[:1])
+    since, _ = _sent(task, topic, one_of_each(topic.load)[:1])
     tables = len(topic.load.declared())  # one type less, and the dead letters
 
     def moved(run: Run) -> bool:
@@ -124,14 +124,6 @@ def _sent(task: Task, topic: Filled, records: Sequence[Record]) -> Span:
     wanted = before + len(records) * topic.load.partitions
     task.until("the commits of a burst", lambda run: run.rows >= wanted)
     return since, time.time()
-
-
-def _one_each(topic: Filled) -> list[Record]:
-    """The first record of each type."""
-    found: dict[str, Record] = {}
-    for record in topic.load.records(200 * topic.load.types, 0):
-        found.setdefault(record.table, record)
-    return list(found.values())
 
 
 def _within(run: Run, span: Span) -> list[Mapping[str, Any]]:

@@ -102,6 +102,17 @@ class Load:
             yield Record("" if bad else kind.name, b"user-%d" % (drawn & 0x3FFF), value, _BASE_MILLIS + millis)
 
 
+@cache
+def one_of_each(load: Load) -> tuple[Record, ...]:
+    """The first record of each type. Raises RuntimeError if a type is too rare to be found."""
+    found: dict[str, Record] = {}
+    for record in load.records(100 * load.types * load.partitions, 0):
+        found.setdefault(record.table, record)
+    if len(found) < load.types:
+        raise RuntimeError("not every type has a record")
+    return tuple(found.values())
+
+
 def _copied(name: str, number: int | None) -> str:
     return name if number is None else f"{name}_{number}"
 

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.decode import Decoder
-from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, PARQUET
+from exporter.files import KAFKA_COLUMN, PARQUET
 from exporter.route import Router
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
-from exporter.stage import PENDING_BYTES_MAX
+from exporter.stage import PENDING_BYTES_MAX, coordinates
+from offsets.ranges import TopicPartition
 
 COUNTED = pa.schema([("rows", pa.int64())])
 
@@ -37,6 +38,7 @@ class PlainSink:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """A batch of one partition with the columns of Spark's Kafka source."""
+        tp = TopicPartition(batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
         for name, rows in self._router.route(batch).groups.items():
             timestamps = batch.column("timestamp").take(rows)
             decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
@@ -44,7 +46,7 @@ class PlainSink:
             if len(decoded.good) < len(rows):
                 offsets, timestamps = offsets.take(decoded.good), timestamps.take(decoded.good)
             table = decoded.table.drop_columns("_event_time")
-            table = table.add_column(0, KAFKA_COLUMN, _coordinates(batch, offsets, timestamps))
+            table = table.add_column(0, KAFKA_COLUMN, coordinates(tp, 0, offsets, timestamps))
             self._pending[name].append(table)
             self._bytes[name] += table.nbytes
             self.rows += table.num_rows
@@ -72,19 +74,6 @@ class PlainSink:
             schema = arrow_schema(self._routing.schemas[name], name)
             self._decoders[name] = Decoder(name, schema, self._routing)
         return self._decoders[name]
-
-
-def _coordinates(batch: pa.RecordBatch, offsets: Any, timestamps: Any) -> pa.StructArray:
-    """The `_kafka` column, which the exporter's files have as well."""
-    rows, first = len(offsets), batch.slice(0, 1)
-    columns = [
-        pa.repeat(first.column("topic")[0].cast(pa.string()), rows),
-        pa.repeat(first.column("partition")[0].cast(pa.int32()), rows),
-        pa.repeat(pa.scalar(0, pa.int32()), rows),
-        offsets,
-        timestamps.cast(pa.timestamp("us", tz="UTC")),
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(KAFKA_TYPE))
 
 
 def spark_task(folder: str, routing: Routing) -> Any:

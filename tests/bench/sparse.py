@@ -15,7 +15,7 @@ from random import Random
 from exporter.routing import DEAD_LETTERS
 from tests.bench.desk import Desk
 from tests.bench.figures import Outcome, Target, rounded
-from tests.bench.load import Load, Record, Sender, pace
+from tests.bench.load import Load, Record, Sender, one_of_each, pace
 
 TYPES, PARTITIONS = 200, 12
 SECS = 150.0
@@ -61,13 +61,8 @@ def run(desk: Desk) -> Outcome:
 def in_turn(load: Load) -> Iterator[tuple[int, Record]]:
     """(partition, record): types in turn, as evenly as they come in life; any partition."""
     random = Random(7)
-    one_of_each: dict[str, Record] = {}
-    for record in load.records(100 * load.types * load.partitions, 0):
-        one_of_each.setdefault(record.table, record)
-    if len(one_of_each) < load.types:
-        raise RuntimeError("not every type has a record")
     while True:
-        for record in one_of_each.values():
+        for record in one_of_each(load):
             yield random.randrange(load.partitions), record
 
 

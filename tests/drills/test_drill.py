@@ -79,7 +79,7 @@ def contents(kafka: str, dynamodb: str) -> tuple[set[str], set[str], set[str]]:
     try:
         groups = {str(one["group_id"] if isinstance(one, dict) else one[0]) for one in admin.list_groups()}
         tables = connect(dynamodb).call("list_tables")["TableNames"]
-        return {name for name in admin.list_topics() if not name.startswith("__")}, groups, set(tables)
+        return set(admin.list_topics()) - {"__consumer_offsets"}, groups, set(tables)
     finally:
         admin.close()
 
