@@ -2,7 +2,8 @@
 
 Three readers, from fast to exact, with ONE verdict per record whatever the path (ROUTE):
 
-    wrapped     pyarrow's JSON reader over the whole batch; taken only if all is proven good
+    wrapped     pyarrow's JSON reader over the whole batch; taken only if all is proven good. Records that it names
+                as those it refuses, if they are few, are judged alone, and the others read again
     classifier  msgspec, typed and strict, per record; tells the doubtful ones from the others
     judge       stdlib json, per record; the only one that refuses a record and words the reason
 
@@ -17,8 +18,10 @@ Must never let a value become null in silence, drop a record, or look at a clock
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -45,14 +48,23 @@ from exporter.shapes import (
 )
 from exporter.wrapped import WrappedReader
 
-BLOCK_ROWS = 80
+BLOCK_ROWS = 4_096
+"""Values that are read at once: as text they fit a core's cache, and a refused record costs the others little."""
+
+SUSPECTS_MAX = 80
 """A reader that refuses a batch is tried on blocks down to this size before the judge sees them."""
 
+NAMED_MAX = 8
+"""So many records of a block that the reader names as refused are judged before all go to the classifier."""
+
 WARY_AFTER = 2
-"""After so many batches in a row with a doubtful record the next one goes to the classifier at once."""
+"""After so many blocks in a row that the classifier had to sort out the next one goes to it at once."""
 
 GUARDED_SHARE = 20
 """If more than one value in so many may hold a decimal that the reader gets wrong, its batch is classified at once."""
+
+_NAMED_ROW = re.compile(r" (?:in row|at string index) (\d+)$")
+"""How the reader's errors, and those of Arrow's check of UTF-8, end where they tell the record."""
 
 _FACTORS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -104,8 +116,9 @@ class _Taken:
 
 @dataclass
 class _Sorted:
-    """Rows that the reader took, in input order, and what is known of the others."""
+    """Rows that the reader took, in input order (None: all), and what is known of the others. size: of the input."""
 
+    size: int
     taken: _Taken
     rows: list[int] | None
     verdicts: dict[int, Verdict] = field(default_factory=dict)
@@ -153,22 +166,50 @@ class Decoder:
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
-        done: _Sorted | None = None
-        guarded = self._guarded(values)
-        wary = self._judge_all or self._doubted >= WARY_AFTER or values.null_count
-        if not (wary or self._rewritten(guarded, values)):
-            taken = self._take(values, self._reader)
-            done = None if taken is None else _Sorted(taken, None)
-        if done is None:
-            done = self._sort_out(values, guarded)
-        self._doubted = self._doubted + 1 if done.verdicts else 0
-        result = self._finish(done, timestamps)
+        blocks = [self._sorted(values.slice(at, BLOCK_ROWS)) for at in range(0, len(values) or 1, BLOCK_ROWS)]
+        result = self._finish(_joined(blocks), timestamps)
         self._cuts = result.truncated > 0
         self._reader = self._long if result.truncated * 100 > len(values) else self._plain
         return result
 
+    def _sorted(self, values: pa.BinaryArray) -> _Sorted:
+        """One block, by the fastest reader that proves it."""
+        guarded = self._guarded(values)
+        wary = self._judge_all or self._doubted >= WARY_AFTER or values.null_count
+        if not (wary or self._rewritten(guarded, values)):
+            done = self._without_named(values)
+            if done is not None:
+                self._doubted = 0
+                return done
+        done = self._sort_out(values, guarded)
+        self._doubted = self._doubted + 1 if done.verdicts else 0
+        return done
+
+    def _without_named(self, values: pa.BinaryArray) -> _Sorted | None:
+        """All values through the wrapped reader, but for a few that it names; None if there are too many or others."""
+        taken, named = self._try(values, self._reader)
+        if taken is not None:
+            return _Sorted(len(values), taken, None)
+        rows: list[int] = list(range(len(values)))
+        verdicts: dict[int, Verdict] = {}
+        while taken is None:
+            if named is None or len(verdicts) == NAMED_MAX:
+                return None
+            raw = values[rows[named]].as_py()
+            verdict = self._judge.verdict(raw)
+            if verdict == Verdict(raw) or rows[named] in verdicts:
+                return None
+            verdicts[rows[named]] = verdict
+            rows, texts = _texts(values, verdicts)
+            taken, named = self._try(texts, self._reader)
+        return _Sorted(len(values), taken, rows, verdicts)
+
     def _take(self, values: pa.BinaryArray, reader: _Reader) -> _Taken | None:
         """All values through the wrapped reader, or None if one of them is in doubt."""
+        return self._try(values, reader)[0]
+
+    def _try(self, values: pa.BinaryArray, reader: _Reader) -> tuple[_Taken | None, int | None]:
+        """As _take; if it is None, the position of a doubtful value where the reader names one. That is a hint only."""
         self._cutter.count = 0
         time = None
         try:
@@ -179,13 +220,15 @@ class Decoder:
                 before = self._cutter.count
                 time = leaf.convert(_at(parsed, self._time))
                 self._cutter.count = before if declared else self._cutter.count
-        except (pa.ArrowInvalid, Doubt):
-            return None
+        except (pa.ArrowInvalid, Doubt) as doubt:
+            told = _NAMED_ROW.search(str(doubt))
+            at = len(values) if told is None else int(told[1])
+            return None, at if at < len(values) else None
         if self._route and len(parsed):
             same = pc.equal(_at(parsed, self._route), self._event_type)
             if same.null_count or not pc.all(same).as_py():
-                return None
-        return _Taken(columns, time, self._cutter.count)
+                return None, None
+        return _Taken(columns, time, self._cutter.count), None
 
     def _sort_out(self, values: pa.BinaryArray, guarded: list[int]) -> _Sorted:
         """Classify each record, judge the doubtful and the guarded, read the good ones."""
@@ -196,7 +239,8 @@ class Decoder:
             for row in doubtful:
                 if row not in verdicts:
                     verdicts[row] = self._judge.verdict(raws[row])
-            rows, texts = _texts(values, raws, verdicts)
+            changed = {row: v for row, v in verdicts.items() if v.text is None or v.text is not raws[row]}
+            rows, texts = _texts(values, changed)
             return self._take(texts, reader), rows, texts
 
         taken, rows, texts = settle(self._doubtful(values, raws, guarded), self._reader)
@@ -210,14 +254,14 @@ class Decoder:
             taken, rows, texts = settle([], self._plain)
         if taken is None:
             raise RuntimeError("records that are read one by one are refused together")
-        return _Sorted(taken, rows, {row: v for row, v in verdicts.items() if v != Verdict(raws[row])})
+        return _Sorted(len(values), taken, rows, {row: v for row, v in verdicts.items() if v != Verdict(raws[row])})
 
     def _suspects(self, texts: pa.BinaryArray, start: int) -> list[int]:
         """Positions of the blocks that hold all values which the reader refuses."""
-        if len(texts) <= BLOCK_ROWS:
+        if len(texts) <= SUSPECTS_MAX:
             return list(range(start, start + len(texts)))
         found: list[int] = []
-        step = max(len(texts) // 16, BLOCK_ROWS)
+        step = max(len(texts) // 16, SUSPECTS_MAX)
         for at in range(0, len(texts), step):
             block = texts.slice(at, step)
             if self._take(block, self._reader) is None:
@@ -322,18 +366,42 @@ class Decoder:
         return f"event_time_out_of_bounds: {path} = {shown} lies outside {low} .. {record} (Kafka) + {ahead} s"
 
 
-def _texts(
-    values: pa.BinaryArray, raws: list[bytes | None], verdicts: dict[int, Verdict]
-) -> tuple[list[int], pa.BinaryArray]:
-    """Rows not refused, and the text to read for each."""
-    if not verdicts:
-        return list(range(len(raws))), values
-    refused = {row for row, verdict in verdicts.items() if verdict.text is None}
-    rows = [row for row in range(len(raws)) if row not in refused]
-    rewritten = {row: v.text for row, v in verdicts.items() if v.text is not None and v.text is not raws[row]}
-    if not rewritten:
-        return rows, values.take(pa.array(rows, pa.int32()))
-    return rows, pa.array([rewritten.get(row, raws[row]) for row in rows], pa.binary())
+def _joined(blocks: list[_Sorted]) -> _Sorted:
+    """Blocks that follow each other as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = [pa.concat_arrays(parts) for parts in zip(*(block.taken.columns for block in blocks), strict=True)]
+    times = [block.taken.time for block in blocks if block.taken.time is not None]
+    taken = _Taken(columns, pa.concat_arrays(times) if times else None, sum(block.taken.cut for block in blocks))
+    starts = list(accumulate((block.size for block in blocks), initial=0))
+    rows: list[int] | None = None
+    if any(block.rows is not None for block in blocks):
+        rows = []
+        for start, block in zip(starts, blocks, strict=False):
+            rows += [start + row for row in (range(block.size) if block.rows is None else block.rows)]
+    verdicts = {
+        start + row: verdict
+        for start, block in zip(starts, blocks, strict=False)
+        for row, verdict in block.verdicts.items()
+    }
+    return _Sorted(starts[-1], taken, rows, verdicts)
+
+
+def _texts(values: pa.BinaryArray, verdicts: dict[int, Verdict]) -> tuple[list[int], pa.BinaryArray]:
+    """Rows not refused, and the text to read for each: its verdict's, or its own if there is none."""
+    rows: list[int] = []
+    pieces: list[pa.BinaryArray] = []
+    after = 0
+    for row in [*sorted(verdicts), len(values)]:
+        if row > after:
+            rows += range(after, row)
+            pieces.append(values.slice(after, row - after))
+        text = verdicts[row].text if row < len(values) else None
+        if text is not None:
+            rows.append(row)
+            pieces.append(pa.array([text], pa.binary()))
+        after = row + 1
+    return rows, pa.concat_arrays(pieces) if pieces else values.slice(0, 0)
 
 
 def _at(parsed: pa.StructArray, path: list[str]) -> pa.Array:

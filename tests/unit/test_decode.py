@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter import decode
-from exporter.decode import WARY_AFTER, Decoded, Decoder
+from exporter.decode import NAMED_MAX, WARY_AFTER, Decoded, Decoder
 from exporter.errors import ConfigError
 from exporter.routing import EventTime, Routing, TypeFrom
 from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
@@ -450,10 +450,41 @@ def test_a_value_that_only_looks_like_a_decimal_is_judged_alone() -> None:
         assert run(decoder, values).table.num_rows == 100
 
 
-def test_one_batch_with_a_doubtful_record_makes_nobody_wary() -> None:
+def test_a_few_records_that_the_reader_names_are_judged_alone() -> None:
+    """A batch with them does not go to the classifier; rows and reasons are as if each had come alone."""
+    decoder = new_decoder("flat")
+    bad = {3: b'{"i":"x"}', 7: b'{"i":1', 8: b'{"s":"\xff"}', 20: b'{"i":1,"i":2}'}
+    values = [bad.get(row, b'{"i":%d}' % row) for row in range(21)]
+    with mock.patch.object(decoder, "_classify", side_effect=AssertionError("classified")):
+        decoded = run(decoder, values)
+    assert decoded.table["i"].to_pylist() == [row for row in range(21) if row not in bad]
+    codes = {row: reason.partition(":")[0] for row, _, reason in decoded.bad}
+    assert codes == {3: "type_mismatch", 7: "not_json", 8: "not_utf8", 20: "duplicate_key"}
+    assert decoder._doubted == 0
+
+
+def test_a_record_that_is_named_in_the_place_of_another_is_not_refused() -> None:
+    """A value that closes its wrapper makes two documents of itself: the reader counts those, not values."""
+    decoder = new_decoder("flat")
+    values = [b'{"i":0}}\n{"v":{"i":0}', b'{"i":1}', b'{"i":"x"}', b'{"i":3}', b'{"i":4}']
+    decoded = run(decoder, values)
+    assert decoded.table["i"].to_pylist() == [1, 3, 4]
+    assert [row for row, _, _ in decoded.bad] == [0, 2]
+
+
+def test_more_named_records_than_a_few_go_to_the_classifier() -> None:
+    """And are refused as if each had come alone."""
+    decoder = new_decoder("flat")
+    values = [b'{"i":"x"}' if row % 2 else b'{"i":1}' for row in range(4 * NAMED_MAX)]
+    decoded = run(decoder, values)
+    assert [row for row, _, _ in decoded.bad] == list(range(1, 4 * NAMED_MAX, 2))
+    assert decoder._doubted == 1
+
+
+def test_one_batch_that_was_sorted_out_makes_nobody_wary() -> None:
     """Only after some in a row the reader is not tried first; one batch without is enough to trust it again."""
     decoder = new_decoder("flat")
-    bad, good = [b'{"i":"x"}'], [b'{"i":1}']
+    bad, good = [b'{"i":1.5}'], [b'{"i":1}']
     for _ in range(WARY_AFTER):
         assert decoder._doubted < WARY_AFTER
         run(decoder, bad)
