@@ -36,7 +36,7 @@ from offsets.wal import Intent, IntentKey
 
 log = get_logger(__name__)
 
-SMALL_FILE_BYTES = 1 << 20
+SMALL_FILE_BYTES = 256 << 10
 """Files below this are merged, per day, before they are committed."""
 MERGED_FILE_BYTES = 64 << 20
 """A merged file takes inputs up to about this many bytes."""

@@ -228,7 +228,7 @@ def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
     ordered = sorted(files, key=lambda file: file.offsets)
     growing = GrowingFile(origin, date.fromisoformat(ordered[0].day))
     for file in ordered:
-        table = pq.read_table(os.path.join(origin.folder, file.path), partitioning=None)
+        table = pq.ParquetFile(os.path.join(origin.folder, file.path)).read(use_threads=False)
         growing.add(table.replace_schema_metadata(None), file.offsets.first_offset, file.offsets.last_offset)
     merged = growing.finish()
     if merged.rows != sum(file.rows for file in ordered):

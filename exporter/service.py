@@ -74,7 +74,6 @@ class Limits:
     round_records_max: int
     round_bytes_max: int
     round_secs_max: float
-    staged_bytes_max: int
     stage_age_max_secs: float
     stop_budget_secs: float
     poll_secs: float
@@ -303,6 +302,7 @@ class Service:
         result = self._rounds.take(now)
         if result is not None:
             point(Fault.AFTER_READ)
+            self._ends_at = float("-inf")  # the next round is to read what came meanwhile
             require_few(self._new_types(), result, self._limits.new_types_max)
             spoilt = bool(result.unwritten) and self._watch.storage_is_out(now)
             if spoilt:
@@ -412,7 +412,7 @@ class Service:
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         held = self._gapped or self._waiting is not None
-        if held or not self._rounds.may_start(now) or staged >= self._limits.staged_bytes_max:
+        if held or not self._rounds.may_start(now) or staged >= self._limits.roll.all_bytes_max:
             return
         self._offers.refresh_parked(self._writers, now)
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
@@ -533,13 +533,11 @@ class Service:
         if self._to_recover - self._leaving.keys() and self._stop_at is None:
             return
         flushing = self._flushing()
-        staged = sum(writer.staged_bytes for writer in self._writers.values())
-        crowded = staged >= self._limits.staged_bytes_max
         leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._leaving}
         staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
         fresh: dict[str, list[WriterKey]] = defaultdict(list)
         for writers, at_once, heartbeat_secs in (
-            (staying, flushing or crowded, 0.0 if flushing else self._limits.heartbeat_secs),
+            (staying, flushing, 0.0 if flushing else self._limits.heartbeat_secs),
             (leaving, True, 0.0),
         ):
             for name, due in rolls(writers, self._limits.roll, now, at_once).items():
