@@ -18,7 +18,7 @@ class Event(str, Enum):
 
     SPARK_STARTED = "spark_started", "Spark is there: seconds until its JVM was up, and until Spark was."
     TASK_STARTED = "task_started", "A task begins: its app, name, version and what it listens on."
-    TASK_ENDED = "task_ended", "It has ended by itself or on request: what it has read and committed."
+    TASK_ENDED = "task_ended", "It has ended by itself or on request: records, rows, and by stage where the time went."
     STATIC_ASSIGNMENT = "static_assignment", "Partitions are fixed and not leased: only the commits keep two apart."
     PARTITION_ASSIGNED = "partition_assigned", "A partition is this task's from now on."
     PARTITION_REVOKED = "partition_revoked", "It is another's; lost: it had been taken away before this task knew."

@@ -361,8 +361,21 @@ class Settings(BaseSettings):
     record_bytes_max: Count = Field(
         default=10_000_000, description="Bytes of a record's value beyond which it is a dead letter."
     )
+    memory_max_bytes: Count = Field(
+        default=512 << 20,
+        ge=16 << 20,
+        description="Bytes that the tasks of a round, all together, hold in memory of files that are not finished; the "
+        "largest are encoded, then finished, before there are more. Each task also has its current batch of records.",
+    )
+    open_files_max: Count = Field(
+        default=10_000,
+        description="Files (one per type, partition and event day) that the tasks of a round, all together, fill at "
+        "once; the largest are finished before there are more.",
+    )
     staged_bytes_max: Count = Field(
-        default=2 << 30, description="Bytes of staged files, of all types, from which on no new round starts."
+        default=2 << 30,
+        description="Bytes of staged files, of all types, from which on no new round starts and the largest are "
+        "committed at once.",
     )
     stage_age_max_secs: Seconds = Field(
         default=21_600, description="Seconds after which a staged file is not committed any more but read again."

@@ -187,6 +187,7 @@ class Snapshot:
             "records_read": self.totals.records,
             "rows_committed": sum(self.totals.committed.values()),
             "failed_writes_ratio": self.totals.failed_share,
+            "secs": self.totals.secs(),
             "partitions": [
                 {
                     "topic": one.tp.topic, "partition": one.tp.partition, "committed": one.committed,

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -32,16 +33,10 @@ from exporter.writers import PartitionPlan, StagedFile
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 
-PENDING_BYTES_MAX = 64 << 20
-"""Arrow bytes one task holds for its files before the largest file encodes them."""
-ENCODED_BYTES_MAX = 128 << 20
-"""Encoded bytes one task holds before the largest file is finished."""
 GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes of one row group."""
 SPLIT_BYTES = 4 << 20
 """Arrow bytes of one writer that are worth a split by day."""
-UNSPLIT_BYTES_MAX = 24 << 20
-"""Arrow bytes one task gathers before the largest part of them is split by day."""
 
 TYPES_OVER_MAX = "types_over_max"
 """Count of the records that were not staged because of `new_types_max`."""
@@ -83,8 +78,38 @@ DEAD_LETTER_SCHEMA = pa.schema(
 )
 
 
+STEPS = ("fetch", "route", "decode", "split", "encode")
+"""What a task does, one at a time. fetch: wait for the JVM, which reads Kafka. encode: and write files."""
+MICROS = "micros:"
+"""Before a step's name: count of the microseconds that it took."""
+
+
 _Dead = tuple[int, str | None, str, str]
 """A bad record: row in its batch, event type if known, stage, reason."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one task may hold of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
+
+    If they take more, the largest part of the rows not yet split is split, of those split encoded, of those encoded
+    finished as a file; so is the largest file of too many.
+    """
+
+    bytes: int = 256 << 20
+    files: int = 5_000
+
+    @property
+    def unsplit_bytes(self) -> int:
+        return self.bytes // 8
+
+    @property
+    def pending_bytes(self) -> int:
+        return self.bytes * 3 // 8
+
+    @property
+    def encoded_bytes(self) -> int:
+        return self.bytes // 2
 
 
 @dataclass(frozen=True)
@@ -95,6 +120,7 @@ class StagingOrder:
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
+    room: of each task.
     """
 
     root: str
@@ -106,6 +132,7 @@ class StagingOrder:
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    room: Room = Room()
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,10 +144,29 @@ def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield task.manifest()
 
 
+class _Steps:
+    """How long a task has been at each of STEPS, by the clock; one step at a time."""
+
+    def __init__(self) -> None:
+        self._secs = dict.fromkeys(STEPS, 0.0)
+        self._now, self._since = STEPS[0], perf_counter()
+
+    def now(self, step: str) -> None:
+        """From here on it is this one."""
+        at = perf_counter()
+        self._secs[self._now] += at - self._since
+        self._now, self._since = step, at
+
+    def counts(self) -> dict[str, int]:
+        self.now(self._now)
+        return {MICROS + step: int(secs * 1e6) for step, secs in self._secs.items()}
+
+
 class _Task:
-    """The open files of one task, bounded in bytes however many types and days its range holds."""
+    """The open files of one task, bounded in bytes and number however many types and days its range holds."""
 
     def __init__(self, order: StagingOrder) -> None:
+        self._steps = _Steps()
         self._order = order
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
@@ -133,18 +179,28 @@ class _Task:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
-        for topic, of_topic in _by_value(batch, "topic"):
+        self._steps.now("route")
+        by_topic = _by_value(batch, "topic") if "topic" in batch.schema.names else [(self._only_topic(), batch)]
+        for topic, of_topic in by_topic:
             for partition, part in _by_value(of_topic, "partition"):
                 self._add_partition(part, TopicPartition(topic, partition))
-        self._bound_memory()
+        self._bound()
+        self._steps.now("fetch")
+
+    def _only_topic(self) -> str:
+        """Of records that do not carry their topic's name (read.py)."""
+        (topic,) = {tp.topic for tp in self._order.plans}
+        return topic
 
     def manifest(self) -> pa.RecordBatch:
-        """Finish every file; one row per file, one of counts per partition, one per type that could not be written."""
+        """Finish every file; rows for files, counts per partition, types that could not be written, and the steps."""
         for writer in sorted(self._unsplit):
             self._split(writer)
+            for key in sorted(key for key in self._growing if key[:2] == writer):
+                self._finish(key)
         for key in sorted(self._growing):
             self._finish(key)
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "topic": tp.topic,
                 "partition": tp.partition,
@@ -166,6 +222,7 @@ class _Task:
             {"topic": tp.topic, "partition": tp.partition, "event_type": name, "unwritten": error}
             for (name, tp), error in self._unwritten.items()
         ]
+        rows.append({"counts": json.dumps(self._steps.counts())})
         return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
 
     def _add_partition(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
@@ -207,7 +264,9 @@ class _Task:
     ) -> list[_Dead]:
         """Decode the rows of one type and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
+        self._steps.now("decode")
         decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
+        self._steps.now("route")
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
         bad: list[_Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
         bound = plan.bound(name)
@@ -255,6 +314,7 @@ class _Task:
     def _split(self, writer: tuple[str, TopicPartition]) -> None:
         """Hand each day's rows to its file."""
         name, tp = writer
+        self._steps.now("split")
         for day, part in self._unsplit.pop(writer).split():
             key = (name, tp, day)
             if key not in self._growing:
@@ -262,7 +322,13 @@ class _Task:
             growing = self._growing[key]
             growing.add(part, *_first_and_last(part))
             if growing.pending_bytes >= GROUP_BYTES_MAX:
-                growing.encode()
+                self._encode(growing)
+        self._steps.now("route")
+
+    def _encode(self, growing: GrowingFile) -> None:
+        self._steps.now("encode")
+        growing.encode()
+        self._steps.now("split")
 
     def _origin(self, name: str, plan: PartitionPlan) -> FileOrigin:
         return FileOrigin(
@@ -293,18 +359,22 @@ class _Task:
         self._met.add(name)
         return True
 
-    def _bound_memory(self) -> None:
-        while sum(unsplit.bytes for unsplit in self._unsplit.values()) > UNSPLIT_BYTES_MAX:
+    def _bound(self) -> None:
+        room, growing = self._order.room, self._growing
+        while sum(unsplit.bytes for unsplit in self._unsplit.values()) > room.unsplit_bytes:
             self._split(max(self._unsplit, key=lambda writer: self._unsplit[writer].bytes))
-        while sum(file.pending_bytes for file in self._growing.values()) > PENDING_BYTES_MAX:
-            max(self._growing.values(), key=lambda file: file.pending_bytes).encode()
-        while sum(file.encoded_bytes for file in self._growing.values()) > ENCODED_BYTES_MAX:
-            self._finish(max(self._growing, key=lambda key: self._growing[key].encoded_bytes))
+        while sum(file.pending_bytes for file in growing.values()) > room.pending_bytes:
+            self._encode(max(growing.values(), key=lambda file: file.pending_bytes))
+        while sum(file.encoded_bytes for file in growing.values()) > room.encoded_bytes:
+            self._finish(max(growing, key=lambda key: growing[key].encoded_bytes))
+        while len(growing) > room.files:
+            self._finish(max(growing, key=lambda key: growing[key].encoded_bytes + growing[key].pending_bytes))
 
     def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
         """Write a file. One that cannot be written is its type's trouble: not that of the others, nor of a record."""
         name, tp, _ = key
         growing = self._growing.pop(key)
+        self._steps.now("encode")
         try:
             point(Fault.BEFORE_STAGED_FILE, name)
             self._finished.append((name, tp, growing.finish()))

@@ -157,7 +157,21 @@ def head_lines(status: Status) -> list[str]:
     if complete and None not in complete:
         at = datetime.fromtimestamp(min(complete) / 1000, timezone.utc)
         lines.append(f"all tables are complete through {at:%Y-%m-%d %H:%M:%S} UTC")
+    if spent := status.get("secs"):
+        lines.append(f"where the time went: {times(spent)}")
     return lines
+
+
+def times(secs: Mapping[str, float]) -> str:
+    """Seconds by stage of the loop, and of a stage with steps (`stage.step`) the share of each step."""
+    told = []
+    for stage, spent in secs.items():
+        steps = {name.partition(".")[2]: of for name, of in secs.items() if name.startswith(f"{stage}.")}
+        whole = sum(steps.values()) or 1.0
+        shares = ", ".join(f"{step} {of / whole:.0%}" for step, of in steps.items())
+        if "." not in stage:
+            told.append(f"{stage} {spent:,.1f} s" + (f" ({shares})" if shares else ""))
+    return ", ".join(told)
 
 
 def rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:

@@ -176,7 +176,8 @@ def _exported(
         http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
         log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
         service.run()
-        log.info("task_ended", records=service.totals.records, rows=sum(service.totals.committed.values()))
+        totals = service.totals
+        log.info("task_ended", records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
     return service
 
 
@@ -222,7 +223,8 @@ def build_service(
         watch.leases = assignment.states
     if (wal := journal.wal) is not None:
         watch.wal_calls = lambda: wal.calls
-    reader = RoundReader(bench.session, {**spark_kafka_options(settings), "kafka.group.id": settings.group})
+    options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
+    reader = RoundReader(bench.session, options, settings.memory_max_bytes, settings.open_files_max)
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease)
     recovery = Recovery(
@@ -308,12 +310,13 @@ def first_position(settings: Settings) -> str | int:
 
 def _limits(settings: Settings) -> Limits:
     return Limits(
-        roll=RollLimits(settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs),
+        roll=RollLimits(
+            settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max
+        ),
         heartbeat_secs=settings.heartbeat_secs,
         round_records_max=settings.round_records_max,
         round_bytes_max=settings.round_bytes_max,
         round_secs_max=settings.round_secs_max,
-        staged_bytes_max=settings.staged_bytes_max,
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,
         poll_secs=settings.poll_secs,

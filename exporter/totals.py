@@ -7,6 +7,8 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
+from exporter.stage import MICROS, STEPS
+
 SECS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 RECORDS_BOUNDS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)
 FAILED = ("refused", "unknown")
@@ -64,6 +66,15 @@ class Totals:
     def took(self, stage: str, secs: float) -> None:
         """One passing of a stage: read, commit or recover."""
         self.stages.setdefault(stage, Spread()).add(secs)
+
+    def steps(self) -> dict[str, float]:
+        """Seconds that the tasks of the rounds were at each of their steps, over all tasks."""
+        return {step: self.counts[MICROS + step] / 1e6 for step in STEPS if MICROS + step in self.counts}
+
+    def secs(self) -> dict[str, float]:
+        """Where the time went: seconds by stage of the loop, and below `read` by step of its tasks."""
+        stages = {stage: round(spread.sum, 2) for stage, spread in sorted(self.stages.items())}
+        return stages | {f"read.{step}": round(secs, 2) for step, secs in self.steps().items()}
 
     def copy(self) -> Totals:
         """As they are now."""

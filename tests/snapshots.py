@@ -42,6 +42,7 @@ def busy_snapshot() -> Snapshot:
     """One in which every metric has a series."""
     totals = Totals(records=100, bytes=5000, rounds=3, staged_rows=90, commits=2)
     totals.counts.update({"rescued": 4, "ignored": 1, "truncated": 2, "dead_letters": 3, "dead_letters:not_json": 3})
+    totals.counts.update({"micros:fetch": 100_000, "micros:decode": 300_000})
     totals.committed["order"] = 80
     totals.outcomes.update({("order", "landed"): 3, ("order", "refused"): 1})
     totals.took("read", 0.3)

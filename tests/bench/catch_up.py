@@ -36,12 +36,13 @@ CASES = (
 
 def run(desk: Desk) -> Outcome:
     """All cases, one after the other."""
-    outcome, rows, split = Outcome(), [], {}
+    outcome, rows, split, stages = Outcome(), [], {}, []
     for case in CASES:
         with desk.broker():
             topic = desk.topic(case.load, desk.count(case.records, least=5_000))
             done = checked(desk.export(desk.config(topic, desk.lake())), topic)
         rows.append({"case": case.name, **figures(done, topic)})
+        stages.append({"case": case.name, **done.of("task_ended")[-1]["secs"]})
         used = done.usage.between(*done.window)
         split[case.name] = {group: secs / done.rows * 1e6 for group, secs in sorted(used.items())}
     outcome.tables["One thing varied at a time"] = rows
@@ -50,6 +51,7 @@ def run(desk: Desk) -> Outcome:
     outcome.tables["Core-seconds per million records, by thread group"] = [
         {"case": name, **{group: rounded(secs) for group, secs in groups.items()}} for name, groups in split.items()
     ]
+    outcome.tables["Seconds by stage of the loop; below `read` by step, summed over its tasks"] = stages
     base = float(rows[0]["core-s/M, window"] or 0)
     outcome.targets.append(Target("10 types, 360 B: core-seconds per million records", base, CORE_SECS_MAX, "core-s"))
     outcome.notes += [

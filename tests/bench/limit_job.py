@@ -27,7 +27,7 @@ from exporter.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 from tests.bench.sink import PlainSink, spark_task
 
-BATCH_RECORDS = 20_000
+BATCH_RECORDS = 50_000
 FETCH = {"fetch.message.max.bytes": 4 << 20, "queued.max.messages.kbytes": 64 << 10, "log_level": 3}
 
 
@@ -53,7 +53,8 @@ def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, floa
     order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {})
     reader.warm()
     since = time.time()
-    counted = reader._records(order).mapInArrow(spark_task(folder, bench.routing), "rows bigint").collect()
+    task = spark_task(folder, bench.routing, settings.topics[0])
+    counted = reader._records(order).mapInArrow(task, "rows bigint").collect()
     until = time.time()
     bench.close()
     return {"since": since, "until": until, "rows": sum(row.rows for row in counted)}
@@ -76,7 +77,7 @@ def _consume(bootstrap: str, ends: dict[TopicPartition, int], folder: str, routi
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "limit", "enable.auto.commit": False, **FETCH})
     consumer.assign([Assigned(tp.topic, tp.partition, 0) for tp in ends])
-    sink, left = PlainSink(folder, "one", routing), sum(ends.values())
+    sink, left = PlainSink(folder, "one", routing, next(iter(ends)).topic), sum(ends.values())
     while left > 0:
         by_partition: dict[int, list[Any]] = defaultdict(list)
         for message in consumer.consume(BATCH_RECORDS, 1.0):
@@ -95,7 +96,6 @@ def _batch(messages: list[Any]) -> pa.RecordBatch:
     columns = {
         "key": pa.array([message.key() for message in messages], pa.binary()),
         "value": pa.array([message.value() for message in messages], pa.binary()),
-        "topic": pa.repeat(pa.scalar(messages[0].topic()), len(messages)),
         "partition": pa.repeat(pa.scalar(messages[0].partition(), pa.int32()), len(messages)),
         "offset": pa.array([message.offset() for message in messages], pa.int64()),
         "timestamp": pa.array([message.timestamp()[1] * 1000 for message in messages], pa.timestamp("us", tz="UTC")),

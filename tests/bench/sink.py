@@ -18,7 +18,7 @@ from exporter.files import KAFKA_COLUMN, PARQUET
 from exporter.route import Router
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
-from exporter.stage import PENDING_BYTES_MAX, coordinates
+from exporter.stage import Room, coordinates
 from offsets.ranges import TopicPartition
 
 COUNTED = pa.schema([("rows", pa.int64())])
@@ -27,8 +27,8 @@ COUNTED = pa.schema([("rows", pa.int64())])
 class PlainSink:
     """Files `<folder>/<type>-<name>.parquet`, encoded as the exporter's are, in row groups of about as many bytes."""
 
-    def __init__(self, folder: str, name: str, routing: Routing) -> None:
-        self._folder, self._name, self._routing = folder, name, routing
+    def __init__(self, folder: str, name: str, routing: Routing, topic: str) -> None:
+        self._folder, self._name, self._routing, self._topic = folder, name, routing, topic
         self._router = Router(routing)
         self._decoders: dict[str, Decoder] = {}
         self._pending: dict[str, list[pa.Table]] = defaultdict(list)
@@ -38,7 +38,7 @@ class PlainSink:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """A batch of one partition with the columns of Spark's Kafka source."""
-        tp = TopicPartition(batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+        tp = TopicPartition(self._topic, batch.column("partition")[0].as_py())
         for name, rows in self._router.route(batch).groups.items():
             timestamps = batch.column("timestamp").take(rows)
             decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
@@ -50,7 +50,7 @@ class PlainSink:
             self._pending[name].append(table)
             self._bytes[name] += table.nbytes
             self.rows += table.num_rows
-        while sum(self._bytes.values()) > PENDING_BYTES_MAX:
+        while sum(self._bytes.values()) > Room().pending_bytes:
             self._encode(max(self._bytes, key=lambda name: self._bytes[name]))
 
     def close(self) -> int:
@@ -76,11 +76,11 @@ class PlainSink:
         return self._decoders[name]
 
 
-def spark_task(folder: str, routing: Routing) -> Any:
+def spark_task(folder: str, routing: Routing, topic: str) -> Any:
     """The function of mapInArrow: batches in, the number of rows out."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sink = PlainSink(folder, str(os.getpid()), routing)
+        sink = PlainSink(folder, str(os.getpid()), routing, topic)
         for batch in batches:
             if batch.num_rows:
                 sink.add(batch)

@@ -119,6 +119,19 @@ def test_one_commit_carries_all_due_partitions_of_a_type():
     assert [key.tp for key in found["B"]] == [T0, T1]
 
 
+def test_where_too_much_is_staged_the_largest_roll_first():
+    """Largest first, until half of the limit is left; what a commit already takes and what is parked does not count."""
+    limits = replace(LIMITS, all_bytes_max=10_000)
+    sizes = {"A": 1_000, "B": 3_500, "C": 2_000, "D": 3_500}
+    state = {one.key: one for name, size in sizes.items() if (one := writer(file(size=size), event_type=name))}
+    assert {name: dict(due) for name, due in rolls(state, limits, 1000.0).items()} == {
+        name: {WriterKey(name, T0): RollReason.CROWDED} for name in ("B", "D")
+    }
+    assert rolls(state, replace(limits, all_bytes_max=10_001), 1000.0) == {}
+    frozen = {key: freeze(one, 0) if key.event_type in "BD" else one for key, one in state.items()}
+    assert rolls(frozen, limits, 1000.0) == {}
+
+
 def test_a_quiet_writer_gets_an_empty_marker():
     """Its position moves after heartbeat_secs although no record of its type came (traps 9)."""
     quiet = writer(covered_at=1000.0)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from exporter import stage as stage_module
 from exporter.read import _result
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.stage import StagingOrder, stage
+from exporter.stage import MICROS, STEPS, Room, StagingOrder, stage
 from exporter.writers import Parked, PartitionPlan
 from offsets.names import DataFile, table_folder
 from offsets.ranges import TopicPartition
@@ -76,7 +77,7 @@ def run(
     counts: dict[str, int] = {}
     for row in manifest.to_pylist():
         if row["counts"] is not None:
-            counts = json.loads(row["counts"])
+            counts |= json.loads(row["counts"])
             continue
         table = pq.read_table(root / table_folder(row["event_type"]) / row["path"], partitioning=None)
         offsets = [kafka["offset"] for kafka in table.column("_kafka").to_pylist()]
@@ -133,7 +134,8 @@ def test_condemned_offsets_are_skipped_for_all_types(tmp_path):
 
 def test_a_batch_of_nothing_but_condemned_records_passes(tmp_path):
     """The range is covered although nothing of it is staged."""
-    assert run(tmp_path, [batch([record("a", 0)])], ALL, frozenset({0})) == ({}, {})
+    files, counts = run(tmp_path, [batch([record("a", 0)])], ALL, frozenset({0}))
+    assert files == {} and all(name.startswith(MICROS) for name in counts)
 
 
 def test_a_type_that_was_unknown_to_the_plan_is_staged_whole_from_the_plans_start(tmp_path):
@@ -204,14 +206,34 @@ def test_offsets_with_holes_are_compared_not_counted(tmp_path):
     assert files == {"a": [[25, 35]]}
 
 
-def test_memory_limits_split_files_but_lose_nothing(tmp_path, monkeypatch):
-    """Under pressure the largest file is finished early; its ranges stay disjoint (NAMES)."""
-    monkeypatch.setattr(stage_module, "UNSPLIT_BYTES_MAX", 0)
-    monkeypatch.setattr(stage_module, "PENDING_BYTES_MAX", 1)
-    monkeypatch.setattr(stage_module, "ENCODED_BYTES_MAX", 1)
+@pytest.mark.parametrize("room", [Room(0, 100), Room(1 << 30, 0)], ids=["bytes", "files"])
+def test_limits_split_files_but_lose_nothing(tmp_path, monkeypatch, room):
+    """With too many bytes or files open the largest file is finished early; its ranges stay disjoint (NAMES)."""
+    monkeypatch.setattr(stage_module, "SPLIT_BYTES", 1)
     batches = [batch([record("a", i) for i in range(10)], first=10 * part) for part in range(3)]
-    files, _ = run(tmp_path, batches, ALL)
+    files, _ = run(tmp_path, batches, ALL, room=room)
     assert files == {"a": [list(range(0, 10)), list(range(10, 20)), list(range(20, 30))]}
+
+
+def test_of_too_many_open_files_the_largest_is_finished(tmp_path, monkeypatch):
+    """The one that had the most rows begins anew; the small ones go on growing."""
+    monkeypatch.setattr(stage_module, "SPLIT_BYTES", 1)
+    batches = [
+        batch([record("a", i) for i in range(9)]),
+        batch([record("b", 9)], first=9),
+        batch([record("a", 10), record("b", 11)], first=10),
+    ]
+    files, _ = run(tmp_path, batches, ALL, room=Room(files=1))
+    assert files == {"a": [list(range(9)), [10]], "b": [[9, 11]]}
+
+
+def test_a_task_tells_how_long_it_was_at_each_step(tmp_path):
+    """Once per step, whatever the number of partitions and types; together no longer than it ran."""
+    started = perf_counter()
+    _, counts = run(tmp_path, [batch([record("a", 1), record("b", 2)])], ALL)
+    micros = {name: number for name, number in counts.items() if name.startswith(MICROS)}
+    assert micros.keys() == {MICROS + step for step in STEPS}
+    assert micros[MICROS + "decode"] > 0 and sum(micros.values()) <= (perf_counter() - started) * 1e6
 
 
 def test_every_row_carries_its_coordinates(tmp_path):
