@@ -23,7 +23,7 @@ class Case:
     records: int
 
 
-BASE = Case("10 types, 360 B, 2 partitions", Load(), 3_000_000)
+BASE = Case("10 types, 360 B, 2 partitions", Load(), 8_000_000)
 CASES = (
     BASE,
     Case("1 type", Load(types=1), 3_000_000),
