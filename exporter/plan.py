@@ -26,7 +26,7 @@ class Budget:
 
 
 PROBE_RECORDS = 20_000
-"""Records of the very first round, when the size of a record is not known."""
+"""Records of the very first round, where the brokers do not tell how large they are."""
 
 
 def plan_round(

@@ -71,6 +71,10 @@ class Rounds:
     def budget(self) -> Budget:
         return Budget.of(self._records_max, self._bytes_max, self._bytes_per_record)
 
+    def expect(self, bytes_per_record: float) -> None:
+        """As long as no round has told how large records are. 0: not known."""
+        self._bytes_per_record = self._bytes_per_record or bytes_per_record
+
     def choose(self, plans: tuple[PartitionPlan, ...]) -> tuple[PartitionPlan, ...]:
         """The plans that may run now: all, or in times of trouble some (protocol 3.7)."""
         self._begun += 1

@@ -36,7 +36,7 @@ from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
 from exporter.offers import Offers, drop_aged
 from exporter.outages import KAFKA, STORAGE
-from exporter.plan import plan_round
+from exporter.plan import PROBE_RECORDS, plan_round
 from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_truncation
 from exporter.roll import RollLimits, rolls
@@ -497,6 +497,8 @@ class Service:
         self._ends = ends
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
+            if self._backlog_at_start > PROBE_RECORDS:
+                self._rounds.expect(self._topics.offset_bytes(self._owned))
 
     def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Truncation, and what retention took before it was read (protocol 5.4, 5.5).

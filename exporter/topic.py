@@ -6,8 +6,10 @@ complete or an error; an offset that cannot be read is never taken for one that 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -159,6 +161,27 @@ class TopicReader:
     def high_watermarks(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last replicated record, whatever the isolation."""
         return self._offsets(dict.fromkeys(tps, OffsetSpec.LATEST), "read_uncommitted")
+
+    def offset_bytes(self, tps: Collection[TopicPartition]) -> float:
+        """Bytes per offset that the brokers keep, compressed as they are; 0 if they do not say (the right to describe
+        the cluster is not among those that a task needs).
+        """
+        partitions: dict[str, list[int]] = defaultdict(list)
+        for tp in tps:
+            partitions[tp.topic].append(tp.partition)
+        kept: dict[TopicPartition, int] = {}
+        try:
+            answers = self._ask(self._admin.describe_log_dirs, partitions)
+            first, last = self.first_offsets(tps), self.high_watermarks(tps)
+        except BrokerSilent:
+            return 0.0
+        for folder in chain.from_iterable(answer["log_dirs"] for answer in answers):
+            for topic in folder["topics"]:
+                for one in topic["partitions"]:
+                    tp = TopicPartition(topic["name"], one["partition_index"])
+                    kept[tp] = max(one["partition_size"], kept.get(tp, 0))
+        offsets = sum(last[tp] - first[tp] for tp in kept if tp in first and tp in last)
+        return sum(kept.values()) / offsets if offsets else 0.0
 
     def offsets_at(self, tps: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
         """The offset of the first record at or after `timestamp_ms`; the end where there is none."""

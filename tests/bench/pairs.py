@@ -74,7 +74,7 @@ def run(desk: Desk) -> Outcome:
     outcome.notes.append(
         "The exporter's time is that from its known positions to its last commit, the job's that from its query's "
         "start to its end; both have their session and their tables by then. One record in 5,000 is bad; the exporter "
-        "makes dead letters of these, the job does not look. The trials have a topic of their own, smaller than the pairs'."
+        "makes dead letters of these, the job does not look. The trials have a smaller topic of their own."
     )
     return outcome
 

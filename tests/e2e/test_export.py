@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from string import ascii_letters
 from typing import Any
 
 import confluent_kafka as ck
@@ -141,6 +143,25 @@ def test_every_kind_of_bad_record_is_a_dead_letter_once_with_its_coordinates_and
         assert row["event_type"] == event_type or stage in ("", "size"), row
         assert row["day"] == NOON.date()
     assert e.offsets("order") == list(range(0, 2 * len(BAD), 2))
+
+
+def test_records_of_ten_megabytes_pass_where_little_memory_is_allowed(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Up to record_bytes_max to their table, longer ones whole to the dead letters, whatever the tasks may hold."""
+    name = topic(config={"max.message.bytes": str(20 << 20)})
+    scalars = {"memory_max_bytes": 16 << 20, "open_files_max": 1, "staged_bytes_max": 40 << 20}
+    scalars["roll_bytes_max"] = 1 << 20
+    e = Export(kafka, name, tmp_path, fresh_name("app"), scalars=scalars)
+    notes = ["".join(random.Random(number).choices(ascii_letters, k=9_990_000)) for number in range(6)]
+    good = [event("order", number, NOON - timedelta(days=number % 3), note=note) for number, note in enumerate(notes)]
+    long = bad(good[0].value + b" " * 10_001)
+    produce(kafka, name, {0: [*good[:3], long, *good[3:], event("click", 6)]})
+    e.run(spark)
+    assert wrong_places(e) == {}
+    assert [row["note"] for row in e.rows("order")] == notes
+    assert [row["value"] for row in e.rows(DEAD_LETTERS)] == [long.value]
+    assert len(e.files("order")) > 3  # one per day if nothing were finished early
 
 
 def test_a_range_of_only_bad_records_moves_every_position(export: Callable[..., Export], spark: Any) -> None:

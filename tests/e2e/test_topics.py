@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.errors import ClusterAuthorizationFailedError
 
 from exporter import recover
 from exporter.broker import create_topic
@@ -18,6 +19,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.topic import TopicReader
 from offsets import Invariant
 from offsets.ranges import TopicPartition
+from offsets.selection import Topics
 from tests import naive
 from tests.lakes import DDL, Export, bad, event, mixed, seldom, wait_until, wrong_places
 from tests.services import administered, fresh_name, produce
@@ -278,3 +280,25 @@ def test_a_task_for_which_no_partition_is_left_is_caught_up(
         wait_until(at(e, 19), 120, "the one task goes on")
         assert task.service.totals.refused == 0
     assert wrong_places(e) == {}
+
+
+def test_how_large_records_are_is_asked_before_the_first_large_round(
+    kafka: str, topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the partitions that are asked for, replicas counted once; where a task may not ask, it is simply not known."""
+    name, options = topic(2), {"bootstrap_servers": [kafka], "security_protocol": "PLAINTEXT"}
+    first, second = (TopicPartition(name, partition) for partition in range(2))
+    produce(kafka, name, {0: [bad(b"x" * 1_000)] * 50, 1: [bad(b"y" * 9_000)] * 50})
+    reader = TopicReader(options, Topics(names=(name,)), "read_committed")
+    try:
+        assert 1_000 < reader.offset_bytes([first]) < 1_100
+        assert 5_000 < reader.offset_bytes([first, second]) < 5_200
+        assert reader.offset_bytes([]) == 0.0
+
+        def refused(*_: object) -> None:
+            raise ClusterAuthorizationFailedError
+
+        monkeypatch.setattr(reader._admin, "describe_log_dirs", refused)
+        assert reader.offset_bytes([first]) == 0.0
+    finally:
+        reader.close()
