@@ -2,8 +2,8 @@
 
 Three readers, from fast to exact, with ONE verdict per record whatever the path (ROUTE):
 
-    wrapped     pyarrow's JSON reader over the whole batch; taken only if all is proven good. Records that it names
-                as those it refuses, if they are few, are judged alone, and the others read again
+    wrapped     pyarrow's JSON reader over a block of the batch; taken only if all is proven good. Records that it
+                names as refused, if they are few, are judged alone, and the others read again
     classifier  msgspec, typed and strict, per record; tells the doubtful ones from the others
     judge       stdlib json, per record; the only one that refuses a record and words the reason
 
@@ -52,7 +52,7 @@ BLOCK_ROWS = 4_096
 """Values that are read at once: as text they fit a core's cache, and a refused record costs the others little."""
 
 SUSPECTS_MAX = 80
-"""A reader that refuses a batch is tried on blocks down to this size before the judge sees them."""
+"""A reader that refuses a block is tried on parts of it down to this size before the judge sees them."""
 
 NAMED_MAX = 8
 """So many records of a block that the reader names as refused are judged before all go to the classifier."""
@@ -61,7 +61,7 @@ WARY_AFTER = 2
 """After so many blocks in a row that the classifier had to sort out the next one goes to it at once."""
 
 GUARDED_SHARE = 20
-"""If more than one value in so many may hold a decimal that the reader gets wrong, its batch is classified at once."""
+"""If more than one value in so many may hold a decimal that the reader gets wrong, its block is classified at once."""
 
 _NAMED_ROW = re.compile(r" (?:in row|at string index) (\d+)$")
 """How the reader's errors, and those of Arrow's check of UTF-8, end where they tell the record."""

@@ -43,11 +43,11 @@ class Part:
 
 
 PARTS = {
-    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 400),
-    "structured": Part("Beside the Structured Streaming job", pairs.run, 1120),
-    "limit": Part("Against the limit", limit.run, 280),
-    "freshness": Part("Freshness: from produced to readable", freshness.run, 420),
-    "commits": Part("What commits cost", commits.run, 420),
+    "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 330),
+    "structured": Part("Beside the Structured Streaming job", pairs.run, 1320),
+    "limit": Part("Against the limit", limit.run, 270),
+    "freshness": Part("Freshness: from produced to readable", freshness.run, 360),
+    "commits": Part("What commits cost", commits.run, 320),
     "start-up": Part("Start-up", start_up.run, 420),
     "memory": Part("Memory", memory.run, 180),
     "idle": Part("Idle", idle.run, 120),

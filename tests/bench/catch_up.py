@@ -1,6 +1,6 @@
 """Part catch-up: how fast a backlog is exported, one thing varied at a time, and where the CPU goes.
 
-Budget 7 min: 6 topics of 0.5 to 4.5 M records, 15 s to write, 10 s to start, 20-40 s to export each.
+Budget 5.5 min: 6 topics of 0.5 to 8 M records, 25 s to write, 10 s to start, 20-40 s to export each.
 """
 
 from __future__ import annotations

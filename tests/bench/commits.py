@@ -1,6 +1,6 @@
 """Part commits: what a commit costs, how long so many tables take to be rolled, and a first start with new tables.
 
-Budget 7 min: per number of types one first start that makes the tables, then a service that gets bursts of one record
+Budget 5.5 min: per number of types one first start that makes the tables, then a service that gets bursts of one record
 per type and partition, each awaited, and then records of one type only, upon which all others move by heartbeats.
 """
 

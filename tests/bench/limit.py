@@ -1,6 +1,6 @@
 """Part limit: the exporter against what the same read, decoder and Parquet encoder can do at all.
 
-Budget 6 min: 4 M records of 10 types; three rounds of exporter, limit, and one process without Spark.
+Budget 4.5 min: 3 M records of 10 types; three rounds of exporter, limit, and one process without Spark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.bench.figures import Outcome, Row, Target, ratios, rounded
 from tests.bench.load import Load
 from tests.bench.pairs import PAIRS, Timed, exported, timed
 
-RECORDS = 4_000_000
+RECORDS = 3_000_000
 SHARE_MIN = 0.75
 NAMES = ("exporter", "limit, Spark", "limit, one process without Spark")
 
