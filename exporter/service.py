@@ -63,6 +63,8 @@ COMMIT_THREADS = 2
 LOG_CHECK_SECS = 30.0
 GROUP_OFFSET_SECS = 1.0
 LOOP_SECS = 0.2
+LOOKS_PER_ROLL = 8
+"""Looks at the ends within roll_age_max_secs, at least: records wait for a look before they wait for their roll."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,8 @@ class Service:
         result = self._rounds.take(now)
         if result is not None:
             point(Fault.AFTER_READ)
-            self._ends_at = float("-inf")  # the next round is to read what came meanwhile
+            if self._rounds.secs >= self._look_secs:
+                self._ends_at = float("-inf")  # the next round is to read what came meanwhile
             require_few(self._new_types(), result, self._limits.new_types_max)
             spoilt = bool(result.unwritten) and self._watch.storage_is_out(now)
             if spoilt:
@@ -472,9 +475,14 @@ class Service:
         footer = self._committer.footer(plan.tp)
         return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)
 
+    @property
+    def _look_secs(self) -> float:
+        """Between two looks at the ends. Each may begin a small round, which is for nothing where commits are rare."""
+        return min(self._limits.poll_secs, self._limits.roll.age_max_secs / LOOKS_PER_ROLL)
+
     def _read_ends(self, now: float) -> None:
         """Ends of the owned partitions; identity, gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
-        if now - self._ends_at < self._limits.poll_secs or not self._owned:
+        if now - self._ends_at < self._look_secs or not self._owned:
             return
         try:
             ends = self._topics.end_offsets(self._owned)

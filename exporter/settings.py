@@ -349,7 +349,8 @@ class Settings(BaseSettings):
         description="Seconds after which a type without new records moves its position by a commit without files.",
     )
     poll_secs: Seconds = Field(
-        default=1, description="Seconds between two looks at the partitions' ends while nothing is new."
+        default=1,
+        description="Seconds between two looks at the partitions' ends, or roll_age_max_secs / 8 if that is less.",
     )
 
     round_records_max: Count = Field(default=1_000_000, description="Records that one round reads over all partitions.")
