@@ -17,6 +17,7 @@ from typing import Any
 
 from exporter.errors import ExporterError
 from exporter.log import get_logger
+from exporter.slices import slices
 from exporter.stage import MANIFEST_DDL, Room, StagingOrder, stage
 from exporter.tables import first_line
 from exporter.writers import Fragment, StagedFile
@@ -36,8 +37,6 @@ copy (a tenth of its time with 5,000 of them, measured against 50,000)."""
 NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
 """What a record without headers carries to the tasks. Spark measures the Arrow batch after each row, and for a list
 column that walks over all nulls since the last list: quadratic in the batch, ten times all other work together."""
-SLICE_RECORDS_MIN = 20_000
-"""A range is cut in slices for several cores only where each slice has at least so many offsets."""
 
 
 class RoundFailed(ExporterError):
@@ -71,14 +70,8 @@ class RoundResult:
 class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running one."""
 
-    def __init__(
-        self,
-        session: Any,
-        kafka_options: Mapping[str, str],
-        memory_max_bytes: int = 512 << 20,
-        open_files_max: int = 10_000,
-    ) -> None:
-        """memory_max_bytes, open_files_max: of files not finished yet, for all tasks that run at once.
+    def __init__(self, session: Any, kafka_options: Mapping[str, str], room: Room | None = None) -> None:
+        """room: of all tasks that run at once; None for the defaults.
 
         kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included.
 
@@ -90,7 +83,7 @@ class RoundReader:
         self._session = session
         self._options = {**FETCH_OPTIONS, **kafka_options}
         self._cores = session.sparkContext.defaultParallelism
-        self._room = Room(max(1, memory_max_bytes // self._cores), max(1, open_files_max // self._cores))
+        self._room = (room or Room()).share(self._cores)
         self._group: str | None = None
         self._lock = threading.Lock()
 
@@ -149,8 +142,7 @@ class RoundReader:
         assign: dict[str, list[int]] = defaultdict(list)
         for plan in plans:
             assign[plan.tp.topic].append(plan.tp.partition)
-        records = sum(plan.end - plan.start for plan in plans)
-        slices = max(len(plans), min(self._cores, records // SLICE_RECORDS_MIN))
+        cut = slices([plan.end - plan.start for plan in plans], self._cores)
         reader = self._session.read.format("kafka")
         isolation = order.routing.isolation
         for name, value in self._options.items():
@@ -160,18 +152,20 @@ class RoundReader:
         needless = ["timestampType"]
         if len(assign) == 1 and order.routing.type_from.kind != "topic":
             needless.append("topic")
-        return (
+        if cut.records_max is not None:
+            reader = reader.option("maxRecordsPerPartition", cut.records_max)
+        records = (
             reader.option("kafka.isolation.level", isolation)
             .option("failOnDataLoss", "true")
             .option("assign", json.dumps(assign))
             .option("startingOffsets", starts)
             .option("endingOffsets", ends)
-            .option("minPartitions", str(slices))
             .option("includeHeaders", "true")
             .load()
             .drop(*needless)
             .withColumn("headers", coalesce(col("headers"), expr(NO_HEADERS)))
         )
+        return records if cut.tasks is None else records.coalesce(cut.tasks)
 
 
 def run_order(records: Any, order: StagingOrder) -> RoundResult:

@@ -90,14 +90,18 @@ _Dead = tuple[int, str | None, str, str]
 
 @dataclass(frozen=True)
 class Room:
-    """What one task may hold of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
+    """What may be held of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
 
     If they take more, the largest part of the rows not yet split is split, of those split encoded, of those encoded
     finished as a file; so is the largest file of too many.
     """
 
-    bytes: int = 256 << 20
-    files: int = 5_000
+    bytes: int = 512 << 20
+    files: int = 10_000
+
+    def share(self, tasks: int) -> Room:
+        """Of each of so many tasks that run at once."""
+        return Room(max(1, self.bytes // tasks), max(1, self.files // tasks))
 
     @property
     def unsplit_bytes(self) -> int:
@@ -167,6 +171,7 @@ class _Task:
 
     def __init__(self, order: StagingOrder) -> None:
         self._steps = _Steps()
+        self._at: TopicPartition | None = None
         self._order = order
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
@@ -194,12 +199,7 @@ class _Task:
 
     def manifest(self) -> pa.RecordBatch:
         """Finish every file; rows for files, counts per partition, types that could not be written, and the steps."""
-        for writer in sorted(self._unsplit):
-            self._split(writer)
-            for key in sorted(key for key in self._growing if key[:2] == writer):
-                self._finish(key)
-        for key in sorted(self._growing):
-            self._finish(key)
+        self._finish_all()
         rows: list[dict[str, Any]] = [
             {
                 "topic": tp.topic,
@@ -225,7 +225,20 @@ class _Task:
         rows.append({"counts": json.dumps(self._steps.counts())})
         return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
 
+    def _finish_all(self) -> None:
+        for writer in sorted(self._unsplit):
+            self._split(writer)
+            for key in sorted(key for key in self._growing if key[:2] == writer):
+                self._finish(key)
+        for key in sorted(self._growing):
+            self._finish(key)
+
     def _add_partition(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
+        """Partitions come one after the other (slices.py): with the next one the files of the last are complete."""
+        if tp != self._at:
+            self._finish_all()
+            self._at = tp
+            self._steps.now("route")
         plan = self._order.plans[tp]
         if condemned := self._order.condemned.get(tp):
             spared = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(condemned), pa.int64())))

@@ -31,6 +31,7 @@ from exporter.routing import Routing
 from exporter.schema import arrow_schema
 from exporter.service import Limits, Progress, Service
 from exporter.settings import Settings, routing
+from exporter.stage import Room
 from exporter.static import StaticAssignment
 from exporter.tables import Lake
 from exporter.topic import TopicReader
@@ -224,7 +225,7 @@ def build_service(
     if (wal := journal.wal) is not None:
         watch.wal_calls = lambda: wal.calls
     options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
-    reader = RoundReader(bench.session, options, settings.memory_max_bytes, settings.open_files_max)
+    reader = RoundReader(bench.session, options, Room(settings.memory_max_bytes, settings.open_files_max))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease)
     recovery = Recovery(

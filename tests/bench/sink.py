@@ -18,10 +18,12 @@ from exporter.files import KAFKA_COLUMN, PARQUET
 from exporter.route import Router
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
-from exporter.stage import Room, coordinates
+from exporter.stage import coordinates
 from offsets.ranges import TopicPartition
 
 COUNTED = pa.schema([("rows", pa.int64())])
+PENDING_BYTES_MAX = 96 << 20
+"""Arrow bytes before the largest part is encoded: what a task of the exporter has by default, on two cores."""
 
 
 class PlainSink:
@@ -50,7 +52,7 @@ class PlainSink:
             self._pending[name].append(table)
             self._bytes[name] += table.nbytes
             self.rows += table.num_rows
-        while sum(self._bytes.values()) > Room().pending_bytes:
+        while sum(self._bytes.values()) > PENDING_BYTES_MAX:
             self._encode(max(self._bytes, key=lambda name: self._bytes[name]))
 
     def close(self) -> int:

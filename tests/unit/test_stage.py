@@ -200,6 +200,25 @@ def test_one_partition_number_of_two_topics_in_one_batch_is_two_partitions(tmp_p
     assert found == {TP.topic: ({TP.topic}, 2, b"t"), "other": ({"other"}, 1, b"o")}
 
 
+def test_partitions_that_share_a_task_have_a_file_each(tmp_path):
+    """They come one after the other, also within a batch; offsets of two partitions never share a file (NAMES)."""
+    other = replace(TP, partition=TP.partition + 1)
+    plans = {tp: PartitionPlan(tp, 1, 2, 0, 10, ALL) for tp in (TP, other)}
+    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, {tp: {} for tp in plans})
+
+    def of(tp: TopicPartition, first: int, count: int) -> pa.RecordBatch:
+        made = batch([record("a", at) for at in range(count)], first=first)
+        at = made.schema.get_field_index("partition")
+        return made.set_column(at, "partition", pa.repeat(pa.scalar(tp.partition, pa.int32()), count))
+
+    mixed = pa.concat_batches([of(TP, 3, 1), of(other, 0, 2)])
+    (manifest,) = stage(order, iter([of(TP, 0, 3), mixed, of(other, 2, 1)]))
+    files = [row for row in manifest.to_pylist() if row["path"]]
+    assert [(row["partition"], row["first_offset"], row["last_offset"], row["rows"]) for row in files] == [
+        (TP.partition, 0, 3, 4), (other.partition, 0, 2, 3),
+    ]  # fmt: skip
+
+
 def test_offsets_with_holes_are_compared_not_counted(tmp_path):
     """Compacted and transactional topics have holes (traps 6)."""
     files, _ = run(tmp_path, [batch([record("a", i) for i in range(4)], first=5, step=10)], {**ALL, "a": 15})
