@@ -59,11 +59,9 @@ TOPIC = "shop_events"
 PARTITIONS = 4
 SEED = 1
 WAL_TABLE = "demo-wal"
-KILL_AT_COMMIT = 16
-"""The Delta commit after which the first exporter is killed: by then most tables have one, and most are not done."""
-KILL_AT_COMMIT_SMALL = 10
-"""The same below KILL_SMALL events, where there may be few: ten types and the dead letters have at least one each."""
-KILL_SMALL = 20_000
+KILL_AT_COMMIT_OF = events.EVENT_TYPES[0].name
+"""The table after whose first Delta commit the first exporter is killed: the one with most events, so that this commit
+has rows, which the write-ahead log knows of; by then about half of the tables have a commit."""
 
 EXPORT_SECS_MAX = 600.0
 """Deadline of each child's work."""
@@ -201,8 +199,7 @@ def _start_dynamodb(running: ExitStack) -> str:
 def _export_until_killed(stage: Stage) -> events.Tally:
     """Produce and export at the same time, until the exporter has stopped itself where it is to be killed."""
     stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint), "utf-8")
-    passing = KILL_AT_COMMIT if stage.records >= KILL_SMALL else KILL_AT_COMMIT_SMALL
-    fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}:stop:{passing}"
+    fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}@{KILL_AT_COMMIT_OF}:stop"
     arguments = (stage.bootstrap, str(stage.records))
     with stage.story.step("Events, and a first export", "producing; the exporter starts") as step:
         exporter = stage.exporter("run-1", "run", fault=fault)
