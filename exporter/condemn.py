@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timezone
 from typing import Any
 
+from exporter import headers
 from exporter.errors import InvariantBroken
 from exporter.files import FileOrigin, GrowingFile
 from exporter.routing import DEAD_LETTERS
@@ -92,7 +93,7 @@ def condemn(
     """
     if raw.num_rows == 0:
         return None
-    batch = raw.combine_chunks().to_batches()[0]
+    batch = headers.joined(raw.combine_chunks().to_batches()[0])
     offset = batch.column("offset")[0].as_py()
     dead = [(0, None, "condemned", f"condemned: {reason}")]
     growing = GrowingFile(origin, batch.column("timestamp")[0].as_py().astimezone(timezone.utc).date())

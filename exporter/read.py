@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter import headers
 from exporter.errors import ExporterError
 from exporter.log import get_logger
 from exporter.slices import slices
@@ -34,9 +35,6 @@ FETCH_OPTIONS = {
 }
 """Large fetches, small polls: the records of a poll that wait for their turn are what each collection of garbage has to
 copy (a tenth of its time with 5,000 of them, measured against 50,000)."""
-NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
-"""What a record without headers carries to the tasks. Spark measures the Arrow batch after each row, and for a list
-column that walks over all nulls since the last list: quadratic in the batch, ten times all other work together."""
 
 
 class RoundFailed(ExporterError):
@@ -134,8 +132,6 @@ class RoundReader:
         a text costs as much as three numbers.
         The isolation is that of the order's routing configuration: a drain reads as the old one did.
         """
-        from pyspark.sql.functions import coalesce, col, expr
-
         plans = list(order.plans.values())
         starts = _offsets_json((plan.tp, plan.start) for plan in plans)
         ends = _offsets_json((plan.tp, plan.end) for plan in plans)
@@ -162,10 +158,18 @@ class RoundReader:
             .option("endingOffsets", ends)
             .option("includeHeaders", "true")
             .load()
-            .drop(*needless)
-            .withColumn("headers", coalesce(col("headers"), expr(NO_HEADERS)))
         )
+        records = _split_headers(records.drop(*needless))
         return records if cut.tasks is None else records.coalesce(cut.tasks)
+
+
+def _split_headers(records: Any) -> Any:
+    """A frame of Spark's Kafka source with its headers as two lists (headers.py), empty where there are none."""
+    from pyspark.sql.functions import coalesce, col, expr
+
+    names = coalesce(col("headers.key"), expr("CAST(array() AS ARRAY<STRING>)"))
+    values = coalesce(col("headers.value"), expr("CAST(array() AS ARRAY<BINARY>)"))
+    return records.withColumns({headers.NAMES: names, headers.VALUES: values}).drop("headers")
 
 
 def run_order(records: Any, order: StagingOrder) -> RoundResult:

@@ -35,9 +35,10 @@ from exporter.commit import check_properties
 from exporter.errors import ConfigError, DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
+from exporter.headers import NO_HEADERS
 from exporter.letters import CONDEMNED, GAP, Chosen, open_letters, rows_at
 from exporter.log import get_logger
-from exporter.read import NO_HEADERS, run_order
+from exporter.read import run_order
 from exporter.replay_rows import JUDGED_DDL, RECORD_COLUMNS, judge
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder

@@ -397,6 +397,7 @@ class List:
 class Map:
     """An object with free keys; the reader gives a list of {key, value}.
 
+    Entries come in the order of their keys.
     entries: such a list is also what the judge writes for the reader; otherwise wrapped.py reads the object.
     """
 
@@ -420,7 +421,7 @@ class Map:
         if not self.entries:
             return read
         note.changed = True
-        return [{"key": key, "value": item} for key, item in read.items()]
+        return [{"key": key, "value": read[key]} for key in sorted(read)]
 
     def unknown(self, value: Any, path: str, found: list[str]) -> Any:
         rest = {}

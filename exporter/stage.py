@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter import headers
 from exporter.by_day import Unsplit
 from exporter.decode import Decoder
 from exporter.faults import Fault, point
@@ -185,6 +186,7 @@ class _Task:
     def add(self, batch: pa.RecordBatch) -> None:
         """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
         self._steps.now("route")
+        batch = headers.joined(batch)
         by_topic = _by_value(batch, "topic") if "topic" in batch.schema.names else [(self._only_topic(), batch)]
         for topic, of_topic in by_topic:
             for partition, part in _by_value(of_topic, "partition"):
@@ -399,15 +401,15 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPart
     """The dead-letter rows of a batch that holds just the bad records, in the order of `dead`."""
     nothing = pa.nulls(len(dead), pa.int64())
     headers_type = DEAD_LETTER_SCHEMA.field("headers").type
-    headers = batch.column("headers").cast(headers_type) if "headers" in batch.schema.names else None
-    if headers is not None:  # no headers came as an empty list (read.py); Kafka has no empty one
-        headers = pc.if_else(pc.equal(pc.list_value_length(headers), 0), pa.scalar(None, headers_type), headers)
+    lists = batch.column("headers").cast(headers_type) if "headers" in batch.schema.names else None
+    if lists is not None:  # no headers came as an empty list; Kafka has no empty one
+        lists = pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, headers_type), lists)
     return pa.Table.from_arrays(
         [
             coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),
             batch.column("key"),
             batch.column("value"),
-            headers if headers is not None else pa.nulls(len(dead), headers_type),
+            lists if lists is not None else pa.nulls(len(dead), headers_type),
             pa.array([row[2] for row in dead], pa.string()),
             pa.array([row[3] for row in dead], pa.string()),
             pa.array([row[1] for row in dead], pa.string()),

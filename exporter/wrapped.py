@@ -1,9 +1,9 @@
 """The fast reader: pyarrow's JSON reader over a whole batch, believed only where it is proven.
 
     the batch   every value wrapped as {"v":value}, joined by a separator that no value can hold
-    maps        pyarrow has none: it sees each map as an object without fields, and passes over what
-                is in it; msgspec cuts out the keys and, as bytes, the values, which pyarrow then reads
-                in a second parse as one list
+    maps        pyarrow has none: it sees each map as an object with the fields that such maps have had
+                (map_keys.py); where they have others, it passes over what is in it, and msgspec cuts out
+                the keys and, as bytes, the values, which pyarrow then reads in a second parse as one list
 
 To pass over a map's keys pyarrow has to pass over all unknown fields, so with maps it is msgspec
 that proves each value to be one object without unknown ones. Keys that occur twice: pyarrow finds
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from exporter.map_keys import MapKeys, as_objects
 from exporter.route import PARSE_ERRORS
 from exporter.shapes import Doubt, List, Map, Struct, nodes_of
 
@@ -45,7 +46,7 @@ _exact = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=_key).decode
 
 
 class WrappedReader:
-    """Reads values as a struct array of the shape's reader type. Holds nothing between batches."""
+    """Reads values as a struct array of the shape's reader type. Remembers keys of maps: speed, never a verdict."""
 
     def __init__(self, root: Struct) -> None:
         self._root = root
@@ -53,28 +54,30 @@ class WrappedReader:
         kind = root.reader
         if any(isinstance(node, Map) and not node.entries for node in nodes_of(root)):
             self._cut = msgspec.json.Decoder(_cut_spec(root)).decode
-            kind = _hollow(root)
+            kind = as_objects(root, lambda node: pa.struct([]))
+        self._keys = MapKeys(root)
         self._schema = pa.schema([pa.field("v", kind)])
 
     def read(self, values: pa.BinaryArray) -> pa.StructArray:
         """One row per value. Raises ArrowInvalid or Doubt if a value is in doubt."""
+        if not len(values):
+            return pa.array([], self._root.reader)
+        document = _wrapped(values)
         if self._cut is None:
-            return _read(values, self._schema, "error")
+            return _read(document, len(values), self._schema, "error")
+        if self._keys.fit(values, document):
+            try:
+                return self._keys.entries(_read(document, len(values), self._keys.schema, "error"))
+            except (pa.ArrowInvalid, Doubt):
+                pass  # there may be other keys; if not, it is refused below
         cut = self._cut
         try:
             records = [cut(raw) for raw in values.to_pylist()]
         except PARSE_ERRORS as error:
             raise Doubt from error
-        return _fill_struct(self._root, _read(values, self._schema, "ignore"), records)
-
-
-def _hollow(node: Any) -> pa.DataType:
-    """The reader's type with maps as objects without fields. Maps stand below structs only."""
-    if isinstance(node, Map):
-        return pa.struct([])
-    if not isinstance(node, Struct):
-        return node.reader
-    return pa.struct([pa.field(name, _hollow(child.node)) for name, child in node.children.items()])
+        found = _fill_struct(self._root, _read(document, len(values), self._schema, "ignore"), records)
+        self._keys.learn(found)
+        return found
 
 
 def _cut_spec(node: Any) -> Any:
@@ -126,7 +129,7 @@ def _fill_map(node: Map, hollow: pa.StructArray, texts: list[msgspec.Raw | None]
 
 
 def _entries(text: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
-    """The keys of a map and, as sent, their values; None for null. Raises Doubt if a key occurs twice.
+    """The keys of a map in order and, as sent, their values; None for null. Raises Doubt if a key occurs twice.
 
     Each key has a colon: no more colons than different keys, then no key occurs twice. Else they are counted.
     """
@@ -136,7 +139,7 @@ def _entries(text: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
     found: dict[str, msgspec.Raw] = _plain(raw)
     if raw.count(b":") > len(found) < len(_exact(raw)):
         raise Doubt
-    return found
+    return {key: found[key] for key in sorted(found)}
 
 
 def _read_list(kind: pa.DataType, raws: list[msgspec.Raw]) -> pa.Array:
@@ -164,22 +167,24 @@ def _parsed(document: pa.Buffer, schema: pa.Schema, unknown: str) -> pa.Table:
     )
 
 
-def _read(values: pa.BinaryArray, schema: pa.Schema, unknown: str) -> pa.StructArray:
-    """All values in one parse, each wrapped as {"v":value}; unknown: error or ignore. Raises ArrowInvalid or Doubt.
+def _wrapped(values: pa.BinaryArray) -> pa.Buffer:
+    """All values in one text, each as {"v":value}. UTF-8 is checked here because the reader does not: ArrowInvalid.
 
     `}` newline `{` can stand neither in a string nor in an object, so each separator ends a
     document: there are at least as many rows as values, and exactly as many only if each value is
-    one document. UTF-8 is checked here because the reader does not.
+    one document.
     """
-    if not len(values):
-        return pa.array([], schema.field("v").type)
     edge = pa.array([b""], pa.binary())
     parts = pa.concat_arrays([edge, values, edge])
     values.view(pa.string()).validate(full=True)
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(parts)], parts), b'}\n{"v":')[0].as_buffer()
-    document = joined.slice(2, joined.size - 2 - len(b'{"v":'))
+    return joined.slice(2, joined.size - 2 - len(b'{"v":'))
+
+
+def _read(document: pa.Buffer, rows: int, schema: pa.Schema, unknown: str) -> pa.StructArray:
+    """What _wrapped made of so many values, in one parse; unknown: error or ignore. Raises ArrowInvalid or Doubt."""
     table = _parsed(document, schema, unknown)
-    if table.num_rows != len(values) or table.num_columns != 1:
+    if table.num_rows != rows or table.num_columns != 1:
         raise Doubt
     table.validate(full=True)
     column = table.column(0)

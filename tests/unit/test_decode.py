@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from exporter import decode
 from exporter.decode import NAMED_MAX, WARY_AFTER, Decoded, Decoder
 from exporter.errors import ConfigError
+from exporter.map_keys import KEYS_MAX
 from exporter.routing import EventTime, Routing, TypeFrom
 from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 
@@ -23,6 +24,20 @@ KAFKA_US = 1_706_745_600_000_000  # 2024-02-01
 LATE = "event_time_out_of_bounds"
 PLAIN = Routing(TypeFrom("topic"), EventTime("record"), ())
 GOLDEN_VERDICTS: dict[str, str] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+
+
+_OBJECTS = {"m": b"1", "ms": b'{"a":1}', "md": b"1.25", "mt": b'"2024-01-05T10:11:12Z"', "mr": b'"AAEC"'}
+_OBJECTS["ml"] = b'[{"x":"2024-01-05"}]'
+_KNOWN = ["a", "b", "", "key", "m", "k", "\u00e9"]
+
+
+def _keyed(token: bytes) -> bytes:
+    return b"{" + b",".join(b'"%s":%s' % (key.encode(), token) for key in _KNOWN) + b"}"
+
+
+KEYED = b"{" + b",".join(b'"%s":%s' % (name.encode(), _keyed(token)) for name, token in _OBJECTS.items())
+KEYED += b',"n":{"m":%s}}' % _keyed(b"0.5")
+"""A value whose maps have many keys each."""
 
 
 def routing(**changes: Any) -> Routing:
@@ -43,6 +58,7 @@ def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> De
     """reader: any, or force the classifier, the judge or the cutting reader from the first batch on.
 
     entries: the judge, with every map rewritten as a list, which leaves no map to the wrapped reader.
+    keyed: the one that has seen some keys in every map, and takes maps with no others for objects.
     """
     free_maps = (lambda root: None) if reader == "entries" else decode.free_maps
     with mock.patch.object(decode, "free_maps", free_maps):
@@ -50,6 +66,9 @@ def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> De
     decoder._doubted = WARY_AFTER if reader == "classifier" else 0
     decoder._judge_all |= reader in ("judge", "entries")
     decoder._reader = decoder._long if reader == "long" else decoder._plain
+    if reader == "keyed" and schema == "map":
+        run(decoder, [KEYED])
+        assert decoder._reader.read.__self__._keys.schema is not None
     return decoder
 
 
@@ -86,7 +105,7 @@ def test_readers_agree(name: str) -> None:
     """A record has one verdict, reason and row: alone, between others, after a bad batch, by judge or classifier."""
     schema, value = CASES[name]
     alone = decoded_alone(schema, value)
-    for reader in ("classifier", "judge", "long", "entries"):
+    for reader in ("classifier", "judge", "long", "entries", "keyed"):
         other = decoded_alone(schema, value, reader=reader)
         assert shown(other) == shown(alone)
         assert counts(other) == counts(alone)
@@ -120,14 +139,49 @@ def test_rows_are_exact_values() -> None:
 
 
 def test_casts_are_exact() -> None:
-    """Dates, base64, zone-less times and maps arrive as values of their declared types."""
+    """Dates, base64, zone-less times and maps, by key, arrive as values of their declared types."""
     value = b'{"on":"2024-02-29","bin":"AAEC","ntz":"2024-01-05T10:00:00+02:00","n":{"on":"1969-12-31"},"xs":["",null]}'
     row = decoded_alone("cast", value).table.to_pylist()[0]
     assert (row["on"].isoformat(), row["bin"], row["xs"]) == ("2024-02-29", b"\x00\x01\x02", [b"", None])
     assert (row["ntz"].isoformat(), row["n"]["on"].isoformat()) == ("2024-01-05T08:00:00", "1969-12-31")
     table = run(new_decoder("map"), [b'{"m":{"b":1,"a":null},"ms":{"k":{"a":1}}}', b"{}"]).table
-    assert table["m"].to_pylist() == [[("b", 1), ("a", None)], None]
+    assert table["m"].to_pylist() == [[("a", None), ("b", 1)], None]
     assert table["ms"].to_pylist() == [[("k", {"a": 1})], None]
+
+
+def _by_keys(decoder: Decoder, values: list[bytes]) -> Decoded:
+    """Decoded with the keys that are known alone: a value that needs msgspec's cut fails."""
+    with mock.patch.object(decoder._reader.read.__self__, "_cut", side_effect=AssertionError):
+        return run(decoder, values)
+
+
+def test_maps_of_known_keys_are_read_at_once() -> None:
+    """Missing entries and nulls elsewhere do; other keys are learnt; an entry with null, however written, is kept."""
+    decoder = new_decoder("map", reader="keyed")
+    values = [b'{"s":null,"m":{"b":2,"a":1},"n":null}', b'{"m":{}}', b'{"n":{"m":{"a":0.5}},"md":null}', b"{}"]
+    values += [b'{"m":{"\\u0061":7,"":0},"ms":{"k":{}},"s":"\\\\null"}']
+    decoded = _by_keys(decoder, values)
+    assert decoded.table["m"].to_pylist() == [[("a", 1), ("b", 2)], [], None, None, [("", 0), ("a", 7)]]
+    assert decoded.table["ms"].to_pylist() == [None, None, None, None, [("k", {"a": None})]]
+    assert [n and n["m"] for n in decoded.table["n"].to_pylist()] == [None, None, [("a", 0.5)], None, None]
+    for entry in (b'"a":null', b'"\\u0061" : null', b'"b":1,"\\u0061"\n:\tnull', b'"":null', b'"\xc3\xa9":null'):
+        with pytest.raises(AssertionError):
+            _by_keys(decoder, [b'{"m":{%s}}' % entry])
+        assert None in dict(run(decoder, [b'{"m":{%s}}' % entry]).table["m"].to_pylist()[0]).values()
+    with pytest.raises(AssertionError):
+        _by_keys(decoder, [b'{"m":{"z":1}}'])
+    assert run(decoder, [b'{"m":{"z":1}}']).table["m"].to_pylist() == [[("z", 1)]]
+    assert _by_keys(decoder, [b'{"m":{"z":1}}']).table["m"].to_pylist() == [[("z", 1)]]
+
+
+@pytest.mark.parametrize("keys", [[f"k{n}" for n in range(KEYS_MAX + 1)], ["a", "new\nline"], ["a", 'quo"te']])
+def test_keys_that_are_data_are_not_learnt(keys: list[str]) -> None:
+    """Too many, or such as JSON must escape: each block is read as the first one was."""
+    decoder = new_decoder("map")
+    for key in keys:
+        assert run(decoder, [json.dumps({"m": {key: 1}}).encode()]).table["m"].to_pylist() == [[(key, 1)]]
+    assert decoder._reader.read.__self__._keys.schema is None
+    assert run(decoder, [b'{"m":{"a":null}}']).table["m"].to_pylist() == [[("a", None)]]
 
 
 def test_required_child_under_missing_parent() -> None:
@@ -385,8 +439,10 @@ def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) 
             judged = decoded_alone(schema, value, config, reader="judge")
             cut = decoded_alone(schema, value, config, reader="long")
             entries = decoded_alone(schema, value, config, reader="entries")
+            keyed = decoded_alone(schema, value, config, reader="keyed")
             assert shown(alone)[0] == shown(judged)[0] == shown(cut)[0] == shown(entries)[0] == seen[row], value
-            assert counts(alone) == counts(judged) == counts(cut) == counts(entries)
+            assert shown(keyed)[0] == seen[row], value
+            assert counts(alone) == counts(judged) == counts(cut) == counts(entries) == counts(keyed)
             total = [a + b for a, b in zip(total, counts(alone), strict=True)]
         assert tuple(total) == counts(batch)
 
