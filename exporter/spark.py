@@ -25,8 +25,14 @@ COMPILE_LATER = [
 ]
 """Ten times Java's own: the second compiler is for what each record passes, not for plans and commits. At the usual
 ones it took a quarter of all CPU in the first minute."""
-KEEP_PAGES = ("MIMALLOC_PURGE_DELAY", "-1")
-"""For the workers: Arrow's allocator keeps the pages that one batch needed for the next, a twentieth of their CPU."""
+KEEP_PAGES = {
+    "MIMALLOC_PURGE_DELAY": "-1",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+"""For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
+the system clears them anew for each: a tenth of their CPU. 32 MiB is the most that every C library takes."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """Writes the checksum of a version; the default one starts eight processes for it in a local file system."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
@@ -46,7 +52,8 @@ def start(
     os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault(*KEEP_PAGES)
+    for name, value in KEEP_PAGES.items():
+        os.environ.setdefault(name, value)
     home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
@@ -127,7 +134,7 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
     jars = [] if home is not None else [str(path) for path in jar_paths("spark")]
     if jars:
         options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
-    options |= {f"spark.executorEnv.{KEEP_PAGES[0]}": KEEP_PAGES[1]}
+    options |= {f"spark.executorEnv.{name}": value for name, value in KEEP_PAGES.items()}
     if master.startswith("local"):
         options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         options |= {"spark.python.daemon.module": "exporter.worker_daemon"}
