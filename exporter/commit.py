@@ -199,7 +199,10 @@ class Committer:
         self._journal.settle(event_type, landed, failed)
 
     def _prepare(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
-        """Merge what is small, and set claims aside whose files are gone (VACUUM deletes staged files)."""
+        """Merge what is small, write what is not yet, and set claims aside whose files are gone.
+
+        VACUUM deletes staged files.
+        """
         ready: list[Claim] = []
         stale: list[Settled] = []
         for claim in claims:
@@ -231,7 +234,8 @@ class Committer:
                     fingerprint=batch[0].fingerprint,
                     footer=self.footer(claim.key.tp),
                 )
-                merged.append(batch[0] if len(batch) == 1 else merge(origin, batch))
+                written = len(batch) == 1 and not batch[0].body
+                merged.append(batch[0] if written else merge(origin, batch))
         return tuple(merged)
 
     def _offer(

@@ -2,6 +2,7 @@
 
 A file grows in memory, encoded; it reaches the table's folder in one write under its final
 name, when its last offset is known. No file is renamed, none is written twice, none is deleted.
+The rows of a small one are carried to the driver, which writes them together with others at their commit.
 Runs on executors and, for merging, on the driver: pyarrow only.
 """
 
@@ -136,14 +137,28 @@ class GrowingFile:
         offsets = OffsetRange(self._first_offset, self._last_offset)
         self._writer.add_key_value_metadata(self.origin.tags(offsets))
         self._writer.close()
-        origin = self.origin
-        unique = uuid.uuid4().hex
-        attempt = replay_attempt(origin.replay, unique) if origin.replay else unique
-        name = name or str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
+        name = name or self._name(offsets)
         body = self._sink.getvalue()
-        _write_once(Path(origin.folder) / name, body)
+        _write_once(Path(self.origin.folder) / name, body)
         stats = json.dumps(statistics(self._metadata[0]), separators=(",", ":"))
-        return StagedFile(name, offsets, self.rows, body.size, stats, origin.fingerprint)
+        return StagedFile(name, offsets, self.rows, body.size, stats, self.origin.fingerprint)
+
+    def carried(self, bytes_max: int) -> StagedFile | None:
+        """Its rows, for merge() to write; None if they are more than so many bytes, or if some are encoded already."""
+        if self._writer is not None or not 0 < self.pending_bytes <= bytes_max:
+            return None
+        table = pa.concat_tables(self._pending)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as stream:
+            stream.write_table(table)
+        body, offsets = sink.getvalue().to_pybytes(), OffsetRange(self._first_offset, self._last_offset)
+        fingerprint = self.origin.fingerprint
+        return StagedFile(self._name(offsets), offsets, self.rows, len(body), fingerprint=fingerprint, body=body)
+
+    def _name(self, offsets: OffsetRange) -> str:
+        origin, unique = self.origin, uuid.uuid4().hex
+        attempt = replay_attempt(origin.replay, unique) if origin.replay else unique
+        return str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
 
 
 def _write_once(path: Path, body: pa.Buffer) -> None:
@@ -221,16 +236,25 @@ def _put(target: dict[str, Any], path: str, value: Any) -> None:
 
 
 def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
-    """One file with the rows of several of one writer and day, in offset order; the inputs stay for the sweep.
+    """One file with the rows of several of one writer and day, in offset order; written inputs stay for the sweep.
 
     Rows and ranges are equal before and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone.
     """
     ordered = sorted(files, key=lambda file: file.offsets)
     growing = GrowingFile(origin, date.fromisoformat(ordered[0].day))
+    schema: pa.Schema | None = None
     for file in ordered:
-        table = pq.ParquetFile(os.path.join(origin.folder, file.path)).read(use_threads=False)
-        growing.add(table.replace_schema_metadata(None), file.offsets.first_offset, file.offsets.last_offset)
+        table = _rows(origin.folder, file)
+        schema = schema or table.schema
+        growing.add(table.cast(schema), file.offsets.first_offset, file.offsets.last_offset)
     merged = growing.finish()
     if merged.rows != sum(file.rows for file in ordered):
         raise ValueError(f"merged {merged.rows} rows of {sum(file.rows for file in ordered)}")
     return merged
+
+
+def _rows(folder: str, file: StagedFile) -> pa.Table:
+    if file.body:
+        return pa.ipc.open_stream(file.body).read_all()
+    table = pq.ParquetFile(os.path.join(folder, file.path)).read(use_threads=False)
+    return table.replace_schema_metadata(None)

@@ -98,7 +98,7 @@ class RoundReader:
             self._group = group
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            return run_order(self._records(order), replace(order, room=self._room))
+            return run_order(self._records(order), self._shared(order))
         except Exception as error:
             failed = RoundFailed(f"a round failed: {first_line(error)}")
             failed.raw = self._raw(order)
@@ -106,6 +106,10 @@ class RoundReader:
         finally:
             with self._lock:
                 self._group = None
+
+    def _shared(self, order: StagingOrder) -> StagingOrder:
+        """What each task may hold and carry, of what all may."""
+        return replace(order, room=self._room, carried_bytes=order.carried_bytes // self._cores)
 
     def _raw(self, order: StagingOrder) -> Any:
         """The one record of the order as an Arrow table, not routed nor decoded; None if it cannot be read either."""
@@ -213,7 +217,7 @@ def _result(order: StagingOrder, rows: Sequence[Any]) -> RoundResult:
         fingerprint = order.fingerprints.get(row.event_type, "")
         offsets = OffsetRange(row.first_offset, row.last_offset)
         files[tp][row.event_type].append(
-            StagedFile(row.path, offsets, row.rows, row.size_bytes, row.stats, fingerprint)
+            StagedFile(row.path, offsets, row.rows, row.size_bytes, row.stats, fingerprint, body=bytes(row.body or b""))
         )
     fragments = []
     for tp, plan in order.plans.items():

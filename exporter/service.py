@@ -80,6 +80,7 @@ class Limits:
     stop_budget_secs: float
     poll_secs: float
     new_types_max: int
+    carried_bytes_max: int
 
 
 @dataclass(frozen=True)
@@ -426,6 +427,7 @@ class Service:
         self._rounds.start(self._order(plans))
 
     def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
+        carried = sum(len(file.body) for writer in self._writers.values() for file in writer.staged)
         return StagingOrder(
             root=str(self._lake.root),
             app=self._lake.app,
@@ -435,6 +437,7 @@ class Service:
             footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
+            carried_bytes=max(0, self._limits.carried_bytes_max - carried),
         )
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:

@@ -373,6 +373,12 @@ class Settings(BaseSettings):
         description="Files (one per type, partition and event day) that the tasks of a round, all together, fill at "
         "once; the largest are finished before there are more.",
     )
+    carried_bytes_max: int = Field(
+        default=64 << 20,
+        ge=0,
+        description="Bytes of rows that wait in the driver to be written at their commit, of files that are small when "
+        "their round ends; 0: each file is written then.",
+    )
     staged_bytes_max: Count = Field(
         default=2 << 30,
         description="Bytes of staged files, of all types, from which on no new round starts and the largest are "

@@ -38,6 +38,9 @@ GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes of one row group."""
 SPLIT_BYTES = 4 << 20
 """Arrow bytes of one writer that are worth a split by day."""
+CARRIED_FILE_BYTES = 64 << 10
+"""Arrow bytes up to which the rows of a file are carried to the driver: to write and to read such a file again costs
+ten times what its rows do."""
 
 TYPES_OVER_MAX = "types_over_max"
 """Count of the records that were not staged because of `new_types_max`."""
@@ -47,7 +50,7 @@ REASON = "dead_letters:"
 
 MANIFEST_DDL = (
     "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
-    "rows bigint, size_bytes bigint, stats string, counts string, unwritten string"
+    "rows bigint, size_bytes bigint, stats string, body binary, counts string, unwritten string"
 )
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -60,6 +63,7 @@ MANIFEST_SCHEMA = pa.schema(
         ("rows", pa.int64()),
         ("size_bytes", pa.int64()),
         ("stats", pa.string()),
+        ("body", pa.binary()),
         ("counts", pa.string()),
         ("unwritten", pa.string()),
     ]
@@ -125,7 +129,7 @@ class StagingOrder:
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
-    room: of each task.
+    room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
     """
 
     root: str
@@ -138,6 +142,7 @@ class StagingOrder:
     new_types_max: int = 0
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
     room: Room = Room()
+    carried_bytes: int = 0
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -182,6 +187,7 @@ class _Task:
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
+        self._carry_left = order.carried_bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
@@ -213,6 +219,7 @@ class _Task:
                 "rows": file.rows,
                 "size_bytes": file.size_bytes,
                 "stats": file.stats,
+                "body": file.body or None,
             }
             for name, tp, file in self._finished
         ]
@@ -386,13 +393,15 @@ class _Task:
             self._finish(max(growing, key=lambda key: growing[key].encoded_bytes + growing[key].pending_bytes))
 
     def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
-        """Write a file. One that cannot be written is its type's trouble: not that of the others, nor of a record."""
+        """Write a file, or carry its rows. One that cannot be written is its type's trouble, not that of the others."""
         name, tp, _ = key
         growing = self._growing.pop(key)
         self._steps.now("encode")
         try:
             point(Fault.BEFORE_STAGED_FILE, name)
-            self._finished.append((name, tp, growing.finish()))
+            carried = growing.carried(min(CARRIED_FILE_BYTES, self._carry_left))
+            self._finished.append((name, tp, carried or growing.finish()))
+            self._carry_left -= carried.size_bytes if carried else 0
         except OSError as error:
             self._unwritten.setdefault((name, tp), f"a file cannot be written: {error}")
 

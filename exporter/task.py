@@ -322,6 +322,7 @@ def _limits(settings: Settings) -> Limits:
         stop_budget_secs=settings.stop_budget_secs,
         poll_secs=settings.poll_secs,
         new_types_max=settings.new_types_max,
+        carried_bytes_max=settings.carried_bytes_max,
     )
 
 

@@ -32,6 +32,7 @@ class StagedFile:
     """A finished file that no commit names yet. path: relative to the table's folder; stats: Delta's JSON.
 
     fingerprint: of the table that it was staged against (protocol 4.2). staged_at: monotonic seconds.
+    body: of a small one that is written at its commit only, its rows as an Arrow stream; else empty.
     """
 
     path: str
@@ -41,6 +42,7 @@ class StagedFile:
     stats: str = "{}"
     fingerprint: str = ""
     staged_at: float = field(default=0.0, compare=False)
+    body: bytes = field(default=b"", repr=False)
 
     @property
     def day(self) -> str:

@@ -123,6 +123,7 @@ class Run:
             "poll_secs": 0.2,
             "roll_age_max_secs": 0.5,
             "roll_records_max": 200,
+            "carried_bytes_max": 4_000,  # some rows of each round are carried, the others are in files
             "heartbeat_secs": 1.0,
             "session_timeout_ms": int(SESSION_SECS * 1000),
             **self.scalars,

@@ -87,7 +87,7 @@ def test_kills_at_every_named_point_lose_and_double_nothing(
     export: Export, spark: Any, log: Log, points: list[tuple[Fault, int]]
 ) -> None:
     """ONCE: kill -9 at the n-th passing of each point, life after life; the last one completes the work and the log."""
-    small_rounds = {"round_records_max": 120, "roll_records_max": 20}
+    small_rounds = {"round_records_max": 120, "roll_records_max": 20, "carried_bytes_max": 4_000}
     wider = {"click": DDL["click"], "order": DDL["order"], "payment": DDL["payment"] + ", x INT"}
     e = export
     for number, (fault, passing) in enumerate(points):
@@ -113,7 +113,7 @@ def test_kills_at_random_moments_under_load_lose_and_double_nothing(export: Expo
     seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"DRILL_SEED={seed}")
     rng = random.Random(seed)
-    e = export.with_(roll_age_max_secs=0.3, heartbeat_secs=0.3, roll_records_max=100)
+    e = export.with_(roll_age_max_secs=0.3, heartbeat_secs=0.3, roll_records_max=100, carried_bytes_max=4_000)
     with writing(e.kafka, e.topic):
         for _ in range(KILLS):
             with running(restarted(e)) as task:

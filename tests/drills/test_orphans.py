@@ -33,7 +33,7 @@ def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
     seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"DRILL_SEED={seed}")
     rng = random.Random(seed)
-    both = Export(kafka, topic(2), tmp_path, fresh_name("app"))
+    both = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"carried_bytes_max": 0})
     e = both.with_(assignment="static", partitions=KILLED, roll_age_max_secs=0.5, round_records_max=400)
     other = both.with_(assignment="static", partitions=SPARED, roll_age_max_secs=900, heartbeat_secs=900)
     with writing(e.kafka, e.topic), other.going(spark, LIFE_SECS_MAX) as task:

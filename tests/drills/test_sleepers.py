@@ -37,7 +37,7 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
         e.run(spark)
         assert positions(e) == {HELD + 99}
         return
-    small = e.with_(round_records_max=40, roll_records_max=5)
+    small = e.with_(round_records_max=40, roll_records_max=5, carried_bytes_max=0)
     with small.going(spark):
         wait_until(lambda: -1 not in positions(e), 60, "every position has moved")
     assert -1 < min(positions(e)) <= max(positions(e)) < HELD - 1

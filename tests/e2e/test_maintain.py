@@ -29,7 +29,7 @@ WAIT_SECS = 120
 @pytest.fixture
 def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
     """One event type; a commit for each round of 20 records."""
-    scalars = {"round_records_max": 20, "roll_records_max": 1}
+    scalars = {"round_records_max": 20, "roll_records_max": 1, "carried_bytes_max": 0}
     return Export(kafka, topic(), tmp_path, fresh_name("app"), types={"order": DDL["order"]}, scalars=scalars)
 
 

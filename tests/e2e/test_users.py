@@ -113,7 +113,7 @@ def test_staged_files_that_vacuum_took_are_staged_again(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Protocol 4.2: a commit never names a file that is gone; while running, without a stop."""
-    e, gate = export, Gate(monkeypatch, "click", "order")
+    e, gate = export.with_(carried_bytes_max=0), Gate(monkeypatch, "click", "order")
     produce(e.kafka, e.topic, {0: mixed(40)})
     with e.going(spark) as task:
         wait_until(lambda: gate.waiting, 60, "a commit is about to be written")

@@ -71,6 +71,39 @@ def test_merging_keeps_rows_ranges_and_inputs(tmp_path):
     assert all((tmp_path / part.path).exists() for part in parts)
 
 
+@pytest.mark.parametrize("first_is_written", [True, False])
+def test_carried_rows_are_written_with_those_of_files(tmp_path, first_is_written):
+    """Nothing is on disk before; afterwards one file with the rows of both kinds, whichever comes first."""
+    kind = pa.schema([pa.field("n", pa.struct([pa.field("m", pa.list_(pa.int64()))])), pa.field("t", pa.string())])
+
+    def growing(first: int) -> GrowingFile:
+        file = GrowingFile(origin(tmp_path), DAY)
+        rows = [{"n": {"m": [first]}, "t": None}, {"n": None, "t": "x"}]
+        file.add(pa.Table.from_pylist(rows, kind), first, first + 1)
+        return file
+
+    carried = growing(4 if first_is_written else 1).carried(1 << 16)
+    assert carried is not None and carried.size_bytes == len(carried.body) and list(tmp_path.rglob("*")) == []
+    assert (carried.day, carried.rows, carried.fingerprint) == (str(DAY), 2, "f")
+    merged = merge(origin(tmp_path), [carried, growing(1 if first_is_written else 4).finish()])
+    table = pq.read_table(tmp_path / merged.path, partitioning=None)
+    assert [row["n"] for row in table.to_pylist()] == [{"m": [1]}, None, {"m": [4]}, None]
+    assert (merged.offsets, merged.rows, merged.body) == (OffsetRange(1, 5), 4, b"")
+    assert json.loads(merged.stats)["numRecords"] == 4
+    alone = merge(origin(tmp_path), [carried])
+    assert (alone.offsets, (tmp_path / alone.path).stat().st_size) == (carried.offsets, alone.size_bytes)
+
+
+def test_only_few_rows_that_are_not_encoded_are_carried(tmp_path):
+    """What is larger, or is a row group already, is written as a file."""
+    file = GrowingFile(origin(tmp_path), DAY)
+    assert file.carried(1 << 16) is None
+    file.add(pa.table({"n": [1]}), 1, 1)
+    assert file.carried(7) is None and file.carried(0) is None and file.carried(8) is not None
+    file.encode()
+    assert file.carried(1 << 16) is None and file.finish().rows == 1
+
+
 def staged(first: int, size: int) -> StagedFile:
     return StagedFile(f"day=2026-01-01/{first}", OffsetRange(first, first), 1, size)
 

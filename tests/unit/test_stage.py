@@ -79,7 +79,9 @@ def run(
         if row["counts"] is not None:
             counts |= json.loads(row["counts"])
             continue
-        table = pq.read_table(root / table_folder(row["event_type"]) / row["path"], partitioning=None)
+        path = root / table_folder(row["event_type"]) / row["path"]
+        assert path.exists() == (row["body"] is None)
+        table = pa.ipc.open_stream(row["body"]).read_all() if row["body"] else pq.read_table(path, partitioning=None)
         offsets = [kafka["offset"] for kafka in table.column("_kafka").to_pylist()]
         assert (row["first_offset"], row["last_offset"], row["rows"]) == (offsets[0], offsets[-1], len(offsets))
         files.setdefault(row["event_type"], []).append(offsets)
@@ -244,6 +246,16 @@ def test_of_too_many_open_files_the_largest_is_finished(tmp_path, monkeypatch):
     ]
     files, _ = run(tmp_path, batches, ALL, room=Room(files=1))
     assert files == {"a": [list(range(9)), [10]], "b": [[9, 11]]}
+
+
+@pytest.mark.parametrize("bytes_max", [1, 1_500, 1 << 20])
+def test_small_files_are_carried_as_long_as_there_is_room(tmp_path, bytes_max):
+    """Each record is in exactly one file or in rows that the manifest brings, never in both."""
+    values = [record("ab"[i % 2], i) for i in range(40)] + [None]
+    files, _ = run(tmp_path, [batch(values)], ALL, carried_bytes=bytes_max)
+    assert files == {"a": [list(range(0, 40, 2))], "b": [list(range(1, 40, 2))], DEAD_LETTERS: [[40]]}
+    written = len(list(tmp_path.rglob("*.parquet")))
+    assert written == {1: 3, 1 << 20: 0}.get(bytes_max, written) and (bytes_max != 1_500 or 0 < written < 3)
 
 
 def test_a_task_tells_how_long_it_was_at_each_step(tmp_path):
