@@ -20,7 +20,7 @@ from typing import Any
 from exporter.accidents import check_accidents, gone
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
-from exporter.files import FileOrigin, merge
+from exporter.files import FileOrigin, NotWritten, merge
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
@@ -59,11 +59,18 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Unwritten:
+    """Not offered: one of its files could not be written. Nothing of it is lost."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Settled:
     """One claim as it was offered, and what became of it."""
 
     claim: Claim
-    outcome: Outcome | Stale | Held
+    outcome: Outcome | Stale | Held | Unwritten
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ class Committer:
         VACUUM deletes staged files.
         """
         ready: list[Claim] = []
-        stale: list[Settled] = []
+        aside: list[Settled] = []
         for claim in claims:
             if error := staged_range_error(claim):
                 raise InvariantBroken(Invariant.COVER, f"{claim.key}: {error}", "start again; please report this")
@@ -212,11 +219,13 @@ class Committer:
                 merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
                 for file in merged.files:
                     _require(table, file)
+            except NotWritten as error:
+                aside.append(Settled(claim, Unwritten(f"a file cannot be written: {error}")))
             except (OSError, ValueError) as error:
-                stale.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
+                aside.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
             else:
                 ready.append(merged)
-        return ready, stale
+        return ready, aside
 
     def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
         by_day: dict[str, list[StagedFile]] = defaultdict(list)

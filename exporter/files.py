@@ -235,10 +235,15 @@ def _put(target: dict[str, Any], path: str, value: Any) -> None:
     target[leaf] = value
 
 
+class NotWritten(Exception):
+    """The storage does not take a file; what it was to be made of is there."""
+
+
 def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
     """One file with the rows of several of one writer and day, in offset order; written inputs stay for the sweep.
 
-    Rows and ranges are equal before and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone.
+    Rows and ranges are equal before and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone,
+    NotWritten if the one cannot be written.
     """
     ordered = sorted(files, key=lambda file: file.offsets)
     growing = GrowingFile(origin, date.fromisoformat(ordered[0].day))
@@ -247,7 +252,10 @@ def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
         table = _rows(origin.folder, file)
         schema = schema or table.schema
         growing.add(table.cast(schema), file.offsets.first_offset, file.offsets.last_offset)
-    merged = growing.finish()
+    try:
+        merged = growing.finish()
+    except OSError as error:
+        raise NotWritten(str(error)) from error
     if merged.rows != sum(file.rows for file in ordered):
         raise ValueError(f"merged {merged.rows} rows of {sum(file.rows for file in ordered)}")
     return merged

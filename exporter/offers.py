@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from exporter.commit import Committer, Held, Report, Settled, Stale
+from exporter.commit import Committer, Held, Report, Settled, Stale, Unwritten
 from exporter.errors import Fenced
 from exporter.log import get_logger
 from exporter.outcome import Landed, Refused
@@ -130,6 +130,9 @@ class Offers:
             writers[claim.key] = offered(writer, claim)
             self._retry_at[claim.key.event_type] = now + 1.0
             return False
+        if isinstance(outcome, Unwritten):
+            writers[claim.key] = self._unwritten(writer, claim, outcome, now)
+            return False
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
             writers[claim.key] = drop(writer)
@@ -154,6 +157,14 @@ class Offers:
                 f"(last: offsets {claim.expected + 1}..{claim.new})",
                 "another task writes this partition; starting again is safe",
             )
+
+    def _unwritten(self, writer: Writer, claim: Claim, outcome: Unwritten, now: float) -> Writer:
+        """If the storage as a whole is out, the claim waits for it; else it is its table's trouble (protocol 3.6)."""
+        if self._watch.storage_is_out(now):
+            self._retry_at[claim.key.event_type] = now + 1.0
+            return offered(writer, claim)
+        log.error("type_parked", table=claim.key.event_type, partition=str(claim.key.tp), error=outcome.reason)
+        return park(writer, outcome.reason, now)
 
     def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float, stopping: bool) -> Writer:
         """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""

@@ -32,7 +32,7 @@ KEEP_PAGES = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 """For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
-the system clears them anew for each: a tenth of their CPU. 32 MiB is the most that every C library takes."""
+the system clears them anew for each: nearly a tenth of their CPU. 32 MiB is the most that every C library takes."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """Writes the checksum of a version; the default one starts eight processes for it in a local file system."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")

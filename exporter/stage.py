@@ -39,8 +39,8 @@ GROUP_BYTES_MAX = 32 << 20
 SPLIT_BYTES = 4 << 20
 """Arrow bytes of one writer that are worth a split by day."""
 CARRIED_FILE_BYTES = 64 << 10
-"""Arrow bytes up to which the rows of a file are carried to the driver: to write and to read such a file again costs
-ten times what its rows do."""
+"""Arrow bytes up to which the rows of a file are carried to the driver: such a file costs more than what is in it, and
+would be read and written once more before its commit."""
 
 TYPES_OVER_MAX = "types_over_max"
 """Count of the records that were not staged because of `new_types_max`."""

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from exporter.tables import Lake, LogCleaned
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests import naive
-from tests.lakes import DDL, Export, create_anchored, event, mixed, wait_until, wrong_places
+from tests.lakes import DDL, NOON, Export, create_anchored, event, mixed, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -124,6 +125,29 @@ def test_staged_files_that_vacuum_took_are_staged_again(
         gate.open()
         wait_until(lambda: {offset for _, offset in e.positions().values()} == {39}, 60, "all positions at 39")
         assert task.service.totals.records > 40
+    is_exact(e)
+
+
+@pytest.mark.parametrize("carried_bytes_max", [0, 1 << 20])
+def test_a_table_whose_files_cannot_be_written_is_parked_alone(
+    export: Export, spark: Any, carried_bytes_max: int
+) -> None:
+    """Protocol 3.6: when its round ends, or where rows are carried, at its commit; the others go on, and it follows."""
+    e = export.with_(carried_bytes_max=carried_bytes_max)
+    with e.going(spark) as task:
+        wait_until(lambda: len(task.service._writers) == len(ALL), 60, "all positions are known")
+        in_the_way = [e.root / "lake" / "order" / f"day={NOON.date() - timedelta(days=ago)}" for ago in range(5)]
+        for path in in_the_way:
+            path.write_text("a file where a folder should be")
+        produce(e.kafka, e.topic, {0: mixed(40)})
+        others = [name for name in ALL if name != "order"]
+        wait_until(lambda: {e.position(name)[1] for name in others} == {39}, 60, "the others at 39")
+        order = next(key for key in task.service._writers if key.event_type == "order")
+        wait_until(lambda: task.service._writers[order].parked is not None, 60, "order is parked")
+        assert e.position("order") == (0, -1)
+        for path in in_the_way:
+            path.unlink()
+        wait_until(lambda: e.position("order") == (0, 39), 90, "the parked type at 39")
     is_exact(e)
 
 
