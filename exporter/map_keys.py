@@ -18,6 +18,8 @@ from exporter.shapes import Map, Struct, nodes_of, numbered
 
 KEYS_MAX = 64
 """Different keys of all maps together beyond which they are taken for data, not for names."""
+KEYS_TEXT_MAX = 4_096
+"""Characters of all of them, likewise. A pattern of much longer ones is refused by Arrow's engine (RE2)."""
 
 _NULL = b"null"
 _PLAIN = re.compile(r'[^\x00-\x1f"\\]*')
@@ -53,7 +55,8 @@ class MapKeys:
             found = pc.unique(column.values.field(0)).to_pylist()
             self._keys[id(node)] = sorted({*self._keys[id(node)], *found})
         every = {key for keys in self._keys.values() for key in keys}
-        if sum(map(len, self._keys.values())) > KEYS_MAX or not all(map(_PLAIN.fullmatch, every)):
+        many = sum(map(len, self._keys.values())) > KEYS_MAX or sum(map(len, every)) > KEYS_TEXT_MAX
+        if many or not all(map(_PLAIN.fullmatch, every)):
             self._are_data, self.schema = True, None
         elif sum(map(len, self._keys.values())) > before:
             self.schema = pa.schema([pa.field("v", as_objects(self._root, self._fields))])

@@ -174,9 +174,12 @@ def test_maps_of_known_keys_are_read_at_once() -> None:
     assert _by_keys(decoder, [b'{"m":{"z":1}}']).table["m"].to_pylist() == [[("z", 1)]]
 
 
-@pytest.mark.parametrize("keys", [[f"k{n}" for n in range(KEYS_MAX + 1)], ["a", "new\nline"], ["a", 'quo"te']])
+@pytest.mark.parametrize(
+    "keys", [[f"k{n}" for n in range(KEYS_MAX + 1)], ["a", "new\nline"], ["a", 'quo"te'], ["a", "x" * 900_000]],
+    ids=["many", "escaped", "quoted", "long"],
+)  # fmt: skip
 def test_keys_that_are_data_are_not_learnt(keys: list[str]) -> None:
-    """Too many, or such as JSON must escape: each block is read as the first one was."""
+    """Too many or too long, or such as JSON must escape: each block is read as the first one was."""
     decoder = new_decoder("map")
     for key in keys:
         assert run(decoder, [json.dumps({"m": {key: 1}}).encode()]).table["m"].to_pylist() == [[(key, 1)]]
