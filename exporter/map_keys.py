@@ -50,18 +50,21 @@ class MapKeys:
         """Note the keys of what was read otherwise."""
         if self._are_data:
             return
-        before = sum(map(len, self._keys.values()))
+        before = self._count()
         for node, column in _maps(self._root, read):
             found = pc.unique(column.values.field(0)).to_pylist()
             self._keys[id(node)] = sorted({*self._keys[id(node)], *found})
         every = {key for keys in self._keys.values() for key in keys}
-        many = sum(map(len, self._keys.values())) > KEYS_MAX or sum(map(len, every)) > KEYS_TEXT_MAX
+        many = self._count() > KEYS_MAX or sum(map(len, every)) > KEYS_TEXT_MAX
         if many or not all(map(_PLAIN.fullmatch, every)):
             self._are_data, self.schema = True, None
-        elif sum(map(len, self._keys.values())) > before:
+        elif self._count() > before:
             self.schema = pa.schema([pa.field("v", as_objects(self._root, self._fields))])
             names = "|".join(map(re.escape, sorted(every)))
             self._null_entry = rf'(?s:"(?:{names})"|{_ESCAPED_KEY}){_BLANKS}:{_BLANKS}null'
+
+    def _count(self) -> int:
+        return sum(map(len, self._keys.values()))
 
     def entries(self, read: pa.StructArray) -> pa.StructArray:
         """What was read by `schema`, as the shape's reader type."""

@@ -126,12 +126,12 @@ class Offers:
         if isinstance(outcome, Refused):
             self._refused(claim)
             return True
-        if isinstance(outcome, Held):
+        if isinstance(outcome, Held) or (isinstance(outcome, Unwritten) and self._watch.storage_is_out(now)):
             writers[claim.key] = offered(writer, claim)
             self._retry_at[claim.key.event_type] = now + 1.0
             return False
-        if isinstance(outcome, Unwritten):
-            writers[claim.key] = self._unwritten(writer, claim, outcome, now)
+        if isinstance(outcome, Unwritten):  # its table's trouble alone (protocol 3.6)
+            writers[claim.key] = _parked(writer, outcome.reason, now)
             return False
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
@@ -158,14 +158,6 @@ class Offers:
                 "another task writes this partition; starting again is safe",
             )
 
-    def _unwritten(self, writer: Writer, claim: Claim, outcome: Unwritten, now: float) -> Writer:
-        """If the storage as a whole is out, the claim waits for it; else it is its table's trouble (protocol 3.6)."""
-        if self._watch.storage_is_out(now):
-            self._retry_at[claim.key.event_type] = now + 1.0
-            return offered(writer, claim)
-        log.error("type_parked", table=claim.key.event_type, partition=str(claim.key.tp), error=outcome.reason)
-        return park(writer, outcome.reason, now)
-
     def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float, stopping: bool) -> Writer:
         """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
         name = claim.key.event_type
@@ -173,8 +165,7 @@ class Offers:
             self._retry_at[name] = now + 0.5 * 2.0 ** len(claim.offers)
             log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
-        log.error("type_parked", table=name, partition=str(claim.key.tp), error=report.error)
-        return park(writer, report.error, now)
+        return _parked(writer, report.error, now)
 
     def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:
         """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
@@ -190,6 +181,11 @@ class Offers:
         due = {key.event_type for key, w in writers.items() if w.parked is not None and w.parked.retry_at <= now}
         for name in sorted(due):
             self._refresh(writers, name, now)
+
+
+def _parked(writer: Writer, reason: str, now: float) -> Writer:
+    log.error("type_parked", table=writer.key.event_type, partition=str(writer.key.tp), error=reason)
+    return park(writer, reason, now)
 
 
 def drop_aged(writers: dict[WriterKey, Writer], age_max_secs: float, now: float) -> None:
