@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter import headers
+from exporter.batches import Batches
 from exporter.errors import ExporterError
 from exporter.log import get_logger
 from exporter.slices import slices
@@ -82,6 +83,7 @@ class RoundReader:
         self._options = {**FETCH_OPTIONS, **kafka_options}
         self._cores = session.sparkContext.defaultParallelism
         self._room = (room or Room()).share(self._cores)
+        self._batches = Batches(session)
         self._group: str | None = None
         self._lock = threading.Lock()
 
@@ -98,7 +100,7 @@ class RoundReader:
             self._group = group
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            return run_order(self._records(order), self._shared(order))
+            return self._run(order)
         except Exception as error:
             failed = RoundFailed(f"a round failed: {first_line(error)}")
             failed.raw = self._raw(order)
@@ -106,6 +108,16 @@ class RoundReader:
         finally:
             with self._lock:
                 self._group = None
+
+    def _run(self, order: StagingOrder) -> RoundResult:
+        try:
+            with self._batches.sized(order.record_bytes, order.carried_bytes):
+                return run_order(self._records(order), self._shared(order))
+        except Exception as error:
+            if not self._batches.outgrown(error):
+                raise
+        log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
+        return run_order(self._records(order), self._shared(order))
 
     def _shared(self, order: StagingOrder) -> StagingOrder:
         """What each task may hold and carry, of what all may."""

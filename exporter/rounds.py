@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from exporter.condemn import Trouble
@@ -83,7 +84,8 @@ class Rounds:
     def start(self, order: StagingOrder) -> None:
         """Read the order's plans in the round thread."""
         self.plans, self._started = tuple(order.plans.values()), time.monotonic()
-        self._future = self._waking(self._pool.submit(self._reader.read, order))
+        sized = replace(order, record_bytes=self._bytes_per_record)
+        self._future = self._waking(self._pool.submit(self._reader.read, sized))
 
     def take(self, now: float) -> RoundResult | None:
         """The result of a round that has just finished; None if none has, or if it failed."""

@@ -11,11 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from exporter import class_data, log_store
+from exporter import batches, class_data, log_store
 from exporter.jars import find_java, jar_paths
 
-ARROW_BATCH_RECORDS = 50_000
-ARROW_BATCH_BYTES = 32 << 20
 CODE_CACHE = "240m"
 """With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
 COMPILE_LATER = [
@@ -120,8 +118,7 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES),
+        **batches.MEASURED,
         "spark.kafka.consumer.cache.timeout": "30s",
         "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
         "spark.kafka.consumer.fetchedData.cache.timeout": "30s",

@@ -130,6 +130,7 @@ class StagingOrder:
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
+    record_bytes: of a record so far, 0 = not known; for the size of batches only (batches.py).
     """
 
     root: str
@@ -143,6 +144,7 @@ class StagingOrder:
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
     room: Room = Room()
     carried_bytes: int = 0
+    record_bytes: float = 0.0
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,68 @@
+"""How many records Spark hands to a task at once, as one Arrow batch: so many, and only so many bytes.
+
+measured    Spark looks at the batch's size after each row, which takes a tenth of all CPU
+guessed     it counts rows only, so many as fit by the size of the records so far; Arrow's allocator in the JVM has a
+            limit meanwhile. Where records are suddenly larger the job of the round fails by that limit
+
+Sessions measure; rounds guess where the size is known, and one that failed by its guess runs again, measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+BATCH_RECORDS = 50_000
+BATCH_BYTES = 32 << 20
+RECORDS_OPTION = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BYTES_OPTION = "spark.sql.execution.arrow.maxBytesPerBatch"
+MEASURED = {RECORDS_OPTION: str(BATCH_RECORDS), BYTES_OPTION: str(BATCH_BYTES)}
+"""Options of a session."""
+
+UNMEASURED = str((1 << 31) - 1)
+GUESSED_BYTES_MAX = 4 * BATCH_BYTES
+"""What Arrow may allocate for a guessed batch: a vector doubles as it grows, and while it does the old one is there."""
+MEASURED_AFTERWARDS = 10
+"""Rounds that are measured after the first wrong guess; after each further one twice as many."""
+_NO_LIMIT = (1 << 63) - 1
+_LIMIT_MET = "org.apache.arrow.memory.OutOfMemoryException"
+
+
+class Batches:
+    """The batches of a session's rounds, one round at a time."""
+
+    def __init__(self, session: Any) -> None:
+        """Only in local mode is the allocator of the tasks in reach; elsewhere all rounds are measured."""
+        context = session.sparkContext
+        local = context.master.startswith("local")
+        self._conf = session.conf
+        self._tasks = context.defaultParallelism
+        self._allocator = context._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator() if local else None
+        self._wrong = 0
+        self._measured_left = 0
+
+    @contextmanager
+    def sized(self, record_bytes: float, carried_bytes: int) -> Iterator[None]:
+        """For one round. record_bytes: of a record so far, 0 = not known. carried_bytes: that its tasks may return."""
+        if self._allocator is None or record_bytes <= 0 or self._measured_left:
+            self._measured_left = max(0, self._measured_left - 1)
+            yield
+            return
+        self._conf.set(RECORDS_OPTION, str(max(1, min(BATCH_RECORDS, int(BATCH_BYTES / record_bytes)))))
+        self._conf.set(BYTES_OPTION, UNMEASURED)
+        self._allocator.setLimit(self._tasks * GUESSED_BYTES_MAX + 2 * carried_bytes)
+        try:
+            yield
+        finally:
+            self._allocator.setLimit(_NO_LIMIT)
+            for name, value in MEASURED.items():
+                self._conf.set(name, value)
+
+    def outgrown(self, error: Exception) -> bool:
+        """Whether a job failed because its batches were larger than guessed; if so, the next rounds are measured."""
+        if _LIMIT_MET not in str(error):
+            return False
+        self._measured_left = MEASURED_AFTERWARDS << min(self._wrong, 10)
+        self._wrong += 1
+        return True
