@@ -77,7 +77,7 @@ class Router:
     ) -> tuple[pa.StringArray, dict[int, str]]:
         """Event type per row, and the reason for rows where it is null and not obvious."""
         if self._peek is not None:
-            return self._peek.types(pc.if_else(long, None, values) if long.true_count else values)
+            return self._peek.types(values, long)
         reasons: dict[int, str] = {}
         if self._from.kind == "topic":
             types = batch.column("topic").cast(pa.string())
@@ -150,13 +150,15 @@ class _JsonPeek:
             self._regex = rf'^{blank}\{{{blank}"{self._path[0]}"{blank}:{blank}"(?P<type>[ !#-\[\]-~]*)"{blank}[,}}]'
         self._decoder = msgspec.json.Decoder(_path_struct(self._path))
 
-    def types(self, values: pa.BinaryArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """Event type per value (null in: null out) and a reason per value that has none."""
+    def types(self, values: pa.BinaryArray, long: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """Event type per value (null or long in: null out) and a reason per other value that has none."""
         found = pa.nulls(len(values), pa.string())
         if self._regex is not None:
             found = pc.struct_field(pc.extract_regex(values, pattern=self._regex), "type").cast(pa.string())
+        if long.true_count:
+            found = pc.if_else(long, None, found)
         reasons: dict[int, str] = {}
-        unread = pc.and_(found.is_null(), values.is_valid())
+        unread = pc.and_(found.is_null(), pc.and_not(values.is_valid(), long))
         if unread.true_count:
             found = self._read(found, values, unread, reasons)
         empty = pc.equal(found, "")
