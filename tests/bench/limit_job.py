@@ -49,12 +49,15 @@ def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, floa
     bench = open_workbench(settings, short_lived=False)
     config.with_suffix(".schemas").write_text(json.dumps(bench.routing.schemas))
     reader = RoundReader(bench.session, spark_kafka_options(settings))
-    plans = {tp: PartitionPlan(tp, 0, 0, 0, end, {}) for tp, end in _ends(bench.topics).items()}
+    ends = _ends(bench.topics)
+    plans = {tp: PartitionPlan(tp, 0, 0, 0, end, {}) for tp, end in ends.items()}
+    record_bytes = bench.topics.offset_bytes(ends)
     order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {})
     reader.warm()
     since = time.time()
     task = spark_task(folder, bench.routing, settings.topics[0])
-    counted = reader._records(order).mapInArrow(task, "rows bigint").collect()
+    with reader._batches.sized(record_bytes, 0):
+        counted = reader._records(order).mapInArrow(task, "rows bigint").collect()
     until = time.time()
     bench.close()
     return {"since": since, "until": until, "rows": sum(row.rows for row in counted)}
