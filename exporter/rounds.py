@@ -23,6 +23,8 @@ log = get_logger(__name__)
 
 PAUSE_SECS_MAX = 30.0
 CANCEL_SECS_MAX = 60.0
+LEAST_RECORD_BYTES = 1.0
+"""Tombstones count as no bytes: without it the guess of their size would come down to nothing, to divide by."""
 
 
 class Rounds:
@@ -116,7 +118,7 @@ class Rounds:
     def _passed(self, result: RoundResult, now: float) -> None:
         records, size = result.counts.get("records", 0), result.counts.get("bytes", 0)
         if records:
-            self._bytes_per_record = max(size / records, self._bytes_per_record / 2)
+            self._bytes_per_record = max(size / records, self._bytes_per_record / 2, LEAST_RECORD_BYTES)
         self.failures = self.failures if result.unwritten else 0
         self.trouble = self.trouble.passed(self.plans)
         self.secs = now - self._started
