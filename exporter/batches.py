@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 BATCH_RECORDS = 50_000
@@ -34,18 +35,23 @@ class Batches:
 
     def __init__(self, session: Any) -> None:
         """Only in local mode is the allocator of the tasks in reach; elsewhere all rounds are measured."""
-        context = session.sparkContext
-        local = context.master.startswith("local")
+        self._context = session.sparkContext
         self._conf = session.conf
-        self._tasks = context.defaultParallelism
-        self._allocator = context._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator() if local else None
+        self._tasks = self._context.defaultParallelism
         self._wrong = 0
         self._measured_left = 0
+
+    @cached_property
+    def _allocator(self) -> Any:
+        """Asked for by the first round that guesses: to load Arrow in the JVM takes a moment of a start."""
+        if not self._context._jsc.isLocal():
+            return None
+        return self._context._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
 
     @contextmanager
     def sized(self, record_bytes: float, carried_bytes: int) -> Iterator[None]:
         """For one round. record_bytes: of a record so far, 0 = not known. carried_bytes: that its tasks may return."""
-        if self._allocator is None or record_bytes <= 0 or self._measured_left:
+        if record_bytes <= 0 or self._measured_left or self._allocator is None:
             self._measured_left = max(0, self._measured_left - 1)
             yield
             return
