@@ -34,7 +34,6 @@ class Batches:
     """The batches of a session's rounds, one round at a time."""
 
     def __init__(self, session: Any) -> None:
-        """Only in local mode is the allocator of the tasks in reach; elsewhere all rounds are measured."""
         self._context = session.sparkContext
         self._conf = session.conf
         self._tasks = self._context.defaultParallelism
@@ -43,7 +42,10 @@ class Batches:
 
     @cached_property
     def _allocator(self) -> Any:
-        """Asked for by the first round that guesses: to load Arrow in the JVM takes a moment of a start."""
+        """In reach only where tasks run in this JVM; elsewhere None, and all rounds are measured.
+
+        Asked for by the first round that guesses: to load Arrow in the JVM takes a moment of a start.
+        """
         if not self._context._jsc.isLocal():
             return None
         return self._context._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()

@@ -131,7 +131,7 @@ class Offers:
             self._retry_at[claim.key.event_type] = now + 1.0
             return False
         if isinstance(outcome, Unwritten):  # its table's trouble alone (protocol 3.6)
-            writers[claim.key] = _parked(writer, outcome.reason, now)
+            writers[claim.key] = park_and_tell(writer, outcome.reason, now)
             return False
         if isinstance(outcome, Stale):
             log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
@@ -165,7 +165,7 @@ class Offers:
             self._retry_at[name] = now + 0.5 * 2.0 ** len(claim.offers)
             log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
-        return _parked(writer, report.error, now)
+        return park_and_tell(writer, report.error, now)
 
     def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:
         """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
@@ -183,7 +183,8 @@ class Offers:
             self._refresh(writers, name, now)
 
 
-def _parked(writer: Writer, reason: str, now: float) -> Writer:
+def park_and_tell(writer: Writer, reason: str, now: float) -> Writer:
+    """park(), for a table that cannot be written; in the log."""
     log.error("type_parked", table=writer.key.event_type, partition=str(writer.key.tp), error=reason)
     return park(writer, reason, now)
 

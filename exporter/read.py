@@ -100,7 +100,7 @@ class RoundReader:
             self._group = group
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            return self._run(order)
+            return _result(order, self.collect(order, _task(self._shared(order)), MANIFEST_DDL))
         except Exception as error:
             failed = RoundFailed(f"a round failed: {first_line(error)}")
             failed.raw = self._raw(order)
@@ -109,15 +109,20 @@ class RoundReader:
             with self._lock:
                 self._group = None
 
-    def _run(self, order: StagingOrder) -> RoundResult:
+    def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
+        """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
         try:
             with self._batches.sized(order.record_bytes, order.carried_bytes):
-                return run_order(self._records(order), self._shared(order))
+                return self._mapped(order, task, ddl)
         except Exception as error:
             if not self._batches.outgrown(error):
                 raise
         log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
-        return run_order(self._records(order), self._shared(order))
+        return self._mapped(order, task, ddl)
+
+    def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
+        rows: list[Any] = self._records(order).mapInArrow(task, ddl).collect()
+        return rows
 
     def _shared(self, order: StagingOrder) -> StagingOrder:
         """What each task may hold and carry, of what all may."""

@@ -34,7 +34,7 @@ from exporter.group import Assigned, Assignment, Leaving
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
-from exporter.offers import Offers, drop_aged
+from exporter.offers import Offers, drop_aged, park_and_tell
 from exporter.outages import KAFKA, STORAGE
 from exporter.plan import PROBE_RECORDS, plan_round
 from exporter.read import RoundReader, RoundResult
@@ -410,8 +410,7 @@ class Service:
         for name, error in fragment.unwritten.items():
             writer = self._writers.get(WriterKey(name, fragment.plan.tp))
             if writer is not None and writer.claim is None:
-                log.error("type_parked", table=name, partition=str(fragment.plan.tp), error=error)
-                self._writers[writer.key] = park(writer, error, now)
+                self._writers[writer.key] = park_and_tell(writer, error, now)
 
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())

@@ -52,12 +52,11 @@ def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, floa
     ends = _ends(bench.topics)
     plans = {tp: PartitionPlan(tp, 0, 0, 0, end, {}) for tp, end in ends.items()}
     record_bytes = bench.topics.offset_bytes(ends)
-    order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {})
+    order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {}, record_bytes=record_bytes)
     reader.warm()
     since = time.time()
     task = spark_task(folder, bench.routing, settings.topics[0])
-    with reader._batches.sized(record_bytes, 0):
-        counted = reader._records(order).mapInArrow(task, "rows bigint").collect()
+    counted = reader.collect(order, task, "rows bigint")
     until = time.time()
     bench.close()
     return {"since": since, "until": until, "rows": sum(row.rows for row in counted)}

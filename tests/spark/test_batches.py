@@ -29,6 +29,10 @@ def sizes(spark: Any, rows: int, size: int) -> list[int]:
     return [row.rows for row in values.mapInArrow(count, "rows BIGINT").collect()]
 
 
+def options(spark: Any) -> dict[str, str]:
+    return {name: spark.conf.get(name) for name in MEASURED}
+
+
 def test_a_guess_is_in_rows(spark: Any) -> None:
     """As many as fit, never more than without it; the session measures again afterwards."""
     one = Batches(spark)
@@ -38,7 +42,7 @@ def test_a_guess_is_in_rows(spark: Any) -> None:
         assert sizes(spark, BATCH_RECORDS + 1, 10) == [BATCH_RECORDS, 1]
     with one.sized(record_bytes=2 * BATCH_BYTES, carried_bytes=0):
         assert sizes(spark, 3, 10) == [1, 1, 1]
-    assert {name: spark.conf.get(name) for name in MEASURED} == MEASURED
+    assert options(spark) == MEASURED
     assert sizes(spark, 100, BATCH_BYTES // 50) == [50, 50]
 
 
@@ -48,11 +52,11 @@ def test_a_wrong_guess_fails_before_the_batch_is_in_memory_and_is_measured_after
     with pytest.raises(Exception, match="OutOfMemoryException") as failed, one.sized(record_bytes=20, carried_bytes=0):
         sizes(spark, 50_000, 20_000)
     assert one.outgrown(failed.value)
-    assert {name: spark.conf.get(name) for name in MEASURED} == MEASURED
+    assert options(spark) == MEASURED
     for wrong in (1, 2):
         for _ in range(MEASURED_AFTERWARDS * wrong):
             with one.sized(record_bytes=1e9, carried_bytes=0):
-                assert {name: spark.conf.get(name) for name in MEASURED} == MEASURED
+                assert options(spark) == MEASURED
         with one.sized(record_bytes=1e9, carried_bytes=0):
             assert spark.conf.get(batches.RECORDS_OPTION) == "1"
         assert one.outgrown(failed.value)
@@ -66,7 +70,7 @@ def test_another_failure_is_no_wrong_guess(spark: Any) -> None:
     with one.sized(record_bytes=1e9, carried_bytes=0):
         assert spark.conf.get(batches.RECORDS_OPTION) == "1"
     with one.sized(record_bytes=0, carried_bytes=0):
-        assert {name: spark.conf.get(name) for name in MEASURED} == MEASURED
+        assert options(spark) == MEASURED
 
 
 @pytest.mark.broker
