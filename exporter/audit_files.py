@@ -40,11 +40,10 @@ class LiveFiles:
 def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     """Look for each live file on disk; a missing one would make every query on the table fail."""
     folder = lake.table(name).folder
-    delta_log = lake.delta.DeltaLog.forTable(lake.jsession, str(folder))
-    none = lake.jvm.scala.Option.empty()
-    snapshot = delta_log.getSnapshotAt(view.version, none, none, False)
+    delta_log = lake.log(folder)
+    snapshot = delta_log.getSnapshotAt(view.version, lake.none, lake.none, False)
     replayed = replay(folder, view.version)
-    listed = lake.jvm.java.util.ArrayList() if replayed is not None else snapshot.allFiles().collectAsList()
+    listed = lake.new_list() if replayed is not None else snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
     files, rows, days = 0, 0, set()
     for add in _read(lake, listed) if replayed is None else replayed:
@@ -56,12 +55,11 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         if size != add["size"]:
             absent.append(_absent_file(name, add, size))
         elif replayed is not None:
-            listed.add(lake.delta.actions.Action.fromJson(json.dumps({"add": add})))
+            listed.add(lake.action_from_json(json.dumps({"add": add})))
     if absent and replayed is None:
         gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
         listed = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
-    sequence = lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed).toSeq()
-    frame = DataFrame(delta_log.createDataFrame(snapshot, sequence, False, none), lake.session)
+    frame = DataFrame(delta_log.createDataFrame(snapshot, lake.to_seq(listed), False, lake.none), lake.session)
     return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
 
 
@@ -78,10 +76,9 @@ def replay(folder: Path, version: int) -> list[dict[str, Any]] | None:
 
 def _read(lake: Lake, adds: Any) -> Iterator[dict[str, Any]]:
     """The `add` actions of a Java list as Python values, some at a time."""
-    converters = lake.jvm.scala.jdk.javaapi.CollectionConverters
     for start in range(0, adds.size(), FILES_AT_A_TIME):
         some = adds.subList(start, min(adds.size(), start + FILES_AT_A_TIME))
-        yield from json.loads(lake.to_json(converters.asScala(some).toSeq()))
+        yield from json.loads(lake.to_json(lake.to_seq(some)))
 
 
 def _numbers(stats: str | None, *path: str) -> int | None:

@@ -7,20 +7,30 @@
 A JVM takes an archive only for the class path that it was made with: same files, same times, same path. Each new
 environment has Spark's jars at another path, so the cache keeps one set for all. key: of Java's release and of
 each jar's name and size; whatever is installed otherwise has another key, and starts as if nothing were here.
+
+Two things differ from what pip brought, for the sake of the start: Spark's machine learning is not there, and signed
+jars come without their signatures, as Java archives no class of a signed one (the compiler that Spark uses is such).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import uuid
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
 from exporter import jars
 
 ARCHIVE = "classes.jsa"
+LAYOUT = "2"
+"""Of what is in a home, apart from the names and sizes of what it is made of."""
+_NEEDLESS = "spark-mllib_"
+"""Its functions are registered in every session; for that Scala's whole reflection is set up, a quarter of a second."""
+_SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)", re.IGNORECASE)
 
 
 def home() -> Path:
@@ -30,7 +40,7 @@ def home() -> Path:
     told = release.read_text("utf-8") if release.is_file() else str(java)
     own = [f"{jar.file_name} {jar.sha256}" for jar in jars.listed("spark")]
     brought = [f"{path.name} {path.stat().st_size}" for path in _brought()]
-    text = "\n".join([told, *own, *brought])
+    text = "\n".join([LAYOUT, told, *own, *brought])
     return jars.cache_folder("").parent / "spark" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -52,7 +62,7 @@ def link(folder: Path) -> None:
         for part in ("jars", "bin"):
             (made / part).mkdir(parents=True)
         for path in (*_brought(), *jars.jar_paths("spark")):
-            _link(path, made / "jars" / path.name)
+            _put(path, made / "jars" / path.name)
         for path in (_pyspark() / "bin").iterdir():
             shutil.copy2(path, made / "bin" / path.name)
         try:
@@ -64,6 +74,19 @@ def link(folder: Path) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
+def _put(source: Path, target: Path) -> None:
+    """A jar at a second place, without its signatures."""
+    with zipfile.ZipFile(source) as jar:
+        signatures = {name for name in jar.namelist() if _SIGNATURE.fullmatch(name)}
+        if not signatures:
+            _link(source, target)
+            return
+        with zipfile.ZipFile(target, "w") as unsigned:
+            for entry in jar.infolist():
+                if entry.filename not in signatures:
+                    unsigned.writestr(entry, jar.read(entry))
+
+
 def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
@@ -72,8 +95,9 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _brought() -> list[Path]:
-    """The jars in pyspark, by name."""
-    return sorted(path for path in (_pyspark() / "jars").iterdir() if path.suffix == ".jar")
+    """The jars in pyspark that are of use, by name."""
+    jars_of_spark = (path for path in (_pyspark() / "jars").iterdir() if path.suffix == ".jar")
+    return sorted(path for path in jars_of_spark if not path.name.startswith(_NEEDLESS))
 
 
 def _pyspark() -> Path:

@@ -186,10 +186,11 @@ class RoundReader:
 
 def _split_headers(records: Any) -> Any:
     """A frame of Spark's Kafka source with its headers as two lists (headers.py), empty where there are none."""
-    from pyspark.sql.functions import coalesce, col, expr
+    from pyspark.sql.functions import array, coalesce, col
+    from pyspark.sql.types import ArrayType, BinaryType, StringType
 
-    names = coalesce(col("headers.key"), expr("CAST(array() AS ARRAY<STRING>)"))
-    values = coalesce(col("headers.value"), expr("CAST(array() AS ARRAY<BINARY>)"))
+    names = coalesce(col("headers.key"), array().cast(ArrayType(StringType())))
+    values = coalesce(col("headers.value"), array().cast(ArrayType(BinaryType())))
     return records.withColumns({headers.NAMES: names, headers.VALUES: values}).drop("headers")
 
 

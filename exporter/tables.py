@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -248,22 +249,23 @@ class DeltaTable:
             snapshot = self._snapshot()
             due = snapshot.version() - max(-1, snapshot.checkpointProvider().version()) >= commits_min
             if due and apply:
-                none = self._lake.jvm.scala.Option.empty()
-                self._log().checkpointAndCleanUpDeltaLog(snapshot, none)  # checkpoint() would hide what fails
+                self._log().checkpointAndCleanUpDeltaLog(snapshot, self._lake.none)  # checkpoint() hides what fails
         except Exception as error:
             raise TableUnreadable(f"table {self.event_type}: its checkpoint failed: {first_line(error)}") from error
         return bool(due)
 
     def _snapshot(self) -> Any:
-        none = self._lake.jvm.scala.Option.empty()
-        return self._log().update(False, none, none)
+        """As the table is now. A log that is opened here for the first time was listed just then, once is enough."""
+        began_ms = self._lake.now_ms()
+        since = self._lake.some(began_ms) if self._lake.opens(self.folder) else self._lake.none
+        return self._log().update(False, since, self._lake.none)
 
     def commit(self, change: Change, check: Check) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
 
         After any exception the caller finds the outcome by looking (protocol 4.4).
         """
-        jvm, delta = self._lake.jvm, self._lake.delta
+        lake = self._lake
         txn = self._log().startTransaction()
         check(self._view(txn.snapshot()))
         if change.create is not None:
@@ -276,7 +278,7 @@ class DeltaTable:
         for app_id in change.expected:
             txn.readTxn().append(app_id)
         now_ms = int(time.time() * 1000)
-        actions = jvm.java.util.ArrayList()
+        actions = lake.new_list()
         for app_id, version in change.positions.items():
             actions.add(self._action({"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}))
         for add in change.adds:
@@ -284,10 +286,7 @@ class DeltaTable:
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
-        mode = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
-        operation = delta.DeltaOperations.StreamingUpdate(mode, self._lake.app, 0, jvm.scala.Some(text))
-        sequence = jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
-        return int(txn.commit(sequence, operation))
+        return int(txn.commit(lake.to_seq(actions), lake.operation(text)))
 
     def view_at(self, version: int) -> TableView:
         """The table as it was at a version. Raises LogCleaned."""
@@ -307,15 +306,14 @@ class DeltaTable:
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
         """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
-        snapshot, none = self._snapshot_at(version), self._lake.jvm.scala.Option.empty()
-        adds = self._lake.jvm.java.util.ArrayList()
+        snapshot, none = self._snapshot_at(version), self._lake.none
+        adds = self._lake.new_list()
         for live in _live_files(snapshot, paths):
             adds.add(live)
-        sequence = self._lake.jvm.scala.jdk.javaapi.CollectionConverters.asScala(adds).toSeq()
-        return self._log().createDataFrame(snapshot, sequence, False, none)
+        return self._log().createDataFrame(snapshot, self._lake.to_seq(adds), False, none)
 
     def _snapshot_at(self, version: int) -> Any:
-        none = self._lake.jvm.scala.Option.empty()
+        none = self._lake.none
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds
@@ -343,11 +341,10 @@ class DeltaTable:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
 
     def _log(self) -> Any:
-        self._lake.activate()
-        return self._lake.delta.DeltaLog.forTable(self._lake.jsession, str(self.folder))
+        return self._lake.log(self.folder)
 
     def _action(self, action: Mapping[str, Any]) -> Any:
-        return self._lake.delta.actions.Action.fromJson(json.dumps(action))
+        return self._lake.action_from_json(json.dumps(action))
 
     def _new_metadata(self, change: Change) -> dict[str, Any]:
         configuration = {
@@ -438,20 +435,53 @@ def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
 
 
 class Lake:
-    """The folder of all tables."""
+    """The folder of all tables.
+
+    What readings and commits call in the JVM is looked up once: the gateway asks the JVM for each part of a class's
+    name, and the JVM searches all jars for it.
+    """
 
     def __init__(self, session: Any, root: Path, app: str) -> None:
         self.root = root
         self.app = app
         self.session = session
-        self.jvm = session._jvm
         self.jsession = session._jsparkSession
-        self.delta = self.jvm.org.apache.spark.sql.delta
-        self._mapper = self.delta.util.JsonUtils.mapper()
+        jvm = session._jvm
+        sql, option = jvm.org.apache.spark.sql, jvm.scala.Option
+        self.none = option.empty()
+        self.some = option.apply
+        self.new_list = jvm.java.util.ArrayList
+        self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        self.now_ms = jvm.java.lang.System.currentTimeMillis
+        self.action_from_json = sql.delta.actions.Action.fromJson
+        self._streaming_update = sql.delta.DeltaOperations.StreamingUpdate
+        self._append = sql.streaming.OutputMode.Append()
+        self._set_active_session = sql.classic.SparkSession.setActiveSession
+        self._log_for_table = sql.delta.DeltaLog.forTable
+        self._mapper = sql.delta.util.JsonUtils.mapper()
+        self._opened: set[Path] = set()
+        self._opening = threading.Lock()
 
     def activate(self) -> None:
         """Make the session this thread's own: Delta asks for it wherever it needs a Spark job of its own."""
-        self.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self.jsession)
+        self._set_active_session(self.jsession)
+
+    def log(self, folder: Path) -> Any:
+        """Delta's own object for the log of the table in a folder."""
+        self._opened.add(folder)
+        self.activate()
+        return self._log_for_table(self.jsession, str(folder))
+
+    def opens(self, folder: Path) -> bool:
+        """Whether this asks first for a folder.
+
+        Only then does the time of a snapshot tell that it is fresh: one that is left by a commit of this process bears
+        a time after it, though others may have committed in between.
+        """
+        with self._opening:
+            first = folder not in self._opened
+            self._opened.add(folder)
+            return first
 
     def table(self, event_type: str) -> DeltaTable:
         return DeltaTable(self, event_type)
@@ -459,6 +489,14 @@ class Lake:
     def event_types(self) -> tuple[str, ...]:
         """The event types of all folders that hold a Delta log; folders with other names are passed over."""
         return tuple(sorted(stored_event_types(self.root)))
+
+    def operation(self, user_metadata: str) -> Any:
+        """What a commit says of itself: that it appended as a stream does, and what only we read."""
+        return self._streaming_update(self._append, self.app, 0, self.some(user_metadata))
+
+    def to_seq(self, java_list: Any) -> Any:
+        """A Java list as Scala's sequence."""
+        return self._as_scala(java_list).toSeq()
 
     def to_json(self, scala_value: Any) -> str:
         """A Scala collection as JSON text, in one call over the gateway."""

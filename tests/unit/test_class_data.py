@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,27 @@ from exporter import class_data, jars
 from exporter.jars import Jar
 
 
+def jar(path: Path, *names: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, name)
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pyspark of two jars and a script, a Java of a release, one jar of our own."""
+    """A pyspark of two jars and a script, a Java of a release, one jar of our own. b.jar is signed."""
     pyspark = tmp_path / "pyspark"
-    for name in ("jars/a.jar", "jars/b.jar", "bin/spark-submit"):
-        (pyspark / name).parent.mkdir(parents=True, exist_ok=True)
-        (pyspark / name).write_text(name)
+    for folder in ("jars", "bin"):
+        (pyspark / folder).mkdir(parents=True)
+    (pyspark / "bin" / "spark-submit").touch()
+    jar(pyspark / "jars" / "a.jar", "A.class")
+    jar(pyspark / "jars" / "b.jar", "META-INF/MANIFEST.MF", "META-INF/B.SF", "META-INF/B.RSA", "B.class")
+    jar(pyspark / "jars" / "spark-mllib_2.13-4.0.5.jar", "Learns.class")
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch()
     (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.1"\n')
-    (tmp_path / "delta-1.jar").write_text("delta")
+    jar(tmp_path / "delta-1.jar", "Delta.class")
     monkeypatch.setenv("EXPORTER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr(class_data, "_pyspark", lambda: pyspark)
@@ -55,6 +65,20 @@ def test_a_home_holds_the_jars_of_spark_and_ours(installed: Path) -> None:
     found = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
     assert found == ["bin/spark-submit", "jars/a.jar", "jars/b.jar", "jars/delta-1.jar"]
     assert list(home.parent.iterdir()) == [home]
+
+
+def test_a_signed_jar_loses_its_signatures_and_nothing_else(installed: Path) -> None:
+    """Java would archive none of its classes; what pip brought stays as it is."""
+    home = class_data.home()
+    home.parent.mkdir(parents=True)
+    class_data.link(home)
+    with zipfile.ZipFile(home / "jars" / "b.jar") as unsigned:
+        assert {name: unsigned.read(name).decode() for name in unsigned.namelist()} == {
+            name: name for name in ("META-INF/MANIFEST.MF", "B.class")
+        }
+    with zipfile.ZipFile(installed / "pyspark" / "jars" / "b.jar") as signed:
+        assert len(signed.namelist()) == 4
+    assert (home / "jars" / "a.jar").stat().st_ino == (installed / "pyspark" / "jars" / "a.jar").stat().st_ino
 
 
 def test_only_a_home_with_its_archive_is_taken(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
