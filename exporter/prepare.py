@@ -31,7 +31,11 @@ from offsets.ranges import TopicPartition
 TRAINING_SECS_MAX = 300
 ENDING_SECS_MAX = 180
 _TRAIN = "import sys; from exporter.prepare import train; train(sys.argv[1])"
-_KAFKA_CLASS = re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class$")
+_KAFKA_CLASSES = {
+    "kafka-clients-*.jar": re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class"),
+    "spark-sql-kafka-*.jar": re.compile(r"org/apache/spark/sql/kafka010/.*\.class"),
+    "commons-pool2-*.jar": re.compile(r"org/apache/commons/pool2/.*\.class"),
+}
 _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
@@ -118,9 +122,11 @@ def _load_kafka_classes(session: Any) -> None:
     """What a consumer loads once a broker answers; a class that another library is missing for is left out."""
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    (jar,) = (class_data.home() / "jars").glob("kafka-clients-*.jar")
-    with zipfile.ZipFile(jar) as archive:
-        names = [name.removesuffix(".class") for name in archive.namelist() if _KAFKA_CLASS.match(name)]
-    for name in names:
-        with suppress(Py4JError):
-            jvm.java.lang.Class.forName(name.replace("/", "."), False, loader)
+    for_name = jvm.java.lang.Class.forName
+    for pattern, wanted in _KAFKA_CLASSES.items():
+        (jar,) = (class_data.home() / "jars").glob(pattern)
+        with zipfile.ZipFile(jar) as archive:
+            names = [name.removesuffix(".class") for name in archive.namelist() if wanted.fullmatch(name)]
+        for name in names:
+            with suppress(Py4JError):
+                for_name(name.replace("/", "."), False, loader)

@@ -17,12 +17,12 @@ from exporter.jars import find_java, jar_paths
 CODE_CACHE = "240m"
 """With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
 COMPILE_LATER = [
-    "-XX:Tier4InvocationThreshold=200000",
-    "-XX:Tier4MinInvocationThreshold=24000",
-    "-XX:Tier4CompileThreshold=600000",
-    "-XX:Tier4BackEdgeThreshold=1600000",
+    "-XX:Tier4InvocationThreshold=100000",
+    "-XX:Tier4MinInvocationThreshold=12000",
+    "-XX:Tier4CompileThreshold=300000",
+    "-XX:Tier4BackEdgeThreshold=800000",
 ]
-"""Forty times Java's own: the second compiler is for what each record passes, not for start-up, plans and commits. At
+"""Twenty times Java's own: the second compiler is for what each record passes, not for start-up, plans and commits. At
 the usual ones it took a quarter of all CPU in the first minute; at ten times, a fifth of that of a start."""
 CLASSES_AT_ONCE = "-XX:MetaspaceSize=256m"
 """The memory of loaded classes at which Java first collects; at its own 21 MB it does so within a start."""
@@ -34,6 +34,9 @@ KEEP_PAGES = {
 }
 """For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
 the system clears them anew for each: nearly a tenth of their CPU. 32 MiB is the most that every C library takes."""
+NO_KAFKA = "avro,csv,json,orc,parquet,text"
+"""The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
+then each record becomes an object of Spark's users and from that a row again."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 """Writes the checksum of a version; the default one starts eight processes for it in a local file system."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
@@ -122,6 +125,7 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
         **batches.MEASURED,
+        "spark.sql.sources.useV1SourceList": NO_KAFKA,
         "spark.kafka.consumer.cache.timeout": "30s",
         "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
         "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
