@@ -12,6 +12,7 @@ from exporter import class_data
 from exporter.audit_files import replay
 from exporter.spark import LOG4J_FILE
 from exporter.tables import Lake
+from offsets.names import table_folder
 
 pytestmark = pytest.mark.spark
 
@@ -47,6 +48,23 @@ def test_a_log_read_line_by_line_lists_what_spark_lists(spark: Any, tmp_path: Pa
 def _key(add: dict[str, Any]) -> tuple[str, int, str]:
     vector = add.get("deletionVector") or {}
     return add["path"], add["size"], f"{vector.get('pathOrInlineDv')}/{vector.get('cardinality')}"
+
+
+def test_kafka_is_read_by_the_interface_without_rows_of_users(spark: Any) -> None:
+    """Else each record becomes one and is taken apart again. No broker is asked for the plan."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "orders")
+    assert reader.load()._jdf.queryExecution().analyzed().toString().startswith("RelationV2")
+
+
+def test_every_reading_sees_what_others_have_committed(spark: Any, tmp_path: Path) -> None:
+    """Also the first one of a lake, though Delta knows the table by then, and two within a millisecond or so."""
+    spark.range(1).write.format("delta").save(str(tmp_path / table_folder("order")))
+    log = tmp_path / table_folder("order") / "_delta_log"
+    lakes = [Lake(spark, tmp_path, "app") for _ in range(3)]
+    for version, lake in enumerate((*lakes, *lakes), start=1):
+        (log / f"{version:020d}.json").write_text('{"commitInfo":{"operation":"WRITE"}}\n')
+        view = lake.table("order").view()
+        assert view is not None and view.version == version
 
 
 def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
