@@ -29,7 +29,7 @@ ARCHIVE = "classes.jsa"
 LAYOUT = "2"
 """Of what is in a home, apart from the names and sizes of what it is made of."""
 _NEEDLESS = "spark-mllib_"
-"""Its functions are registered in every session; for that Scala's whole reflection is set up, a quarter of a second."""
+"""Its functions are registered in every session, and for that Scala's whole reflection is set up."""
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)", re.IGNORECASE)
 
 

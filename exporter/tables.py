@@ -473,10 +473,10 @@ class Lake:
         return self._log_for_table(self.jsession, str(folder))
 
     def opens(self, folder: Path) -> bool:
-        """Whether this asks first for a folder.
+        """Whether nobody here has opened the log in a folder yet.
 
-        Only then does the time of a snapshot tell that it is fresh: one that is left by a commit of this process bears
-        a time after it, though others may have committed in between.
+        Only then does the time of a snapshot tell what it has seen: one that is left by a commit of this process bears
+        a later time than the commit, though others may have committed in between.
         """
         with self._opening:
             first = folder not in self._opened
