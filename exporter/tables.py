@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -256,9 +255,9 @@ class DeltaTable:
 
     def _snapshot(self) -> Any:
         """As the table is now. A log that is opened here for the first time was listed just then, once is enough."""
-        began_ms = self._lake.now_ms()
-        since = self._lake.some(began_ms) if self._lake.opens(self.folder) else self._lake.none
-        return self._log().update(False, since, self._lake.none)
+        lake, began_ms = self._lake, int(time.time() * 1000)  # before it is asked whether others have opened the log
+        since = lake.none if lake.has_opened(self.folder) else lake.some(began_ms)
+        return self._log().update(False, since, lake.none)
 
     def commit(self, change: Change, check: Check) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
@@ -306,11 +305,10 @@ class DeltaTable:
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
         """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
-        snapshot, none = self._snapshot_at(version), self._lake.none
-        adds = self._lake.new_list()
+        snapshot, adds = self._snapshot_at(version), self._lake.new_list()
         for live in _live_files(snapshot, paths):
             adds.add(live)
-        return self._log().createDataFrame(snapshot, self._lake.to_seq(adds), False, none)
+        return self._log().createDataFrame(snapshot, self._lake.to_seq(adds), False, self._lake.none)
 
     def _snapshot_at(self, version: int) -> Any:
         none = self._lake.none
@@ -452,7 +450,6 @@ class Lake:
         self.some = option.apply
         self.new_list = jvm.java.util.ArrayList
         self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
-        self.now_ms = jvm.java.lang.System.currentTimeMillis
         self.action_from_json = sql.delta.actions.Action.fromJson
         self._streaming_update = sql.delta.DeltaOperations.StreamingUpdate
         self._append = sql.streaming.OutputMode.Append()
@@ -460,7 +457,6 @@ class Lake:
         self._log_for_table = sql.delta.DeltaLog.forTable
         self._mapper = sql.delta.util.JsonUtils.mapper()
         self._opened: set[Path] = set()
-        self._opening = threading.Lock()
 
     def activate(self) -> None:
         """Make the session this thread's own: Delta asks for it wherever it needs a Spark job of its own."""
@@ -472,16 +468,13 @@ class Lake:
         self.activate()
         return self._log_for_table(self.jsession, str(folder))
 
-    def opens(self, folder: Path) -> bool:
-        """Whether nobody here has opened the log in a folder yet.
+    def has_opened(self, folder: Path) -> bool:
+        """Whether anybody here has begun to open the log in a folder.
 
-        Only then does the time of a snapshot tell what it has seen: one that is left by a commit of this process bears
-        a later time than the commit, though others may have committed in between.
+        As long as nobody has, the time of a snapshot tells what it has seen. Not so later: one that is left by a commit
+        of this process bears a later time than the commit, though others may have committed in between.
         """
-        with self._opening:
-            first = folder not in self._opened
-            self._opened.add(folder)
-            return first
+        return folder in self._opened
 
     def table(self, event_type: str) -> DeltaTable:
         return DeltaTable(self, event_type)
