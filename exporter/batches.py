@@ -4,11 +4,13 @@ measured    Spark looks at the batch's size after each row, which takes a tenth 
 guessed     it counts rows only, so many as fit by the size of the records so far; Arrow's allocator in the JVM has a
             limit meanwhile. Where records are suddenly larger the job of the round fails by that limit
 
-Sessions measure; rounds guess where the size is known, and one that failed by its guess runs again, measured.
+Sessions measure; rounds guess where the size is known, and one that failed by its guess runs again, measured. Spark
+looks at its options when a job begins: two rounds at a time may have each its own.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -31,12 +33,14 @@ _LIMIT_MET = "org.apache.arrow.memory.OutOfMemoryException"
 
 
 class Batches:
-    """The batches of a session's rounds, one round at a time."""
+    """The batches of a session's rounds, that may overlap."""
 
     def __init__(self, session: Any) -> None:
         self._context = session.sparkContext
         self._conf = session.conf
         self._tasks = self._context.defaultParallelism
+        self._lock = threading.Lock()
+        self._guessing: list[int] = []
         self._wrong = 0
         self._measured_left = 0
 
@@ -53,24 +57,43 @@ class Batches:
     @contextmanager
     def sized(self, record_bytes: float, carried_bytes: int) -> Iterator[None]:
         """For one round. record_bytes: of a record so far, 0 = not known. carried_bytes: that its tasks may return."""
-        if record_bytes <= 0 or self._measured_left or self._allocator is None:
+        with self._lock:
+            guessed = record_bytes > 0 and not self._measured_left and self._allocator is not None
             self._measured_left = max(0, self._measured_left - 1)
-            yield
-            return
-        self._conf.set(RECORDS_OPTION, str(max(1, min(BATCH_RECORDS, int(BATCH_BYTES / record_bytes)))))
-        self._conf.set(BYTES_OPTION, UNMEASURED)
-        self._allocator.setLimit(self._tasks * GUESSED_BYTES_MAX + 2 * carried_bytes)
+            if guessed:
+                self._guess(record_bytes, carried_bytes)
+            else:
+                self.measure()
         try:
             yield
         finally:
-            self._allocator.setLimit(_NO_LIMIT)
-            for name, value in MEASURED.items():
-                self._conf.set(name, value)
+            if guessed:
+                self._guessed(carried_bytes)
+
+    def _guess(self, record_bytes: float, carried_bytes: int) -> None:
+        self._guessing.append(carried_bytes)
+        self._conf.set(RECORDS_OPTION, str(max(1, min(BATCH_RECORDS, int(BATCH_BYTES / record_bytes)))))
+        self._conf.set(BYTES_OPTION, UNMEASURED)
+        self._allocator.setLimit(self._tasks * GUESSED_BYTES_MAX + 2 * sum(self._guessing))
+
+    def _guessed(self, carried_bytes: int) -> None:
+        """A guessed round is over; with the last one the limit goes."""
+        with self._lock:
+            self._guessing.remove(carried_bytes)
+            if not self._guessing:
+                self._allocator.setLimit(_NO_LIMIT)
+                self.measure()
+
+    def measure(self) -> None:
+        """What begins now is measured."""
+        for name, value in MEASURED.items():
+            self._conf.set(name, value)
 
     def outgrown(self, error: Exception) -> bool:
         """Whether a job failed because its batches were larger than guessed; if so, the next rounds are measured."""
         if _LIMIT_MET not in str(error):
             return False
-        self._measured_left = MEASURED_AFTERWARDS << min(self._wrong, 10)
-        self._wrong += 1
+        with self._lock:
+            self._measured_left = MEASURED_AFTERWARDS << min(self._wrong, 10)
+            self._wrong += 1
         return True

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from exporter.writers import PartitionPlan, Writer, Writers
+from exporter.writers import Fragment, PartitionPlan, Writer, Writers, integrate
 from offsets.positions import floor
 from offsets.ranges import TopicPartition
 
@@ -52,6 +52,16 @@ def plan_round(
         left -= end - plan.start
         limited.append(replace(plan, end=end))
     return tuple(sorted(limited, key=lambda plan: plan.tp))
+
+
+def expected(writers: Writers, running: Sequence[PartitionPlan], now: float) -> Writers:
+    """The writers as they will be once the running plans are integrated, to plan the round after them.
+
+    Where it comes otherwise, what that round stages is discarded by its bounds like any stale plan's (protocol 3.1).
+    """
+    for plan in running:
+        writers = integrate(writers, Fragment(plan), now).writers
+    return writers
 
 
 def _event_type(writer: Writer) -> str:

@@ -67,7 +67,7 @@ class RoundResult:
 
 
 class RoundReader:
-    """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running one."""
+    """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running ones."""
 
     def __init__(self, session: Any, kafka_options: Mapping[str, str], room: Room | None = None) -> None:
         """room: of all tasks that run at once; None for the defaults.
@@ -84,7 +84,7 @@ class RoundReader:
         self._cores = session.sparkContext.defaultParallelism
         self._room = (room or Room()).share(self._cores)
         self._batches = Batches(session)
-        self._group: str | None = None
+        self._groups: set[str] = set()
         self._lock = threading.Lock()
 
     def warm(self) -> None:
@@ -97,7 +97,7 @@ class RoundReader:
         context = self._session.sparkContext
         group = f"round-{uuid.uuid4().hex[:12]}"
         with self._lock:
-            self._group = group
+            self._groups.add(group)
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
             return _result(order, self.collect(order, _task(self._shared(order)), MANIFEST_DDL))
@@ -107,7 +107,7 @@ class RoundReader:
             raise failed from error
         finally:
             with self._lock:
-                self._group = None
+                self._groups.discard(group)
 
     def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
         """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
@@ -118,6 +118,7 @@ class RoundReader:
             if not self._batches.outgrown(error):
                 raise
         log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
+        self._batches.measure()
         return self._mapped(order, task, ddl)
 
     def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
@@ -139,11 +140,21 @@ class RoundReader:
             log.warning("raw_read_failed", partition=str(plan.tp), offset=plan.start, error=first_line(error))
             return None
 
-    def cancel(self) -> None:
-        """Cancel the running round, if any; its `read` raises."""
+    def begun(self) -> bool:
+        """Whether Spark has given cores to all running rounds: what is read from now on gets those that are left."""
+        tracker = self._session.sparkContext.statusTracker()
         with self._lock:
-            group = self._group
-        if group is not None:
+            groups = [*self._groups]
+        jobs = [[tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)] for group in groups]
+        stages = [[tracker.getStageInfo(stage) for job in of_one if job for stage in job.stageIds] for of_one in jobs]
+        begun = [any(s and s.numActiveTasks + s.numCompletedTasks for s in of_one) for of_one in stages]
+        return bool(begun) and all(begun)
+
+    def cancel(self) -> None:
+        """Cancel the running rounds, if any; their `read` raises."""
+        with self._lock:
+            groups = [*self._groups]
+        for group in groups:
             self._session.sparkContext.cancelJobGroup(group)
 
     def _records(self, order: StagingOrder) -> Any:

@@ -1,14 +1,17 @@
-"""Rounds: one at a time, sized, read in a thread of their own, retried and bisected when they fail.
+"""Rounds: sized, read in threads of their own, retried and bisected when they fail.
 
+One at a time; while much is left to read, one more waits behind it: Spark gives its tasks the cores that the first
+round's have left, instead of none until the last of them is done. Results are taken in the order of the plans.
 Belongs to the loop's thread; only `RoundReader.read` runs elsewhere, on frozen values.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.condemn import Trouble
@@ -18,6 +21,7 @@ from exporter.plan import Budget
 from exporter.read import RoundFailed, RoundReader, RoundResult
 from exporter.stage import StagingOrder
 from exporter.writers import PartitionPlan
+from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
 
@@ -25,10 +29,26 @@ PAUSE_SECS_MAX = 30.0
 CANCEL_SECS_MAX = 60.0
 LEAST_RECORD_BYTES = 1.0
 """Tombstones count as no bytes: without it the guess of their size would come down to nothing, to divide by."""
+AHEAD_SHARE = 2
+"""A round waits behind another where at least one such part of a round is left to read: less is better read later,
+together with what comes meanwhile."""
+
+
+@dataclass
+class _Reading:
+    """A round that is read, or that waits for cores. started: when it came to be the first one; monotonic seconds."""
+
+    order: StagingOrder
+    future: Future[RoundResult]
+    started: float
+
+    @property
+    def plans(self) -> tuple[PartitionPlan, ...]:
+        return tuple(self.order.plans.values())
 
 
 class Rounds:
-    """The running round, if any, and what the ones before taught: record sizes and troubled partitions."""
+    """The running rounds, if any, and what the ones before taught: record sizes and troubled partitions."""
 
     def __init__(
         self,
@@ -46,13 +66,11 @@ class Rounds:
         self._bytes_max = bytes_max
         self._secs_max = secs_max
         self._waking = waking
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="round")
-        self._future: Future[RoundResult] | None = None
-        self._started = 0.0
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="round")
+        self._readings: deque[_Reading] = deque()
         self._not_before = 0.0
         self._bytes_per_record = 0.0
         self._begun = 0
-        self.plans: tuple[PartitionPlan, ...] = ()
         self.failures = 0
         self.secs = 0.0
         self.error = ""
@@ -65,11 +83,30 @@ class Rounds:
 
     @property
     def running(self) -> bool:
-        return self._future is not None
+        return bool(self._readings)
 
-    def may_start(self, now: float) -> bool:
-        """False while one runs, and during the pause after a failed one."""
-        return self._future is None and now >= self._not_before
+    @property
+    def plans(self) -> tuple[PartitionPlan, ...]:
+        """Of all running rounds, in the order in which they are taken."""
+        return tuple(plan for reading in self._readings for plan in reading.plans)
+
+    @property
+    def carried_bytes(self) -> int:
+        """That the tasks of the running rounds may still carry."""
+        return sum(reading.order.carried_bytes for reading in self._readings)
+
+    def may_start(self, ends: Mapping[TopicPartition, int], now: float) -> bool:
+        """False during the pause after a failed one, and while one runs, unless much is left behind it and all is well.
+
+        ends: topic partition -> offset after the last readable record.
+        """
+        if now < self._not_before or len(self._readings) > 1:
+            return False
+        if not self._readings:
+            return True
+        calm = not self.failures and not self.trouble.spans and self._bytes_per_record > 0
+        left = sum(max(0, ends.get(plan.tp, 0) - plan.end) for plan in self.plans)
+        return calm and left * AHEAD_SHARE >= self.budget().records and self._reader.begun()
 
     def budget(self) -> Budget:
         return Budget.of(self._records_max, self._bytes_max, self._bytes_per_record)
@@ -84,66 +121,75 @@ class Rounds:
         return self.trouble.limit(plans, self._begun)
 
     def start(self, order: StagingOrder) -> None:
-        """Read the order's plans in the round thread."""
-        self.plans, self._started = tuple(order.plans.values()), time.monotonic()
+        """Read the order's plans in a round thread."""
         sized = replace(order, record_bytes=self._bytes_per_record)
-        self._future = self._waking(self._pool.submit(self._reader.read, sized))
+        future = self._waking(self._pool.submit(self._reader.read, sized))
+        self._readings.append(_Reading(sized, future, time.monotonic()))
 
     def take(self, now: float) -> RoundResult | None:
         """The result of a round that has just finished; None if none has, or if it failed."""
-        if self._future is None:
+        if not self._readings:
             return None
-        if not self._future.done():
-            if now - self._started > self._secs_max:
-                self._timed_out(now)
+        first = self._readings[0]
+        if not first.future.done():
+            if now - first.started > self._secs_max:
+                self._timed_out(now - first.started)
             return None
-        finished, self._future = self._future, None
+        self._readings.popleft()
+        for behind in self._readings:
+            behind.started = now
         try:
-            result = finished.result()
+            result = first.future.result()
         except RoundFailed as error:
-            self._failed(error, now)
+            self._failed(first.plans, error, now)
             return None
-        self._passed(result, now)
+        self._passed(first, result, now)
         return result
 
     def cancel(self) -> None:
-        """Cancel the running round; its result is dropped when it comes."""
-        if self._future is not None:
+        """Cancel the running rounds; their results are dropped when they come."""
+        if self._readings:
             self._reader.cancel()
 
     def close(self) -> None:
         self.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _passed(self, result: RoundResult, now: float) -> None:
+    def _passed(self, reading: _Reading, result: RoundResult, now: float) -> None:
         records, size = result.counts.get("records", 0), result.counts.get("bytes", 0)
         if records:
             self._bytes_per_record = max(size / records, self._bytes_per_record / 2, LEAST_RECORD_BYTES)
         self.failures = self.failures if result.unwritten else 0
-        self.trouble = self.trouble.passed(self.plans)
-        self.secs = now - self._started
+        self.trouble = self.trouble.passed(reading.plans)
+        self.secs = now - reading.started
         log.info("round_read", records=records, secs=round(self.secs, 2))
 
-    def _timed_out(self, now: float) -> None:
+    def _timed_out(self, secs: float) -> None:
         """Cancel; raises DependencyUnreachable if Spark does not even answer that (a restarted master, design 3)."""
-        secs = now - self._started
         if secs > self._secs_max + CANCEL_SECS_MAX:
             raise DependencyUnreachable(f"a round of {secs:.0f} s cannot be cancelled", "Spark hangs; start again")
         log.warning("round_timed_out", secs=round(secs))
         self._reader.cancel()
 
-    def _failed(self, error: RoundFailed, now: float) -> None:
+    def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
         self.failures += 1
         self.error = error.message
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
-        self.trouble = self.trouble.failed(self.plans, readable)
+        self.trouble = self.trouble.failed(plans, readable)
+        self._drop_behind()
         self.pause(now)
         log.warning("round_failed", error=error.message, failures=self.failures)
+
+    def _drop_behind(self) -> None:
+        """What waits behind a round that came to nothing was planned for what is not there."""
+        self.cancel()
+        self._readings.clear()
 
     def spoiled(self, error: str, now: float) -> None:
         """What was read last could not be written, and the storage is to blame: it is read again later."""
         self.failures += 1
+        self._drop_behind()
         self.pause(now)
         log.warning("round_failed", error=error, failures=self.failures)
 

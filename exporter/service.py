@@ -36,7 +36,7 @@ from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
 from exporter.offers import Offers, drop_aged, park_and_tell
 from exporter.outages import KAFKA, STORAGE
-from exporter.plan import PROBE_RECORDS, plan_round
+from exporter.plan import PROBE_RECORDS, expected, plan_round
 from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_truncation
 from exporter.roll import RollLimits, rolls
@@ -302,7 +302,7 @@ class Service:
 
     def _take_round(self, now: float) -> None:
         failures = self._rounds.failures
-        result = self._rounds.take(now)
+        result = self._rounds.take(now) if self._waiting is None else None
         if result is not None:
             point(Fault.AFTER_READ)
             if self._rounds.secs >= self._look_secs:
@@ -415,11 +415,12 @@ class Service:
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         held = self._gapped or self._waiting is not None
-        if held or not self._rounds.may_start(now) or staged >= self._limits.roll.all_bytes_max:
+        staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
+        if held or not self._rounds.may_start(staying, now) or staged >= self._limits.roll.all_bytes_max:
             return
         self._offers.refresh_parked(self._writers, now)
-        staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
-        plans = self._rounds.choose(plan_round(self._writers, staying, self._rounds.budget(), now))
+        writers = expected(self._writers, self._rounds.plans, now)
+        plans = self._rounds.choose(plan_round(writers, staying, self._rounds.budget(), now))
         if not plans or self._condemn_poison(plans, now):
             return
         point(Fault.AFTER_PLAN)
@@ -427,6 +428,7 @@ class Service:
 
     def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
         carried = sum(len(file.body) for writer in self._writers.values() for file in writer.staged)
+        room = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
         return StagingOrder(
             root=str(self._lake.root),
             app=self._lake.app,
@@ -436,7 +438,7 @@ class Service:
             footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
-            carried_bytes=max(0, self._limits.carried_bytes_max - carried),
+            carried_bytes=max(0, min(room, self._limits.carried_bytes_max // 2)),
         )
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:

@@ -405,6 +405,45 @@ def test_an_outage_condemns_no_good_record(
     assert e.placed() == {(0, 0): ["order"]}
 
 
+@pytest.mark.parametrize("failing", [0, 3], ids=["all end well", "one fails while another waits behind it"])
+def test_two_rounds_at_once_keep_every_record(
+    failing: int, export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While much is left a round waits behind another; what was planned behind one that failed is read again."""
+    e = export(2, round_records_max=200)
+    produce(e.kafka, e.topic, {0: mixed(900), 1: mixed(900, first=1000)})
+    real, lock, two = RoundReader.read, threading.Lock(), threading.Event()
+    starts: list[tuple[TopicPartition, int]] = []
+    rounds = at_once = 0
+
+    def read(self: RoundReader, order: Any) -> Any:
+        nonlocal rounds, at_once
+        with lock:
+            starts.extend((tp, plan.start) for tp, plan in order.plans.items())
+            rounds, at_once = rounds + 1, at_once + 1
+            number = rounds
+            if at_once == 2:
+                two.set()
+        try:
+            if number == max(2, failing):  # the size of records is known by then
+                assert two.wait(30)
+                if failing:
+                    raise RoundFailed("as ordered")
+            return real(self, order)
+        finally:
+            with lock:
+                at_once -= 1
+
+    monkeypatch.setattr(RoundReader, "read", read)
+    monkeypatch.setattr(RoundReader, "begun", lambda self: True)
+    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
+    service = e.run(spark)
+    assert two.is_set()
+    assert service.totals.rounds_failed == bool(failing)
+    assert (len(set(starts)) < len(starts)) == bool(failing), starts
+    assert wrong_places(e) == {}
+
+
 def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,14 @@ MUTANTS = (
         {"log": "A", "drops": False, "rounds_max": 2},
     ),
     Mutant(
+        "behind_what_was_dropped",
+        "3.1 a round behind another is integrated, though what the other staged was dropped",
+        (NO_BOUND_CHECK,),
+        LOSS,
+        {"log": "AA", "rounds_max": 2},
+        "one",
+    ),
+    Mutant(
         "unknown_type_any_anchor",
         "3.1 a type unknown at planning is integrated whatever its anchor",
         (("exporter/writers.py", "writer.covered == writer.frontier == plan.start - 1 and not writer.staged", "True"),),

@@ -40,12 +40,14 @@ TWO = (
     {"log": "AA", "park": True, "drops": False},
     {"log": "AD", "reassign": True, "drops": False},
     {"log": "A", "rounds_max": 2},
+    {"log": "AA", "rounds_max": 2, "drops": False},
 )
 ONE = (
     {"log": "C"},
     {"log": "A.D", "drops": False},
     {"log": "A.", "late": True, "drops": False},
     {"log": "C", "rounds_max": 2, "drops": False},
+    {"log": "AD", "rounds_max": 2, "drops": False},
     {"log": "C", "reassign": True},
     {"log": "AA", "park": True},
 )
@@ -58,6 +60,8 @@ LARGE = (
     ("one", {"log": "A.C", "drops": False}),
     ("one", {"log": "AC", "late": True, "drops": False}),
     ("one", {"log": "A.AD", "drops": False}),
+    ("one", {"log": "AA", "rounds_max": 2}),
+    ("one", {"log": "AC", "rounds_max": 2, "drops": False}),
 )
 SWITCHES = (
     {},

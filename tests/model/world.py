@@ -28,7 +28,7 @@ from typing import Any
 
 from exporter import heartbeat, outcome, roll
 from exporter.errors import InvariantBroken
-from exporter.plan import Budget, plan_round
+from exporter.plan import Budget, expected, plan_round
 from exporter.writers import (
     Claim,
     Fragment,
@@ -177,15 +177,16 @@ class World:
     def _plans(self, process: State) -> Iterator[Move]:
         writers, rounds, orphans = process
         if len(rounds) < self.scope.rounds_max:
-            for text, round_ in self.planned(writers):
-                yield text, (writers, (*rounds, round_), orphans), FRONTIERS, ROUNDS
+            for behind, reads in (((), FRONTIERS), (rounds, FRONTIERS | ROUNDS))[: 1 + bool(rounds)]:
+                for text, round_ in self.planned(writers, behind):
+                    yield text, (writers, (*rounds, round_), orphans), reads, ROUNDS
 
-    def planned(self, writers: State) -> list[tuple[str, State]]:
-        """Every round that may be planned: what the loop says of it, and the round."""
+    def planned(self, writers: State, behind: State) -> list[tuple[str, State]]:
+        """Every round that may be planned: what the loop says of it, and the round. behind: as if these had ended."""
         known = [name for name, writer in zip(self.types, writers, strict=True) if writer]
         if not set(DECLARED) <= set(known):
             return []
-        real = self.real_writers(writers)
+        real = expected(self.real_writers(writers), [self.real_plan(round_) for round_ in behind], 0.0)
         found = {}
         for now in (-1.0, 1.0) if self.scope.park else (1.0,):
             for end in range(1, len(self.scope.log) + 1):

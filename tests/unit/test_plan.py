@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.plan import PROBE_RECORDS, Budget, plan_round
-from exporter.writers import Parked, PartitionPlan, Writer, WriterKey
+from exporter.plan import PROBE_RECORDS, Budget, expected, plan_round
+from exporter.writers import Fragment, Parked, PartitionPlan, Writer, WriterKey, drop, integrate
 from offsets.ranges import TopicPartition
 
 T0, T1, T2 = (TopicPartition("orders", number) for number in range(3))
@@ -157,3 +157,36 @@ def test_the_first_round_probes():
 def test_a_budget_obeys_records_and_bytes(records_max, bytes_max, each, expected):
     """Traps 30: 1 MB records bound a round by bytes; one record at least, so that it moves."""
     assert Budget.of(records_max, bytes_max, each) == Budget(expected)
+
+
+def test_a_round_behind_another_begins_where_that_ends():
+    """FLOOR: every type is expected at the end of the running plans, those of partitions without one where they are."""
+    state = writers(writer("A", 40), writer("B", 9), writer("A", 7, T1))
+    running = plan_round(state, {T0: 1_000}, Budget(100), 0.0)
+    behind = plan_round(expected(state, running, 0.0), {T0: 1_000, T1: 20}, Budget(100), 0.0)
+    assert [(plan.start, plan.end) for plan in running] == [(10, 110)]
+    assert [(plan.tp, plan.start, plan.end, dict(plan.bounds)) for plan in behind] == [
+        (T0, 110, 198, {"A": 109, "B": 109}),
+        (T1, 8, 20, {"A": 7}),
+    ]
+
+
+def test_a_type_that_the_running_plan_is_no_longer_for_is_not_expected_to_move():
+    """It was dropped or parked since: the round behind begins at its own frontier."""
+    state = writers(writer("A", 40), writer("B", 40))
+    running = plan_round(state, {T0: 60}, PLENTY, 0.0)
+    moved = writers(replace(writer("A", 40), frontier=3, covered=3), writer("B", 40))
+    assert plan_round(expected(moved, running, 0.0), {T0: 100}, PLENTY, 0.0)[0].bounds == {"A": 3, "B": 59}
+
+
+def test_what_is_dropped_meanwhile_discards_both_rounds():
+    """Protocol 3.1: a round behind one that came to nothing for a type comes to nothing for it too."""
+    state = writers(writer("A", 40), writer("B", 40))
+    running = plan_round(state, {T0: 60}, PLENTY, 0.0)
+    behind = plan_round(expected(state, running, 0.0), {T0: 100}, PLENTY, 0.0)
+    after = {**state, WriterKey("A", T0): drop(state[WriterKey("A", T0)])}
+    for plan in (*running, *behind):
+        found = integrate(after, Fragment(plan), 0.0)
+        assert list(found.discarded) == ["A"]
+        after = found.writers
+    assert {key.event_type: one.frontier for key, one in after.items()} == {"A": 0, "B": 99}

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
-from exporter.read import RoundResult
+import pytest
+
+from exporter.read import RoundFailed, RoundResult
 from exporter.rounds import Rounds
 from exporter.routing import EventTime, Routing, TypeFrom
 from exporter.stage import StagingOrder
+from exporter.writers import PartitionPlan
+from offsets.ranges import TopicPartition
 
+T0 = TopicPartition("orders", 0)
 ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
 
 
@@ -19,17 +25,35 @@ class Reader:
     def __init__(self, records: int, size: int) -> None:
         self.counts = {"records": records, "bytes": size}
         self.orders: list[StagingOrder] = []
+        self.cancelled = 0
 
     def read(self, order: StagingOrder) -> RoundResult:
         self.orders.append(order)
         return RoundResult((), self.counts)
 
+    def begun(self) -> bool:
+        return True
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+class Held(Reader):
+    """Ends each reading when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(10, 1_000)
+        self.ends: dict[int, Future[RoundResult]] = {}
+
+    def read(self, order: StagingOrder) -> RoundResult:
+        (plan,) = order.plans.values()
+        return self.ends[plan.start].result(10)
+
 
 def run(rounds: Rounds, times: int) -> None:
     for _ in range(times):
         rounds.start(ORDER)
-        assert rounds._future is not None
-        rounds._future.result(10)
+        rounds._readings[0].future.result(10)
         assert rounds.take(0.0) is not None
 
 
@@ -59,4 +83,96 @@ def test_nothing_but_tombstones_for_hours():
     rounds.expect(350.0)
     run(rounds, 1_100)
     assert rounds.budget().records == 1_000_000
+    rounds.close()
+
+
+def order(start: int) -> StagingOrder:
+    """Ten offsets."""
+    return replace(ORDER, plans={T0: PartitionPlan(T0, 0, 0, start, start + 10, {})}, carried_bytes=7)
+
+
+def two_running() -> tuple[Held, Rounds]:
+    reader = Held()
+    reader.ends = {start: Future() for start in (0, 10)}
+    rounds = rounds_of(reader)
+    rounds.expect(100.0)
+    for start in reader.ends:
+        rounds.start(order(start))
+    return reader, rounds
+
+
+def taken(rounds: Rounds, future: Future[Any], now: float) -> RoundResult | None:
+    """The next result, once the first reading has ended as it was told."""
+    assert not future.running()
+    rounds._readings[0].future.exception(10)
+    return rounds.take(now)
+
+
+def test_two_rounds_are_taken_in_the_order_of_their_plans():
+    """However they end; the second is the first one from then on, and so is its time."""
+    reader, rounds = two_running()
+    assert [plan.start for plan in rounds.plans] == [0, 10] and rounds.carried_bytes == 14
+    second = RoundResult((), {"records": 5, "bytes": 500})
+    reader.ends[10].set_result(second)
+    rounds._readings[1].future.result(10)
+    assert rounds.take(0.0) is None and rounds.running
+    first = RoundResult((), {"records": 10, "bytes": 1_000})
+    reader.ends[0].set_result(first)
+    assert taken(rounds, reader.ends[0], now=100.0) is first
+    assert [plan.start for plan in rounds.plans] == [10]
+    assert rounds.take(103.0) is second and rounds.secs == 3.0
+    assert not rounds.running
+    rounds.close()
+
+
+def test_a_round_behind_one_that_failed_is_dropped():
+    """It was planned for what is not there; its job is cancelled, its result never taken."""
+    reader, rounds = two_running()
+    reader.ends[10].set_result(RoundResult((), {}))
+    reader.ends[0].set_exception(RoundFailed("no"))
+    assert taken(rounds, reader.ends[0], 0.0) is None
+    assert not rounds.running and rounds.failures == 1 and reader.cancelled == 1
+    assert rounds.take(1.0) is None
+    rounds.close()
+
+
+def test_a_round_behind_one_whose_files_the_storage_refused_is_dropped():
+    """It would be refused as well."""
+    reader, rounds = two_running()
+    reader.ends[0].set_result(RoundResult((), {}))
+    assert taken(rounds, reader.ends[0], 0.0) is not None
+    rounds.spoiled("no space", 0.0)
+    assert not rounds.running and reader.cancelled == 1
+    reader.ends[10].set_exception(RoundFailed("cancelled"))
+    rounds.close()
+
+
+@pytest.mark.parametrize(
+    ("end", "begun", "failures", "size", "may"),
+    [
+        (10 + 5_000, True, 0, 100.0, True),
+        (10 + 4_999, True, 0, 100.0, False),
+        (10 + 5_000, False, 0, 100.0, False),
+        (10 + 5_000, True, 1, 100.0, False),
+        (10 + 10**9, True, 0, 0.0, False),
+    ],
+    ids=["half a round", "less", "not begun", "in trouble", "size not known"],
+)
+def test_a_round_waits_behind_another_where_that_is_worth_it(
+    end: int, begun: bool, failures: int, size: float, may: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least half a round is left, the one before has its cores, and all is well; never a third one."""
+    reader = Held()
+    reader.ends = {0: Future(), 10: Future()}
+    rounds = rounds_of(reader)
+    assert rounds.may_start({T0: end}, 0.0)
+    rounds.expect(size)
+    rounds.failures = failures
+    rounds.start(order(0))
+    monkeypatch.setattr(reader, "begun", lambda: begun)
+    assert rounds.may_start({T0: end}, 0.0) is may
+    rounds.start(order(10))
+    assert not rounds.may_start({T0: 10**12}, 0.0)
+    for future in reader.ends.values():
+        future.set_result(RoundResult((), {}))
     rounds.close()
