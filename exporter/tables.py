@@ -280,8 +280,8 @@ class DeltaTable:
         actions = lake.new_list()
         for app_id, version in change.positions.items():
             actions.add(self._action({"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}))
-        for add in change.adds:
-            actions.add(self._action({"add": add}))
+        if change.adds:
+            actions.addAll(lake.adds_from_json(json.dumps(change.adds)))
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
@@ -456,6 +456,10 @@ class Lake:
         self._set_active_session = sql.classic.SparkSession.setActiveSession
         self._log_for_table = sql.delta.DeltaLog.forTable
         self._mapper = sql.delta.util.JsonUtils.mapper()
+        of_name = jvm.java.lang.Class.forName
+        self._list_of_adds = self._mapper.getTypeFactory().constructCollectionType(
+            of_name("java.util.ArrayList"), of_name("org.apache.spark.sql.delta.actions.AddFile")
+        )
         self._opened: set[Path] = set()
 
     def activate(self) -> None:
@@ -486,6 +490,10 @@ class Lake:
     def operation(self, user_metadata: str) -> Any:
         """What a commit says of itself: that it appended as a stream does, and what only we read."""
         return self._streaming_update(self._append, self.app, 0, self.some(user_metadata))
+
+    def adds_from_json(self, text: str) -> Any:
+        """A list of `add` actions as a Java list, in one call over the gateway however long it is."""
+        return self._mapper.readValue(text, self._list_of_adds)
 
     def to_seq(self, java_list: Any) -> Any:
         """A Java list as Scala's sequence."""
