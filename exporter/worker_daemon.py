@@ -2,9 +2,10 @@
 
 Spark puts its own jar and its zipped sources on Python's path, and each task reads the directories of all archives
 there again: 0.1 s of a core per task. Here pyspark is installed, so they go. What a round imports is imported once,
-before the fork, and shared by the workers.
+before the fork, and shared by the workers, whose collector of garbage passes over it.
 """
 
+import gc
 import sys
 from importlib.machinery import PathFinder
 
@@ -24,4 +25,5 @@ if __name__ == "__main__":
 
     from exporter import stage  # noqa: F401
 
+    gc.freeze()
     daemon.manager()
