@@ -63,7 +63,7 @@ class Batches:
             if guessed:
                 self._guess(record_bytes, carried_bytes)
             else:
-                self.measure()
+                self._measure()
         try:
             yield
         finally:
@@ -82,18 +82,19 @@ class Batches:
             self._guessing.remove(carried_bytes)
             if not self._guessing:
                 self._allocator.setLimit(_NO_LIMIT)
-                self.measure()
+                self._measure()
 
-    def measure(self) -> None:
+    def _measure(self) -> None:
         """What begins now is measured."""
         for name, value in MEASURED.items():
             self._conf.set(name, value)
 
     def outgrown(self, error: Exception) -> bool:
-        """Whether a job failed because its batches were larger than guessed; if so, the next rounds are measured."""
+        """Whether a job failed because its batches were larger than guessed; if so, what begins now is measured."""
         if _LIMIT_MET not in str(error):
             return False
         with self._lock:
             self._measured_left = MEASURED_AFTERWARDS << min(self._wrong, 10)
             self._wrong += 1
+            self._measure()
         return True

@@ -118,7 +118,6 @@ class RoundReader:
             if not self._batches.outgrown(error):
                 raise
         log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
-        self._batches.measure()
         return self._mapped(order, task, ddl)
 
     def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
@@ -141,14 +140,13 @@ class RoundReader:
             return None
 
     def begun(self) -> bool:
-        """Whether Spark has given cores to all running rounds: what is read from now on gets those that are left."""
+        """Whether Spark has given cores to the running round: one that is read from now on gets those that are left."""
         tracker = self._session.sparkContext.statusTracker()
         with self._lock:
             groups = [*self._groups]
-        jobs = [[tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)] for group in groups]
-        stages = [[tracker.getStageInfo(stage) for job in of_one if job for stage in job.stageIds] for of_one in jobs]
-        begun = [any(s and s.numActiveTasks + s.numCompletedTasks for s in of_one) for of_one in stages]
-        return bool(begun) and all(begun)
+        jobs = [tracker.getJobInfo(job) for group in groups for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return any(stage.numActiveTasks + stage.numCompletedTasks for stage in stages if stage)
 
     def cancel(self) -> None:
         """Cancel the running rounds, if any; their `read` raises."""

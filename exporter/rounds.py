@@ -172,24 +172,21 @@ class Rounds:
         self._reader.cancel()
 
     def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
-        self.failures += 1
         self.error = error.message
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
         self.trouble = self.trouble.failed(plans, readable)
-        self._drop_behind()
-        self.pause(now)
-        log.warning("round_failed", error=error.message, failures=self.failures)
-
-    def _drop_behind(self) -> None:
-        """What waits behind a round that came to nothing was planned for what is not there."""
-        self.cancel()
-        self._readings.clear()
+        self._came_to_nothing(error.message, now)
 
     def spoiled(self, error: str, now: float) -> None:
         """What was read last could not be written, and the storage is to blame: it is read again later."""
+        self._came_to_nothing(error, now)
+
+    def _came_to_nothing(self, error: str, now: float) -> None:
+        """It is read again later; what waits behind it was planned for what is not there."""
         self.failures += 1
-        self._drop_behind()
+        self.cancel()
+        self._readings.clear()
         self.pause(now)
         log.warning("round_failed", error=error, failures=self.failures)
 

@@ -416,7 +416,7 @@ class Service:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         held = self._gapped or self._waiting is not None
         staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
-        if held or not self._rounds.may_start(staying, now) or staged >= self._limits.roll.all_bytes_max:
+        if held or staged >= self._limits.roll.all_bytes_max or not self._rounds.may_start(staying, now):
             return
         self._offers.refresh_parked(self._writers, now)
         writers = expected(self._writers, self._rounds.plans, now)
@@ -428,7 +428,7 @@ class Service:
 
     def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
         carried = sum(len(file.body) for writer in self._writers.values() for file in writer.staged)
-        room = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
+        left = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
         return StagingOrder(
             root=str(self._lake.root),
             app=self._lake.app,
@@ -438,7 +438,7 @@ class Service:
             footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
-            carried_bytes=max(0, min(room, self._limits.carried_bytes_max // 2)),
+            carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
         )
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:

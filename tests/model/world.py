@@ -177,7 +177,8 @@ class World:
     def _plans(self, process: State) -> Iterator[Move]:
         writers, rounds, orphans = process
         if len(rounds) < self.scope.rounds_max:
-            for behind, reads in (((), FRONTIERS), (rounds, FRONTIERS | ROUNDS))[: 1 + bool(rounds)]:
+            for behind in dict.fromkeys(((), rounds)):
+                reads = FRONTIERS | ROUNDS if behind else FRONTIERS
                 for text, round_ in self.planned(writers, behind):
                     yield text, (writers, (*rounds, round_), orphans), reads, ROUNDS
 

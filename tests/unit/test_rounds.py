@@ -101,9 +101,8 @@ def two_running() -> tuple[Held, Rounds]:
     return reader, rounds
 
 
-def taken(rounds: Rounds, future: Future[Any], now: float) -> RoundResult | None:
+def taken(rounds: Rounds, now: float) -> RoundResult | None:
     """The next result, once the first reading has ended as it was told."""
-    assert not future.running()
     rounds._readings[0].future.exception(10)
     return rounds.take(now)
 
@@ -118,7 +117,7 @@ def test_two_rounds_are_taken_in_the_order_of_their_plans():
     assert rounds.take(0.0) is None and rounds.running
     first = RoundResult((), {"records": 10, "bytes": 1_000})
     reader.ends[0].set_result(first)
-    assert taken(rounds, reader.ends[0], now=100.0) is first
+    assert taken(rounds, 100.0) is first
     assert [plan.start for plan in rounds.plans] == [10]
     assert rounds.take(103.0) is second and rounds.secs == 3.0
     assert not rounds.running
@@ -130,7 +129,7 @@ def test_a_round_behind_one_that_failed_is_dropped():
     reader, rounds = two_running()
     reader.ends[10].set_result(RoundResult((), {}))
     reader.ends[0].set_exception(RoundFailed("no"))
-    assert taken(rounds, reader.ends[0], 0.0) is None
+    assert taken(rounds, 0.0) is None
     assert not rounds.running and rounds.failures == 1 and reader.cancelled == 1
     assert rounds.take(1.0) is None
     rounds.close()
@@ -140,7 +139,7 @@ def test_a_round_behind_one_whose_files_the_storage_refused_is_dropped():
     """It would be refused as well."""
     reader, rounds = two_running()
     reader.ends[0].set_result(RoundResult((), {}))
-    assert taken(rounds, reader.ends[0], 0.0) is not None
+    assert taken(rounds, 0.0) is not None
     rounds.spoiled("no space", 0.0)
     assert not rounds.running and reader.cancelled == 1
     reader.ends[10].set_exception(RoundFailed("cancelled"))
