@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,11 @@ import pytest
 
 from exporter import class_data
 from exporter.audit_files import replay
+from exporter.read import RoundReader
 from exporter.spark import LOG4J_FILE
 from exporter.tables import Lake
 from offsets.names import table_folder
+from tests.lakes import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +59,31 @@ def test_kafka_is_read_by_the_interface_without_rows_of_users(spark: Any) -> Non
     """Else each record becomes one and is taken apart again. No broker is asked for the plan."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:1").option("subscribe", "orders")
     assert reader.load()._jdf.queryExecution().analyzed().toString().startswith("RelationV2")
+
+
+def test_a_round_has_begun_once_spark_runs_its_tasks(spark: Any, tmp_path: Path) -> None:
+    """Not while nothing runs, nor while its job is not known yet: else the next one could get the cores first."""
+    reader, gate = RoundReader(spark, {}), tmp_path / "gate"
+    assert not reader.begun()
+    reader._groups.add("begun")
+    assert not reader.begun()
+
+    def held(batches: Iterator[Any]) -> Iterator[Any]:
+        deadline = time.monotonic() + 60
+        while not gate.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)  # pace of the polling, bounded by the deadline
+        yield from batches
+
+    def run() -> None:
+        spark.sparkContext.setJobGroup("begun", "held until the test goes on")
+        spark.range(2).mapInArrow(held, "id BIGINT").collect()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(run)
+        wait_until(reader.begun, 60, "a running task")
+        assert not done.done()
+        gate.touch()
+        done.result(60)
 
 
 def test_every_reading_sees_what_others_have_committed(spark: Any, tmp_path: Path) -> None:
