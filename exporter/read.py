@@ -18,6 +18,7 @@ from typing import Any
 from exporter import headers
 from exporter.batches import Batches
 from exporter.errors import ExporterError
+from exporter.gathered import gathered
 from exporter.log import get_logger
 from exporter.slices import slices
 from exporter.stage import MANIFEST_DDL, Room, StagingOrder, stage
@@ -209,8 +210,10 @@ def run_order(records: Any, order: StagingOrder) -> RoundResult:
 
 
 def _task(order: StagingOrder) -> Any:
+    types = max(len(plan.bounds) for plan in order.plans.values())
+
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        return stage(order, batches)
+        return stage(order, gathered(batches, types))
 
     return run
 

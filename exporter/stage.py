@@ -153,6 +153,7 @@ def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     for batch in batches:
         if batch.num_rows:
             task.add(batch)
+        del batch  # else it is held while the next one is gathered
     yield task.manifest()
 
 
