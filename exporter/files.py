@@ -45,6 +45,10 @@ PARQUET: dict[str, Any] = {
     "version": "2.6",
 }
 """How pyarrow writes data files."""
+SMALL_BYTES = 64 << 10
+"""A file of fewer Arrow bytes is written as SMALL_PARQUET."""
+SMALL_PARQUET: dict[str, Any] = {**PARQUET, "compression": "snappy", "compression_level": None}
+"""Half the CPU: to set zstd up for each column costs as much as all else of a small file does, and saves it nothing."""
 STATS_COLUMNS_MAX = 32
 STATS_TEXT_MAX = 32
 
@@ -123,7 +127,7 @@ class GrowingFile:
                 self._sink,
                 table.schema.remove_metadata(),
                 metadata_collector=self._metadata,
-                **PARQUET,
+                **(PARQUET if self.pending_bytes >= SMALL_BYTES else SMALL_PARQUET),
             )
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._pending.clear()

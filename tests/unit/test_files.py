@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.commit import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches, retention_is_safe
-from exporter.files import FileOrigin, GrowingFile, merge
+from exporter.files import SMALL_BYTES, FileOrigin, GrowingFile, merge
 from exporter.writers import StagedFile
 from offsets.names import DataFile
 from offsets.ranges import OffsetRange, TopicPartition
@@ -39,6 +39,22 @@ def test_a_file_is_named_by_its_last_offset_and_appears_whole(tmp_path):
     assert (name.day, name.last_offset, staged.offsets, staged.rows) == (DAY, 9, OffsetRange(1, 9), 4)
     assert (tmp_path / staged.path).stat().st_size == staged.size_bytes
     assert pq.read_table(tmp_path / staged.path, partitioning=None).column("n").to_pylist() == [1, 2, 5, 9]
+
+
+def test_a_small_file_is_packed_by_what_is_cheap_for_it(tmp_path):
+    """zstd costs a small file more than it saves; a file that begins large is packed by it to its end."""
+    rows = SMALL_BYTES // 8
+    small, large = grown(tmp_path, [*range(9)]), grown(tmp_path, [*range(rows)])
+    later = GrowingFile(origin(tmp_path), DAY)
+    for part in ([*range(rows)], [rows]):
+        later.add(pa.table({"n": pa.array(part, pa.int64())}), part[0], part[-1])
+        later.encode()
+
+    def packed(staged: StagedFile) -> list[str]:
+        footer = pq.read_metadata(tmp_path / staged.path)
+        return [footer.row_group(group).column(0).compression for group in range(footer.num_row_groups)]
+
+    assert (packed(small), packed(large), packed(later.finish())) == (["SNAPPY"], ["ZSTD"], ["ZSTD", "ZSTD"])
 
 
 def test_nothing_is_on_disk_before_a_file_is_finished(tmp_path):
