@@ -1,11 +1,14 @@
 """The Delta log store for tables in a file system: a commit is there whole and once, whoever else commits.
 
+    FileLogStore.java    writes versions
+    FileChecksums.java   writes the checksum beside each: what is in a table without reading its log, so never half
+
     compiled at the session's start by the Janino that Spark ships -> a folder on the class path of the driver's JVM
 
 Delta's own store for `file:` looks whether a version is there and then renames over it: two processes that look at
 the same moment are both told that they committed, and one commit is gone. Here the version is a hard link to a
-file that is complete, which only one of them can make. It also starts no process, where Hadoop's local file system
-starts `readlink` and `chmod` about twenty times for each commit.
+file that is complete, which only one of them can make. Neither starts a process, where Hadoop's local file system
+starts `readlink` and `chmod` about twenty times for a commit and three times for its checksum.
 """
 
 from __future__ import annotations
@@ -20,26 +23,27 @@ from typing import Any
 from exporter import jars
 
 CLASS = "exporter.FileLogStore"
-SOURCE = Path(__file__).with_name("FileLogStore.java")
-CONFIGURATION = {"spark.delta.logStore.file.impl": CLASS}
+CHECKSUMS_CLASS = "exporter.FileChecksums"
+SOURCES = [Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (CLASS, CHECKSUMS_CLASS)]
+CONFIGURATION = {
+    "spark.delta.logStore.file.impl": CLASS,
+    "spark.sql.streaming.checkpointFileManagerClass": CHECKSUMS_CLASS,
+}
 
 
 def install(session: Any) -> None:
-    """Let the tables that this session opens be committed to by `CLASS`. The session was made with `CONFIGURATION`."""
+    """Let the tables that this session opens be committed to by these. The session was made with `CONFIGURATION`."""
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.net.URL(f"{_classes(jvm, loader).as_uri()}/"))
 
 
 def _classes(jvm: Any, loader: Any) -> Path:
-    """The folder with the compiled class: in the cache, or one for this process if the cache cannot be written."""
-    source = SOURCE.read_text("utf-8")
-    cached = jars.cache_folder("").parent / "classes" / hashlib.sha256(source.encode()).hexdigest()[:16]
+    """The folder with the compiled classes: in the cache, or one for this process if the cache cannot be written."""
+    sources = [path.read_text("utf-8") for path in SOURCES]
+    cached = jars.cache_folder("").parent / "classes" / hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
     if cached.is_dir():
         return cached
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(source)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=cached.parent))
@@ -47,10 +51,14 @@ def _classes(jvm: Any, loader: Any) -> Path:
         made = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, made, ignore_errors=True)
         cached = made
-    for name, code in compiler.getBytecodes().items():
-        path = made.joinpath(*name.split(".")).with_suffix(".class")
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(bytes(code))
+    for source in sources:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(source)
+        for name, code in compiler.getBytecodes().items():
+            path = made.joinpath(*name.split(".")).with_suffix(".class")
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(bytes(code))
     return _put(made, cached)
 
 

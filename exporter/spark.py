@@ -37,8 +37,6 @@ the system clears them anew for each: nearly a tenth of their CPU. 32 MiB is the
 NO_KAFKA = "avro,csv,json,orc,parquet,text"
 """The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
 then each record becomes an object of Spark's users and from that a row again."""
-FILE_MANAGER = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
-"""Writes the checksum of a version; the default one starts eight processes for it in a local file system."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
@@ -132,7 +130,6 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.python.worker.reuse": "true",
         "spark.task.maxFailures": "1",
-        "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
         **log_store.CONFIGURATION,
     }
     jars = [] if home is not None else [str(path) for path in jar_paths("spark")]

@@ -1,4 +1,4 @@
-"""FENCE in a file system: of all who write a version one succeeds, and what it wrote is whole."""
+"""FENCE in a file system: of all who write a version one succeeds, and what it wrote is whole; so is its checksum."""
 
 from __future__ import annotations
 
@@ -94,5 +94,34 @@ def test_every_table_in_a_file_system_is_committed_to_by_this_store(spark: Any, 
     """Delta takes it for the scheme `file`."""
     create_anchored(Lake(spark, tmp_path, "app"), "order", {TopicPartition("t", 0): Position(0, 0)})
     log = tmp_path / "order" / "_delta_log"
-    assert [path.name for path in log.glob("*.json")] == ["00000000000000000000.json"]
-    assert not list(log.glob(".*.json.crc"))  # Hadoop's own way to write leaves one behind each file
+    assert {path.name for path in log.iterdir() if path.is_file()} == {f"{0:020d}.json", f"{0:020d}.crc"}
+    # Hadoop's own way to write would have left a hidden checksum behind each of the two
+
+
+def test_a_checksum_is_there_whole_or_not_at_all(spark: Any, tmp_path: Path) -> None:
+    """Under its name nothing is seen until it is closed; one that is there is only replaced if that is wanted."""
+    jvm = spark._jvm
+    path = tmp_path / "a b%20~#" / f"{7:020d}.crc"
+    path.parent.mkdir()
+    path.with_name(f".{path.name}.crc").write_bytes(b"of what another left")
+    conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
+    conf.set("spark.sql.streaming.checkpointFileManagerClass", log_store.CHECKSUMS_CLASS)
+    manager = jvm.org.apache.spark.sql.execution.streaming.CheckpointFileManager.create(
+        jvm.org.apache.hadoop.fs.Path(f"file:{path.parent}"), conf
+    )
+    assert manager.getClass().getName() == log_store.CHECKSUMS_CLASS
+
+    def put(text: bytes, overwrite: bool) -> None:
+        before = path.read_bytes() if path.exists() else None
+        stream = manager.createAtomic(jvm.org.apache.hadoop.fs.Path(f"file:{path}"), overwrite)
+        stream.write(text)
+        assert (path.read_bytes() if path.exists() else None) == before
+        stream.close()
+
+    put(b"first", overwrite=False)
+    with pytest.raises(Py4JJavaError, match="FileAlreadyExistsException"):
+        put(b"second", overwrite=False)
+    assert path.read_bytes() == b"first"
+    put(b"third", overwrite=True)
+    assert path.read_bytes() == b"third"
+    assert [*path.parent.iterdir()] == [path], "nothing temporary is left, nor what Hadoop would compare it with"
