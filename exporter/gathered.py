@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 TYPE_BYTES = 1 << 20
-"""Of each event type that are worth decoding."""
+"""Of each event type on average, that are worth being decoded together."""
 GATHERED_BYTES_MAX = 48 << 20
-"""A batch that is joined to others has less; with the last one it may have BATCH_BYTES (batches.py) more."""
+"""Enough for any number of types; the last batch that is joined may bring BATCH_BYTES (batches.py) more."""
 
 
 def gathered(batches: Iterator[pa.RecordBatch], types: int) -> Iterator[pa.RecordBatch]:

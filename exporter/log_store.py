@@ -1,7 +1,7 @@
 """The Delta log store for tables in a file system: a commit is there whole and once, whoever else commits.
 
     FileLogStore.java    writes versions
-    FileChecksums.java   writes the checksum beside each: what is in a table without reading its log, so never half
+    FileChecksums.java   writes the checksum of each, from which Delta and we know a table without reading its log
 
     compiled at the session's start by the Janino that Spark ships -> a folder on the class path of the driver's JVM
 
@@ -44,6 +44,12 @@ def _classes(jvm: Any, loader: Any) -> Path:
     cached = jars.cache_folder("").parent / "classes" / hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
     if cached.is_dir():
         return cached
+    compiled: dict[str, bytes] = {}
+    for source in sources:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(source)
+        compiled |= {name: bytes(code) for name, code in compiler.getBytecodes().items()}
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=cached.parent))
@@ -51,14 +57,10 @@ def _classes(jvm: Any, loader: Any) -> Path:
         made = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, made, ignore_errors=True)
         cached = made
-    for source in sources:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(loader)
-        compiler.cook(source)
-        for name, code in compiler.getBytecodes().items():
-            path = made.joinpath(*name.split(".")).with_suffix(".class")
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(bytes(code))
+    for name, code in compiled.items():
+        path = made.joinpath(*name.split(".")).with_suffix(".class")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(code)
     return _put(made, cached)
 
 

@@ -151,8 +151,7 @@ def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     """The function of mapInArrow: yields the manifest of this task, one batch."""
     task = _Task(order)
     for batch in batches:
-        if batch.num_rows:
-            task.add(batch)
+        task.add(batch)
         del batch  # else it is held while the next one is gathered
     yield task.manifest()
 
