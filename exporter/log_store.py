@@ -17,6 +17,7 @@ import atexit
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,7 @@ def _classes(jvm: Any, loader: Any) -> Path:
     cached = jars.cache_folder("").parent / "classes" / hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
     if cached.is_dir():
         return cached
-    compiled: dict[str, bytes] = {}
-    for source in sources:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(loader)
-        compiler.cook(source)
-        compiled |= {name: bytes(code) for name, code in compiler.getBytecodes().items()}
+    code = compiled(jvm, loader, sources)
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=cached.parent))
@@ -57,11 +53,27 @@ def _classes(jvm: Any, loader: Any) -> Path:
         made = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, made, ignore_errors=True)
         cached = made
-    for name, code in compiled.items():
-        path = made.joinpath(*name.split(".")).with_suffix(".class")
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(code)
+    write(code, made)
     return _put(made, cached)
+
+
+def compiled(jvm: Any, loader: Any, sources: Iterable[str]) -> dict[str, bytes]:
+    """Class name -> its code, of Java sources of one class each. loader: where they find what they build on."""
+    code: dict[str, bytes] = {}
+    for source in sources:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(source)
+        code |= {name: bytes(found) for name, found in compiler.getBytecodes().items()}
+    return code
+
+
+def write(code: Mapping[str, bytes], folder: Path) -> None:
+    """What compiled() gave, as a class path wants it."""
+    for name, found in code.items():
+        path = folder.joinpath(*name.split(".")).with_suffix(".class")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(found)
 
 
 def _put(made: Path, cached: Path) -> Path:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from exporter.log_store import CONFIGURATION
+from exporter.log_store import CONFIGURATION, compiled, write
 
 KEY = "spark.delta.logStore.file.impl"
 PROPERTY = "losing."
@@ -48,14 +48,8 @@ def losing_log_store(session: Any) -> Iterator[None]:
     """Tables that are opened from here on have the store of this module."""
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(SOURCE)
     with tempfile.TemporaryDirectory() as folder:
-        for name, code in compiler.getBytecodes().items():
-            path = Path(folder, *name.split(".")).with_suffix(".class")
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(bytes(code))
+        write(compiled(jvm, loader, [SOURCE]), Path(folder))
         loader.addURL(jvm.java.net.URL(f"{Path(folder).as_uri()}/"))
         conf = session.sparkContext._jsc.sc().conf()
         conf.set(KEY, "losing.LosingLogStore")
