@@ -186,27 +186,23 @@ def statistics(metadata: pq.FileMetaData) -> dict[str, Any]:
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
+    schema = metadata.schema
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     for column in range(min(metadata.num_columns, STATS_COLUMNS_MAX)):
-        path = metadata.schema.column(column).path
+        path = schema.column(column).path
         if ".list." in path or ".key_value." in path:
             continue
-        groups = [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
-        if any(group is None for group in groups):
+        chunks = [group.column(column).statistics for group in groups]
+        if any(chunk is None for chunk in chunks):
             continue
-        if all(group.has_null_count for group in groups):
-            _put(nulls, path, sum(group.null_count for group in groups))
-        bounded = [group for group in groups if group.has_min_max]
-        if len(bounded) == len(groups) and (bounds := _bounds(bounded)) is not None:
-            _put(low, path, bounds[0])
-            _put(high, path, bounds[1])
+        if all(chunk.has_null_count for chunk in chunks):
+            _put(nulls, path, sum(chunk.null_count for chunk in chunks))
+        if all(chunk.has_min_max for chunk in chunks):
+            lowest, highest = _stat(min(chunk.min for chunk in chunks)), _stat(max(chunk.max for chunk in chunks))
+            if lowest is not None and highest is not None:
+                _put(low, path, lowest)
+                _put(high, path, highest)
     return {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def _bounds(groups: Iterable[Any]) -> tuple[Any, Any] | None:
-    groups = list(groups)
-    low = _stat(min(group.min for group in groups))
-    high = _stat(max(group.max for group in groups))
-    return None if low is None or high is None else (low, high)
 
 
 def _stat(value: Any) -> Any:
@@ -228,8 +224,8 @@ def _stat(value: Any) -> Any:
 
 def _timestamp(value: datetime) -> str:
     """Milliseconds, cut; readers widen the upper bound by one (Delta protocol)."""
-    text = value.astimezone(timezone.utc) if value.tzinfo else value
-    return text.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}" + ("Z" if value.tzinfo else "")
+    utc = value.astimezone(timezone.utc).replace(tzinfo=None) if value.tzinfo else value
+    return utc.isoformat(timespec="milliseconds") + ("Z" if value.tzinfo else "")
 
 
 def _put(target: dict[str, Any], path: str, value: Any) -> None:
@@ -255,7 +251,8 @@ def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
     for file in ordered:
         table = _rows(origin.folder, file)
         schema = schema or table.schema
-        growing.add(table.cast(schema), file.offsets.first_offset, file.offsets.last_offset)
+        same = table if table.schema == schema else table.cast(schema)
+        growing.add(same, file.offsets.first_offset, file.offsets.last_offset)
     try:
         merged = growing.finish()
     except OSError as error:

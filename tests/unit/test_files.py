@@ -165,6 +165,16 @@ def test_statistics_are_what_delta_readers_expect(tmp_path):
     assert stats["nullCount"]["at"] == 1
 
 
+def test_a_year_before_1000_has_four_digits_in_the_statistics(tmp_path):
+    """Readers compare them as text, or parse them."""
+    file = GrowingFile(origin(tmp_path), DAY)
+    old = datetime(33, 4, 3, 1, 2, 3, 999_999, tzinfo=timezone.utc)
+    columns = {"at": pa.array([old], pa.timestamp("us", "UTC")), "wall": pa.array([old], pa.timestamp("us"))}
+    file.add(pa.table(columns), 0, 0)
+    low = json.loads(file.finish().stats)["minValues"]
+    assert low == {"at": "0033-04-03T01:02:03.999Z", "wall": "0033-04-03T01:02:03.999"}
+
+
 @pytest.mark.parametrize(
     ("text", "safe"),
     [("interval 1 week", True), ("interval 24 hours", True), ("interval 23 hours", False), ("interval 1 day", True),
