@@ -26,14 +26,17 @@ COMPILE_LATER = [
 the usual ones it took a quarter of all CPU in the first minute; at ten times, a fifth of that of a start."""
 CLASSES_AT_ONCE = "-XX:MetaspaceSize=256m"
 """The memory of loaded classes at which Java first collects; at its own 21 MB it does so within a start."""
-KEEP_PAGES = {
+PAGES = {
     "MIMALLOC_PURGE_DELAY": "-1",
+    "MIMALLOC_ALLOW_THP": "0",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 """For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
-the system clears them anew for each: nearly a tenth of their CPU. 32 MiB is the most that every C library takes."""
+the system clears them anew for each: nearly a tenth of their CPU. Nor do they take 2 MiB at a time, of which much is
+cleared and never used: a sixth of their CPU in the first million records of 50 types. 32 MiB is the most that every C
+library takes."""
 NO_KAFKA = "avro,csv,json,orc,parquet,text"
 """The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
 then each record becomes an object of Spark's users and from that a row again."""
@@ -54,7 +57,7 @@ def start(
     os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    for name, value in KEEP_PAGES.items():
+    for name, value in PAGES.items():
         os.environ.setdefault(name, value)
     home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
     if home is not None:
@@ -135,7 +138,7 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
     jars = [] if home is not None else [str(path) for path in jar_paths("spark")]
     if jars:
         options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
-    options |= {f"spark.executorEnv.{name}": value for name, value in KEEP_PAGES.items()}
+    options |= {f"spark.executorEnv.{name}": value for name, value in PAGES.items()}
     if master.startswith("local"):
         options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         options |= {"spark.python.daemon.module": "exporter.worker_daemon"}
