@@ -1,6 +1,6 @@
 """Part commits: what a commit costs, how long so many tables take to be rolled, and a first start with new tables.
 
-Budget 5.5 min: per number of types one first start that makes the tables, then a service that gets bursts of one record
+Budget 5 min: per number of types one first start that makes the tables, then a service that gets bursts of one record
 per type and partition, each awaited, and then records of one type only, upon which all others move by heartbeats.
 """
 
@@ -29,7 +29,7 @@ class Case:
     bursts: int
 
 
-CASES = (Case(1, 20), Case(10, 15), Case(50, 8), Case(200, 4))
+CASES = (Case(1, 12), Case(10, 10), Case(50, 6), Case(200, 4))
 COMMIT_SECS_MAX, ROLL_SECS_MAX, FIRST_START_SECS_MAX = 0.15, 20.0, 25.0
 
 

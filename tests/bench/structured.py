@@ -22,7 +22,7 @@ from exporter.read import FETCH_OPTIONS
 
 
 def main() -> None:
-    """Prints one line of JSON: `since` and `until` (seconds since 1970), rows in the tables, batches."""
+    """Prints two lines of JSON: `since` (seconds since 1970); that, `until`, rows in the tables, batches."""
     parser = argparse.ArgumentParser()
     for name in ("bootstrap", "topic", "lake", "types", "master", "heap"):
         parser.add_argument(f"--{name}", required=True)
@@ -36,6 +36,7 @@ def main() -> None:
         session.sql(f"CREATE TABLE delta.`{lake / name}` ({columns}) USING DELTA PARTITIONED BY (day)")
     records = _records(session, given.bootstrap, given.topic, given.trigger)
     since = time.time()
+    print(json.dumps({"event": "began", "since": since}), flush=True)
     query = _query(records, declared, lake).trigger(availableNow=True)
     query = query.option("checkpointLocation", str(lake / "_checkpoint")).start()
     query.awaitTermination()
