@@ -233,8 +233,11 @@ class Task:
         return self.so_far()
 
     def wait_unless(self, enough: Callable[[Run], bool]) -> Run:
-        """Until it ends, or is killed because what it has logged is enough. Raises RuntimeError if it fails."""
+        """Until it ends, or is killed because what it has logged is enough. Raises RuntimeError as wait() does."""
+        deadline = time.monotonic() + SECS_MAX
         while self._child.poll() is None:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no end after {SECS_MAX:.0f} s:\n{self._tail()}")
             if enough(self.so_far()):
                 self.kill()
                 return self.so_far()
