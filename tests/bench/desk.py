@@ -144,25 +144,14 @@ class Desk:
         """The exporter until it has caught up. extra: environment. Raises RuntimeError if it fails."""
         return self.run([EXPORTER, "run", "--until-caught-up", "--config", str(config)], extra)
 
-    def module(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        extra: Mapping[str, str] | None = None,
-        enough: Callable[[Run], bool] | None = None,
-    ) -> Run:
-        """`main()` of a module, in a process of its own, until it ends, or is killed because its log is `enough`."""
-        return self.run([f"{FOLLOW_PARENT}from {name} import main; main()", *arguments], extra, enough)
+    def module(self, name: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
+        """`main()` of a module, in a process of its own, until it ends."""
+        return self.run([f"{FOLLOW_PARENT}from {name} import main; main()", *arguments], extra)
 
-    def run(
-        self,
-        command: Sequence[str],
-        extra: Mapping[str, str] | None = None,
-        enough: Callable[[Run], bool] | None = None,
-    ) -> Run:
-        """A Python program and its arguments, until it ends; enough: as for a module. Raises RuntimeError."""
+    def run(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
+        """A Python program and its arguments, until it ends. Raises RuntimeError."""
         with self.running(command, extra) as task:
-            done = task.wait() if enough is None else task.wait_unless(enough)
+            done = task.wait()
         self.say(f"ran {done.ended - done.started:.0f} s, {done.usage.total():.0f} core-seconds")
         return done
 
@@ -231,18 +220,6 @@ class Task:
         if code:
             raise RuntimeError(f"ended with {code}:\n{self._tail()}")
         return self.so_far()
-
-    def wait_unless(self, enough: Callable[[Run], bool]) -> Run:
-        """Until it ends, or is killed because what it has logged is enough. Raises RuntimeError as wait() does."""
-        deadline = time.monotonic() + SECS_MAX
-        while self._child.poll() is None:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"no end after {SECS_MAX:.0f} s:\n{self._tail()}")
-            if enough(self.so_far()):
-                self.kill()
-                return self.so_far()
-            time.sleep(POLL_SECS)
-        return self.wait()
 
     def stop(self) -> Run:
         """SIGTERM, and wait."""

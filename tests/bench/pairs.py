@@ -9,10 +9,8 @@ is the job's side of the first pair.
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from tests.bench.desk import CORES, Desk, Filled, Run, checked
@@ -110,7 +108,7 @@ def _tried(desk: Desk, topic: Filled, sizes: Sequence[int]) -> dict[int, Timed]:
     """The job at each trigger, in this order; without rows if it took longer than one before, and was stopped then."""
     tried: dict[int, Timed] = {}
     for size in sizes:
-        tried[size] = _structured(desk, topic, size, min((one.secs for one in tried.values()), default=math.inf))
+        tried[size] = _structured(desk, topic, size, min((one.secs for one in tried.values()), default=None))
     return tried
 
 
@@ -145,20 +143,15 @@ def timed(done: Run) -> Timed:
     )
 
 
-def _structured(desk: Desk, topic: Filled, trigger: int, secs_max: float = math.inf) -> Timed:
+def _structured(desk: Desk, topic: Filled, trigger: int, secs_max: float | None = None) -> Timed:
     """The job on the whole topic; stopped, and without rows, once it has taken longer than secs_max."""
     words = ["--bootstrap", topic.bootstrap, "--topic", topic.name, "--lake", str(desk.lake())]
     words += ["--types", json.dumps(topic.load.declared()), "--trigger", str(trigger)]
     words += ["--master", f"local[{CORES}]", "--heap", JOB_HEAP]
-
-    def too_long(run: Run) -> bool:
-        return any(time.time() - line["since"] > secs_max for line in run.of("began"))
-
-    done = desk.module("tests.bench.structured", words, {"_JAVA_OPTIONS": JAVA_DEFAULTS}, too_long)
-    if not done.of("done"):
-        (told,) = done.of("began")
-        return Timed(0, done.ended - told["since"], sum(done.usage.between(told["since"], done.ended).values()))
-    found = timed(done)
+    words += ["--secs-max", str(secs_max)] if secs_max else []
+    found = timed(desk.module("tests.bench.structured", words, {"_JAVA_OPTIONS": JAVA_DEFAULTS}))
+    if secs_max and found.secs > secs_max:
+        return replace(found, rows=0)
     good = topic.tally.records - topic.tally.rows[""]
     if not 0.99 * good <= found.rows <= topic.tally.records:
         raise RuntimeError(f"the job wrote {found.rows:,} rows of {good:,}")

@@ -22,11 +22,15 @@ from exporter.read import FETCH_OPTIONS
 
 
 def main() -> None:
-    """Prints two lines of JSON: `since` (seconds since 1970); that, `until`, rows in the tables, batches."""
+    """Prints one line of JSON: `since` and `until` (seconds since 1970), rows in the tables, batches.
+
+    With --secs-max it gives up then, whatever is written.
+    """
     parser = argparse.ArgumentParser()
     for name in ("bootstrap", "topic", "lake", "types", "master", "heap"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--trigger", type=int, required=True, help="maxOffsetsPerTrigger")
+    parser.add_argument("--secs-max", type=float)
     given = parser.parse_args()
     declared: dict[str, str] = json.loads(given.types)
     session = spark.start(given.master, given.heap, "structured")
@@ -36,10 +40,9 @@ def main() -> None:
         session.sql(f"CREATE TABLE delta.`{lake / name}` ({columns}) USING DELTA PARTITIONED BY (day)")
     records = _records(session, given.bootstrap, given.topic, given.trigger)
     since = time.time()
-    print(json.dumps({"event": "began", "since": since}), flush=True)
     query = _query(records, declared, lake).trigger(availableNow=True)
     query = query.option("checkpointLocation", str(lake / "_checkpoint")).start()
-    query.awaitTermination()
+    query.awaitTermination(given.secs_max)
     until = time.time()
     batches = len(query.recentProgress)
     print(
