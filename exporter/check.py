@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,14 +12,14 @@ from typing import Any, Literal
 
 from exporter import spark
 from exporter.commit import check_properties
-from exporter.errors import ExporterError
+from exporter.errors import ConfigError, ExporterError
 from exporter.fillable import unfillable
 from exporter.jars import find_java, jar_paths
 from exporter.kafka_login import Greeting
 from exporter.kafka_options import kafka_python_options
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
-from exporter.tables import Lake, table_schema
+from exporter.tables import Lake, evolved_schema, table_schema
 from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader
 from offsets.wal import WalMismatch, WalUnreachable, connect
@@ -161,7 +162,7 @@ def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":
-            yield from _each_table(settings, session)
+            yield from check_tables(settings, session)
         if deep and schemas.level == "ok":
             from exporter.check_deep import check_deep
 
@@ -174,7 +175,8 @@ def _parsed(settings: Settings, session: Any) -> int:
     return len(checked_routing(settings, parse_schemas(session, dict(settings.declared))).types)
 
 
-def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
+def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
+    """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     lake = Lake(session, settings.root, settings.app)
     declared: dict[str, str | None] = {DEAD_LETTERS: None, **parse_schemas(session, dict(settings.declared))}
     for name in lake.event_types():
@@ -194,8 +196,20 @@ def _each_table(settings: Settings, session: Any) -> Iterator[Finding]:
         if reason := unfillable(view):
             hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
             yield Finding(what, "error", f"it cannot be filled: {reason}", hint)
-        elif view.schema_json == table_schema(declared[name]):
-            yield Finding(what, "ok", f"version {view.version}")
-        else:
-            yield Finding(what, "warn", "its columns are not those that the settings declare",
-                          "new columns must be added to the table first (ALTER TABLE ... ADD COLUMNS)")  # fmt: skip
+            continue
+        try:
+            wider = _widened(view.schema_json, table_schema(declared[name]))
+        except ConfigError as error:
+            yield Finding(what, "error", error.message, error.hint)
+            continue
+        coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
+        yield Finding(what, "ok", f"version {view.version}{coming}")
+
+
+def _widened(table_json: str, declared_json: str) -> tuple[str, ...]:
+    """The columns that a start adds to a table, or adds fields to, to hold what is declared (Spark schema JSON).
+
+    Raises ConfigError where a column has another type.
+    """
+    before = json.loads(table_json)["fields"]
+    return tuple(f["name"] for f in json.loads(evolved_schema(table_json, declared_json))["fields"] if f not in before)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from exporter import faults
+from exporter.check import check_tables
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
 from exporter.routing import DEAD_LETTERS
@@ -216,3 +217,23 @@ def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
         assert "hint: start with the newer configuration" in sleeper.text
     assert export.positions() == at_ease
     expect(export, 119, switched_at=30)
+
+
+def test_check_tells_what_a_start_would_do_to_each_table(export: Export, spark: Any) -> None:
+    """Columns of all kinds are as declared, wider ones are named, another type is an error with its hint."""
+    columns = DDL["click"] + ", tags ARRAY<STRING>, extra MAP<STRING, STRUCT<x: INT>>"
+    e = export.with_({"click": columns, "order": DDL["order"]})
+    produce(e.kafka, e.topic, {0: trio(6)})
+    e.run(spark)
+
+    def told(types: dict[str, str]) -> dict[str, tuple[str, str]]:
+        return {one.what: (one.level, one.says) for one in check_tables(e.with_(types).settings(), spark)}
+
+    same = told(dict(e.types))
+    assert set(same) == {"table click", "table order", f"table {DEAD_LETTERS}"}
+    assert {level for level, _ in same.values()} == {"ok"}
+    assert not [says for _, says in same.values() if "adds" in says]
+    wider = told({"click": columns.replace("x: INT", "x: INT, y: INT") + ", ref BIGINT", "order": DDL["order"]})
+    assert wider["table click"][0] == "ok" and wider["table click"][1].endswith("adds to it: extra, ref")
+    other = told({"click": columns, "order": "id STRING"})
+    assert other["table order"] == ("error", "column id is long in the table and string in the settings")
