@@ -110,9 +110,10 @@ class Broker(LocalServer):
         lines = [f"{key}={value}\n" for key, value in self._properties().items()]
         (self._folder / "server.properties").write_text("".join(lines), "utf-8")
         (self._folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
-        logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
+        places = [f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"]
+        places += [f"-Djava.io.tmpdir={self._folder}"]  # its codecs' libraries: a killed one leaves them
         memory = ("-Xms64m", f"-Xmx{self._heap_mb}m")
-        return [str(java), *memory, *QUICK_START, logging, "-cp", os.pathsep.join(map(str, jars))]
+        return [str(java), *memory, *QUICK_START, *places, "-cp", os.pathsep.join(map(str, jars))]
 
     def _properties(self) -> dict[str, str]:
         """server.properties: one node, few internal partitions, no waiting for other members of a group."""

@@ -1,15 +1,23 @@
-"""Python processes that the demo and the drills start: their first lines, their environment, who is left of them.
+"""Python processes that the demo and the drills start: their first lines, their environment, their log, who is left.
 
 Each is in a session of its own, so that all that it started can be found, and ends by itself when its parent is gone.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 FOLLOW_PARENT = """import os, threading
 threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
@@ -33,6 +41,128 @@ def inherited_environment() -> dict[str, str]:
         for name, text in os.environ.items()
         if not name.upper().startswith("EXPORTER_") or name == "EXPORTER_CACHE_DIR"
     }
+
+
+def scratch_in(folder: Path) -> dict[str, str]:
+    """Environment for a child whose temporary files stand in `folder`, made here: a killed one leaves them there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"TMPDIR": str(folder)}
+
+
+@dataclass(frozen=True)
+class Said:
+    """One event of an exporter's log. at: seconds since 1970, by its own clock."""
+
+    at: float
+    name: str
+    fields: Mapping[str, Any]
+
+
+class Child:
+    """A Python process in a session of its own. Ctrl-C does not reach it; `close` does, and all that it started.
+
+    Its temporary files stand in a folder beside its log, which goes with it.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, answer: Path | None = None
+    ) -> None:
+        """command: Python text and its arguments. environment: added to what it inherits.
+
+        log: what it writes to stderr, and to stdout without `answer`.
+        """
+        self.log = log
+        self.started_at = time.time()
+        self.ended_at: float | None = None
+        self._stopped = False
+        self._read = 0
+        self._events: list[Said] = []
+        self._scratch = log.with_suffix(".tmp")
+        with log.open("wb") as errors, answer.open("wb") if answer else nullcontext(errors) as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=errors,
+                env={**inherited_environment(), **scratch_in(self._scratch), **environment},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ended(self) -> int | None:
+        """Its exit code (negative: the signal that ended it); None while it lives, stopped or not."""
+        if self._process.returncode is None:
+            changed, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if changed and os.WIFSTOPPED(status):
+                self._stopped = True
+            elif changed and os.WIFCONTINUED(status):
+                self._stopped = False
+            elif changed:
+                self._process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
+        if self._process.returncode is not None and self.ended_at is None:
+            self.ended_at = time.time()
+        return self._process.returncode
+
+    def stopped(self) -> bool:
+        """Whether it is held by SIGSTOP."""
+        return self.ended() is None and self._stopped
+
+    def kill(self, whole: bool) -> float:
+        """SIGKILL; the moment of it, in seconds since 1970. All at once: the driver last, so that none is missed."""
+        if whole:
+            kill_quietly(self.pid, signal.SIGSTOP)
+            for pid in session_members(self.pid):
+                kill_quietly(pid)
+        at = time.time()
+        kill_quietly(self.pid)
+        while self.ended() is None:
+            time.sleep(0.005)  # a killed process ends at once
+        return at
+
+    def left(self) -> list[int]:
+        """Processes that it started and that still live."""
+        return session_members(self.pid)
+
+    def close(self) -> None:
+        """SIGKILL to all that is left of it; its temporary files go too."""
+        if self.ended() is None:
+            self.kill(whole=True)
+        for pid in self.left():
+            kill_quietly(pid)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def events(self) -> list[Said]:
+        """Everything that it has said so far, in order."""
+        with self.log.open("rb") as log:
+            log.seek(self._read)
+            new = log.read()
+        whole = new.rpartition(b"\n")[0]
+        self._read += len(whole) + 1 if whole else 0
+        for line in whole.splitlines():
+            try:
+                said = json.loads(line) if line.startswith(b"{") else None
+            except ValueError:
+                said = None
+            if isinstance(said, dict) and "event" in said and "time" in said:
+                at = datetime.fromisoformat(said["time"].replace("Z", "+00:00")).timestamp()
+                self._events.append(Said(at, said["event"], said))
+        return self._events
+
+    def first(self, name: str) -> Said | None:
+        """The first event of this name."""
+        return next((said for said in self.events() if said.name == name), None)
+
+    def count(self, name: str) -> int:
+        return sum(said.name == name for said in self.events())
+
+    def tail(self) -> str:
+        """Its last words."""
+        return self.log.read_text("utf-8", "replace")[-2500:]
 
 
 def session_members(session: int) -> list[int]:

@@ -18,19 +18,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -39,15 +35,9 @@ from rich.table import Table
 from exporter import class_data, dynamodb_local, events, faults, jars
 from exporter.audit_report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 from exporter.broker import Broker, create_topic
-from exporter.children import (
-    EXPORTER,
-    FOLLOW_PARENT,
-    inherited_environment,
-    kill_quietly,
-    quick_java,
-    session_members,
-    sigterm_as_ctrl_c,
-)
+from exporter.children import EXPORTER, FOLLOW_PARENT, quick_java, sigterm_as_ctrl_c
+from exporter.demo_child import EXPORT_SECS_MAX, GONE_SECS_MAX, DemoChild, nap
+from exporter.demo_story import COLUMNS, Story
 from exporter.dynamodb_local import CREDENTIALS
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.prepare import prepare
@@ -62,15 +52,6 @@ WAL_TABLE = "demo-wal"
 KILL_AT_COMMIT_OF = events.EVENT_TYPES[0].name
 """The table after whose first Delta commit the first exporter is killed: the one with most events, so that this commit
 has rows, which the write-ahead log knows of; by then about half of the tables have a commit."""
-
-EXPORT_SECS_MAX = 600.0
-"""Deadline of each child's work."""
-GONE_SECS_MAX = 10.0
-"""How long the JVM of a killed exporter may live on before it is killed too."""
-POLL_SECS = 0.05
-COLUMNS = 100
-LINE_SECS = 10.0
-"""Between two progress lines where there is no terminal to draw on."""
 
 _PRODUCER = FOLLOW_PARENT + "from exporter.demo import produce_main; produce_main()"
 
@@ -123,13 +104,13 @@ class Stage:
     def lake(self) -> Path:
         return self.folder / "lake"
 
-    def start(self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Child:
+    def start(self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str]) -> DemoChild:
         """A Python process that says what it says to <name>.log and, on stdout, to <name>.json."""
-        child = Child(name, code, arguments, environment, self.folder)
+        child = DemoChild(name, code, arguments, environment, self.folder)
         self.running.callback(child.end)
         return child
 
-    def exporter(self, name: str, *arguments: str, fault: str = "") -> Child:
+    def exporter(self, name: str, *arguments: str, fault: str = "") -> DemoChild:
         """`exporter <arguments> --config ...`, with one fault point armed."""
         environment = {**quick_java(), **CREDENTIALS}
         if fault:
@@ -209,7 +190,7 @@ def _export_until_killed(stage: Stage) -> events.Tally:
             step.progress(exporter.progress(stage.records))
             if producer.state() == "ended":
                 producer.require_success()
-            _nap(deadline, "the first exporter did not get to its fault point")
+            nap(deadline, "the first exporter did not get to its fault point")
         if exporter.state() == "ended":
             raise exporter.failed("ended before it could be killed")
         producer.wait(deadline)
@@ -222,7 +203,7 @@ def _export_until_killed(stage: Stage) -> events.Tally:
     return produced
 
 
-def _kill(stage: Stage, exporter: Child) -> None:
+def _kill(stage: Stage, exporter: DemoChild) -> None:
     """kill -9, and wait until the JVM that it leaves behind is gone by itself."""
     with stage.story.step(f"kill -9 {exporter.pid}", "and its JVM ends by itself") as step:
         orphans = exporter.end()
@@ -252,7 +233,7 @@ def _export_the_rest(stage: Stage) -> None:
                 step.note("What single tables have beyond that is skipped.")
                 for verdict in exporter.finished:
                     step.note(f"The write-ahead log said started; {verdict}.")
-            _nap(deadline, "the export was not done")
+            nap(deadline, "the export was not done")
         exporter.require_success()
         step.result = f"{exporter.committed:,} more rows in {exporter.commits} commits; caught up with the topic"
 
@@ -264,8 +245,8 @@ def _audit(stage: Stage) -> AuditReport:
         deadline = time.monotonic() + EXPORT_SECS_MAX
         while child.state() != "ended":
             step.progress("")
-            _nap(deadline, "the audit was not done")
-        if child.exit_code not in (0, 1) or not child.output():
+            nap(deadline, "the audit was not done")
+        if child.ended() not in (0, 1) or not child.output():
             child.require_success()
         report = read_report(child.output())
         (stage.folder / "audit.txt").write_text(report.as_text() + "\n", "utf-8")
@@ -442,208 +423,6 @@ def _show(report: AuditReport, produced: events.Tally, place: Path, problems: Se
     print(f"Lake: {place / 'lake'}\nSettings: {place / 'exporter.toml'}\n\n{queries(place / 'lake')}", flush=True)
 
 
-class Story:
-    """Numbered steps with their durations, on stderr; a spinner where there is a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._steps = 0
-
-    def say(self, text: str) -> None:
-        """One line. Never wrapped: paths stay in one piece."""
-        self.console.print(text, soft_wrap=True, markup=False)
-
-    @contextmanager
-    def step(self, title: str, doing: str) -> Iterator[Step]:
-        """A step: shown when it is done, with `step.result`; an error leaves a line too."""
-        self._steps += 1
-        step = Step(self, f"{self._steps} {title}", doing)
-        with step.display():
-            try:
-                yield step
-            except BaseException:
-                self.say(f"{step.title}: not done after {step.secs:.1f} s")
-                raise
-        done, result = f"{step.title} ({step.secs:.1f} s): ", step.result
-        self.say(f"{done}{result}" if len(done + result) <= COLUMNS else f"{done.strip()}\n    {result}")
-
-
-@dataclass
-class Step:
-    """One step under way. result: what came of it."""
-
-    story: Story
-    title: str
-    doing: str
-    result: str = ""
-    _began: float = field(default_factory=time.monotonic)
-    _shown_at: float = field(default_factory=time.monotonic)
-    _update: Callable[[str], object] = lambda text: None
-
-    @property
-    def secs(self) -> float:
-        return time.monotonic() - self._began
-
-    @contextmanager
-    def display(self) -> Iterator[None]:
-        """The spinner, on a terminal; elsewhere what is being done if it takes long."""
-        with ExitStack() as shown:
-            if self.story.console.is_terminal:
-                status = shown.enter_context(self.story.console.status(f"{self.title}: {self.doing}"))
-                self._update = status.update
-            yield
-
-    def progress(self, text: str) -> None:
-        """How far it is; cheap enough for every poll."""
-        now, text = time.monotonic(), text or self.doing
-        if self.story.console.is_terminal:
-            self._update(f"{self.title}: {self.secs:.0f} s, {text}")
-        elif now - self._shown_at >= LINE_SECS:
-            self._shown_at = now
-            self.note(f"{self.secs:3.0f} s  {text}")
-
-    def note(self, text: str) -> None:
-        """One indented line that stays."""
-        self.story.say(f"    {text}")
-
-
-# Processes --------------------------------------------------------------------------------------------------
-
-
-class Child:
-    """A Python process in a session of its own. Ctrl-C does not reach it; `end` does, and all that it started.
-
-    A thread copies its stderr to <name>.log and counts what the exporter's events tell. The counters are written
-    there and only read elsewhere.
-    """
-
-    def __init__(
-        self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
-    ) -> None:
-        """environment: added to what it inherits."""
-        self.name = name
-        self.log = folder / f"{name}.log"
-        self.read = self.committed = self.commits = 0
-        self.tables = 0
-        self.acknowledged: set[tuple[str, int]] = set()
-        self.floors: dict[str, int] = {}
-        self.finished: list[str] = []
-        self._answer = folder / f"{name}.json"
-        self._words: deque[str] = deque(maxlen=6)
-        self._stopped = self._ended = False
-        with self._answer.open("wb") as answer:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", code, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=answer,
-                stderr=subprocess.PIPE,
-                env={**inherited_environment(), **environment},
-                start_new_session=True,
-            )
-        self._reader = threading.Thread(target=self._copy, name=f"{name}-log", daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
-        return self._process.returncode
-
-    def state(self) -> Literal["running", "stopped", "ended"]:
-        """Where it is. Stopped (SIGSTOP) is for good: nobody here continues it."""
-        if self._process.returncode is not None:
-            return "ended"
-        changed, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
-        if changed and os.WIFSTOPPED(status):
-            self._stopped = True
-        elif changed:
-            self._process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
-            return "ended"
-        return "stopped" if self._stopped else "running"
-
-    def wait(self, deadline: float) -> None:
-        """Until it has ended well. Raises FoundProblem if it has not, or at the deadline."""
-        while self.state() != "ended":
-            _nap(deadline, f"{self.name} was not done")
-        self.require_success()
-
-    def require_success(self) -> None:
-        """Its log is read to the end. Raises FoundProblem with its last words if its exit code is not 0."""
-        self._reader.join(GONE_SECS_MAX)
-        if self.exit_code:
-            raise self.failed(f"ended with exit code {self.exit_code}")
-
-    def failed(self, what: str) -> FoundProblem:
-        """An error that tells what the child said last."""
-        self._reader.join(GONE_SECS_MAX)
-        words = "".join(f"\n    {line[:200]}" for line in self._words)
-        return FoundProblem(f"{self.name} {what}{words}", f"read {self.log}")
-
-    def output(self) -> str:
-        """What it wrote to stdout."""
-        return self._answer.read_text("utf-8")
-
-    def progress(self, records: int) -> str:
-        """Of an exporter: how far it is."""
-        if not self.read:
-            starting = f"{self.tables} tables created" if self.tables else "the exporter starts"
-            return "positions are known, the first records are read" if self.floors else starting
-        of = f" of {records:,}" if self.read <= records else ""
-        return f"{self.read:,}{of} read, {self.committed:,} rows committed in {self.commits} commits"
-
-    def end(self) -> list[int]:
-        """SIGKILL, then wait until all that it started is gone. The ids of those that had to be killed too."""
-        if self._ended:
-            return []
-        self._ended = True
-        if self.state() != "ended":
-            os.kill(self.pid, signal.SIGKILL)
-            self._process.wait()
-        deadline = time.monotonic() + GONE_SECS_MAX
-        while (left := session_members(self.pid)) and time.monotonic() < deadline:
-            time.sleep(POLL_SECS)
-        for pid in left:
-            kill_quietly(pid)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._reader.join(GONE_SECS_MAX)
-        return left
-
-    def _copy(self) -> None:
-        """The thread: stderr to the log, event by event, until its end."""
-        if self._process.stderr is None:
-            return
-        with self._process.stderr as lines, self.log.open("wb") as log:
-            for line in lines:
-                log.write(line)
-                log.flush()
-                self._take(line.decode("utf-8", "replace").rstrip())
-
-    def _take(self, line: str) -> None:
-        """Count what one line tells. What is no event of the exporter is kept as its last words."""
-        try:
-            event = json.loads(line) if line.startswith("{") else None
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
-            self._words.extend([line] if line else [])
-        elif event.get("event") == "round_read":
-            self.read += int(event.get("records", 0))
-        elif event.get("event") == "positions_anchored":
-            self.tables += bool(event.get("created"))
-        elif event.get("event") == "positions_recovered":
-            self.floors |= event.get("floors", {})
-        elif event.get("event") == "wal_finished":
-            self.finished += event.get("says", [])
-        elif event.get("event") == "commit_landed":
-            self.commits += 1
-            self.committed += int(event.get("rows", 0))
-            self.acknowledged.add((str(event.get("table")), int(event.get("version", -1))))
-
-
 def produce_main() -> None:
     """The producing child: `bootstrap records` as arguments, what it made as JSON on stdout."""
     bootstrap, records = sys.argv[1], int(sys.argv[2])
@@ -654,10 +433,3 @@ def produce_main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     print(json.dumps(vars(made)))
-
-
-def _nap(deadline: float, what: str) -> None:
-    """The pace of all polling. Raises FoundProblem past the deadline."""
-    if time.monotonic() > deadline:
-        raise FoundProblem(f"{what} within {EXPORT_SECS_MAX:.0f} s", "read the logs in the demo's folder")
-    time.sleep(POLL_SECS)

@@ -106,6 +106,7 @@ class DynamoDbLocal(LocalServer):
         libraries = cache_folder(SET)
         command = [str(java), f"-Xmx{self._heap_mb}m", *QUICK_START]
         command += [f"-Djava.library.path={libraries}", f"-Dsqlite4java.library.path={libraries}"]
+        command += [f"-Djava.io.tmpdir={self._folder}"]  # a copy of that library: a killed one leaves it
         command += ["-cp", os.pathsep.join(map(str, jars)), "org.eclipse.jetty.xml.XmlConfiguration", "server.xml"]
         log, deadline = self._folder / "dynamodb.log", time.monotonic() + START_SECS_MAX
         self._run(command, log)

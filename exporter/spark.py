@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -63,7 +64,7 @@ def start(
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
     options = _options(master, driver_memory, home)
-    options["spark.driver.extraJavaOptions"] = " ".join(_java_options(short_lived, home, archive))
+    options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
     with _term_ignored():
         session = _builder(master, app_name, options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -100,6 +101,7 @@ def _term_ignored() -> Iterator[None]:
 
 def _java_options(short_lived: bool, home: Path | None, archive: Path | None) -> list[str]:
     chosen = [f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()}", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
+    chosen += [f"-Djava.io.tmpdir={tempfile.gettempdir()}"]  # Java does not look at TMPDIR; a killed JVM leaves files
     chosen += ["-XX:NewRatio=1"]  # records pass through: next to nothing of them grows old
     chosen += [CLASSES_AT_ONCE, "-XX:+ExitOnOutOfMemoryError", f"-XX:ReservedCodeCacheSize={CODE_CACHE}"]
     chosen += ["-XX:TieredStopAtLevel=1"] if short_lived else COMPILE_LATER

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
 from exporter.audit_report import AuditReport
+from exporter.children import scratch_in
 from exporter.commit import Committer, Report
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
@@ -404,16 +406,17 @@ def delete_before(export: Export, offset: int, partition: int = 0) -> None:
 
 
 class Process:
-    """`exporter run`, or another verb, as a process group of its own, its log in a file."""
+    """`exporter run`, or another verb, as a process group of its own; its log and its scratch files are in the root."""
 
     def __init__(
         self, export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
     ) -> None:
         self.log = export.root / f"{fresh_name('run')}.log"
+        self.scratch = self.log.with_suffix(".it's scratch")
         command = [sys.executable, "-c", "from exporter.cli import main; main()", *verb.split(), "--config",
                    str(export.write()), *flags]  # fmt: skip
         clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
-        extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **(env or {})}
+        extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **scratch_in(self.scratch), **(env or {})}
         extra |= {"EXPORTER_FAULTS": faults} if faults else {}
         with self.log.open("wb") as log:
             self.popen = subprocess.Popen(
@@ -460,6 +463,7 @@ class Process:
         if self.members():
             os.killpg(self.pid, signal.SIGKILL)
         self.popen.wait(10)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 @contextmanager

@@ -80,6 +80,8 @@ job "exporter" {
       kill_timeout = "45s"
 
       env {
+        # Scratch files go with the allocation: what a killed task leaves, too.
+        TMPDIR             = "${NOMAD_ALLOC_DIR}/tmp"
         EXPORTER_HTTP_HOST = "0.0.0.0"
         EXPORTER_HTTP_PORT = "${NOMAD_PORT_http}"
         # For a fixed share per task instead of a consumer group:

@@ -21,13 +21,14 @@ from typing import Any
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 
+from exporter.children import Said
 from exporter.drill.helper import Helper
 from exporter.drill.plain import Commit, PlainLake, PlainTopic, problems
 from exporter.drill.producer import TYPES, Load, Record, mixed
 from exporter.drill.record import PARTS, Mark, RunRecord, Strike
 from exporter.drill.schedule import KILLS
 from exporter.drill.services import Services
-from exporter.drill.tasks import GONE_SECS_MAX, Said, Task
+from exporter.drill.tasks import GONE_SECS_MAX, Task
 from exporter.errors import FoundProblem
 from exporter.routing import DEAD_LETTERS
 from offsets.positions import live_position

@@ -24,7 +24,7 @@ from typing import Any
 
 from exporter import events
 from exporter.broker import Broker, create_topic
-from exporter.children import EXPORTER, FOLLOW_PARENT, inherited_environment
+from exporter.children import EXPORTER, FOLLOW_PARENT, inherited_environment, scratch_in
 from tests.bench.load import Load, Tally, fill
 from tests.bench.usage import Usage
 
@@ -176,6 +176,7 @@ class Task:
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         self._log = log
+        self._scratch = log.with_suffix(".tmp")
         self._lines: list[dict[str, Any]] = []
         self._read = 0
         self.started = time.time()
@@ -185,7 +186,7 @@ class Task:
             self._child = subprocess.Popen(
                 [sys.executable, "-c", *command],
                 stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
-                env={**environment, "PYTHONPATH": path},
+                env={**environment, **scratch_in(self._scratch), "PYTHONPATH": path},
             )  # fmt: skip
         self.usage = Usage(self._child.pid)
         self.usage.start()
@@ -238,6 +239,7 @@ class Task:
             self.usage.stop()
             if self._child.stdin is not None:
                 self._child.stdin.close()
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _tail(self) -> str:
         return self._log.read_text("utf-8", "replace")[-3000:]

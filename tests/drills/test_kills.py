@@ -143,7 +143,7 @@ def test_no_process_outlives_a_killed_driver(export: Export) -> None:
 
 
 def test_a_jvm_that_dies_ends_the_task_with_a_hint(export: Export, spark: Any) -> None:
-    """Exit 69, as for any dependency that is gone; the next start goes on from the tables."""
+    """Exit 69, as for any dependency that is gone; its files are where TMPDIR is; the next start goes on."""
     e = export.with_(roll_age_max_secs=0.3)
     with writing(e.kafka, e.topic), running(e) as task:
         task.wait_for("commit_landed")
@@ -152,6 +152,8 @@ def test_a_jvm_that_dies_ends_the_task_with_a_hint(export: Export, spark: Any) -
         assert task.wait(30) == 69, task.text
         hint = task.text.partition("error: the JVM that runs Spark has ended\n  hint: ")[2]
         assert "driver_memory" in hint.partition("\n")[0], task.text
+        left = [file.name for file in task.scratch.iterdir()]
+        assert any(name.startswith("blockmgr-") for name in left), f"Java's files belong there too: {left}"
     restarted(e).run(spark)
     assert wrong_places(e) == {}
 

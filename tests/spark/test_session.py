@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from exporter import class_data
 from exporter.audit_files import replay
 from exporter.read import RoundReader
-from exporter.spark import LOG4J_FILE
+from exporter.spark import LOG4J_FILE, PAGES
 from exporter.tables import Lake
 from offsets.names import table_folder
 from tests.lakes import wait_until
@@ -28,6 +31,23 @@ def test_a_prepared_archive_is_mapped_by_the_jvm(spark: Any) -> None:
     maps = [Path(f"/proc/{pid}/maps") for pid in (jvm, *_children(jvm))]
     mapped = any(class_data.ARCHIVE in path.read_text() for path in maps)
     assert mapped == (class_data.ready() is not None)
+
+
+def test_temporary_files_of_the_jvm_stand_where_those_of_this_process_do(spark: Any) -> None:
+    """Of all that runs below it: who sets TMPDIR for a task has the remains of a killed one there."""
+    assert spark._jvm.java.lang.System.getProperty("java.io.tmpdir") == tempfile.gettempdir()
+
+
+def test_workers_keep_their_pages(spark: Any) -> None:
+    """They have the settings of the allocator that Arrow uses, which reads them as the process starts."""
+
+    def told(batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            words = [pa.default_memory_pool().backend_name, *map(os.environ.get, PAGES)]
+            yield pa.RecordBatch.from_arrays([pa.array(words)], ["word"])
+
+    words = [row.word for row in spark.range(0, 1, 1, 1).mapInArrow(told, "word STRING").collect()]
+    assert words == ["mimalloc", *PAGES.values()]
 
 
 def _children(pid: int) -> list[int]:

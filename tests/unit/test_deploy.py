@@ -25,7 +25,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 NOMAD, NOMAD_DOCKER = "nomad/exporter.nomad.hcl", "nomad/exporter-docker.nomad.hcl"
 VARIABLES = {variable(name) for name in SCALARS} | {"EXPORTER_CONFIG", "EXPORTER_CACHE_DIR"}
 GIVEN = {
-    "NOMAD_TASK_DIR": "/local", "NOMAD_PORT_http": "21108", "NOMAD_ALLOC_INDEX": "1",
+    "NOMAD_TASK_DIR": "/local", "NOMAD_ALLOC_DIR": "/alloc", "NOMAD_PORT_http": "21108", "NOMAD_ALLOC_INDEX": "1",
     "MESOS_SANDBOX": "/sandbox", "PORT_HTTP": "31108",
 }  # fmt: skip
 """What the schedulers set, for example."""
@@ -75,9 +75,11 @@ def nomad(name: str) -> tuple[list[str], dict[str, str], float]:
 def marathon() -> tuple[list[str], dict[str, str], float]:
     app = json.loads(text("marathon/exporter.json"))
     words = shlex.split(filled(app["cmd"]))
-    assert words.pop(0) == "exec", "else the shell gets the signal"
+    assert words[:2] == ["exec", "env"], "else the shell gets the signal"
     env = {key: value for key, value in app["env"].items() if isinstance(value, str)}
-    return words, env, float(app["taskKillGracePeriodSeconds"])
+    at = words.index("exporter")
+    env |= dict(word.split("=", 1) for word in words[2:at])
+    return words[at:], env, float(app["taskKillGracePeriodSeconds"])
 
 
 def compose() -> tuple[list[str], dict[str, str], float]:
@@ -130,6 +132,13 @@ def test_each_job_starts_a_task_that_its_scheduler_can_look_at(name: str) -> Non
     assert settings.http_host == "0.0.0.0"
     assert kill_secs >= settings.stop_budget_secs + STOP_MARGIN_SECS
     assert {key for key in env if key.startswith(PREFIX)} <= VARIABLES
+
+
+@pytest.mark.parametrize("name", ["nomad", "marathon"])
+def test_without_a_container_scratch_files_go_with_the_task(name: str) -> None:
+    """They stand in a folder that the scheduler removes; a container's /tmp goes by itself."""
+    _, env, _ = JOBS[name]()
+    assert env["TMPDIR"] in ("/alloc/tmp", "/sandbox")
 
 
 def test_a_hung_task_is_ended_and_one_in_an_outage_is_not() -> None:
