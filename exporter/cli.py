@@ -224,7 +224,7 @@ def audit(
 ) -> None:
     """Prove from the topics and the tables alone that each offset is where it must be exactly once."""
     from exporter.audit import audit as run_audit
-    from exporter.audit import parse_offsets
+    from exporter.audit_report import parse_offsets
     from exporter.kafka_options import spark_kafka_options
     from exporter.task import open_workbench
 

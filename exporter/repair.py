@@ -23,24 +23,24 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.accidents import History, Loss
+from exporter.accidents import History
 from exporter.anchor import Moved
-from exporter.audit import AuditReport, audit
-from exporter.audit_report import Missing
-from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, Fenced
+from exporter.audit import audit
+from exporter.audit_report import AuditReport, Missing
+from exporter.errors import ConfigError, DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
 from exporter.journal import Journal
 from exporter.log import get_logger
-from exporter.routing import DEAD_LETTERS, Routing
+from exporter.repair_reading import Reading, Refused, listed_tables, quoted, undecided
+from exporter.routing import DEAD_LETTERS
 from exporter.tables import (
-    NO_COLUMNS,
     TABLE_PROPERTIES,
     Change,
     DeltaTable,
@@ -49,12 +49,11 @@ from exporter.tables import (
     TableUnreadable,
     evolved_schema,
     first_line,
-    table_schema,
 )
 from exporter.task import Workbench
 from exporter.topic import TopicIdentity, partitions_of
 from exporter.wal_check import LogCheck, Logged, broken
-from offsets.names import FORMAT_VERSION, AppId, event_type_of, table_folder
+from offsets.names import FORMAT_VERSION, AppId, table_folder
 from offsets.positions import Position, first_epoch
 from offsets.ranges import TopicPartition
 from offsets.rewind import (
@@ -64,16 +63,13 @@ from offsets.rewind import (
     Move,
     adopted_transactions,
     cut,
-    first_anchor,
     live_positions,
     move_transactions,
     moves,
-    same_since,
 )
 from offsets.table_log import (
     APP_PROPERTY,
     CLUSTER_PROPERTY,
-    CONFIG_PROPERTY,
     EVENT_TYPE_PROPERTY,
     FORMAT_PROPERTY,
     ROUTING_PROPERTY,
@@ -88,12 +84,6 @@ log = get_logger(__name__)
 
 ATTEMPTS_MAX = 20
 """Full readings before giving up: a task may still be committing."""
-
-
-class Refused(ExporterError):
-    """There is nothing to repair, or the tables alone cannot decide what would be right."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True)
@@ -138,14 +128,6 @@ class TableRepair:
     create: str | None = None
     evolve: str | None = None
     routing: str = ""
-
-
-@dataclass(frozen=True)
-class Lost:
-    """A table that the dead letters list: it is gone, or another one without our positions has its name."""
-
-    name: str
-    view: TableView | None
 
 
 class Repairer:
@@ -198,14 +180,14 @@ class Repairer:
     def plan_rewind(self) -> list[TableRepair]:
         """Protocol 7 after RESTORE; the same for rows that were overwritten and for tables that are gone."""
         logged = self._log_check.read(partitions_of(self._identities))
-        reading = _Reading(self._lake, self._lake.app)
+        reading = Reading(self._lake, self._lake.app)
         taken_back = self._taken_back(reading, logged)
         self._accept_cleaned(reading, taken_back)
         letters, properties = reading.letters, reading.letters_properties
         lost = reading.lost()
         by_table: dict[str, dict[TopicPartition, Move]] = {}
         for tp in reading.partitions():
-            active = _active(reading.in_force(tp)[1], reading.views)
+            active = reading.in_force(tp)[1].active_with(reading.views)
             targets = {name: at for (name, of), at in taken_back.items() if of == tp}
             targets |= {name: loss.held for name, loss in reading.losses(tp).items()}
             for name, target in targets.items():
@@ -217,7 +199,7 @@ class Repairer:
                     by_table.setdefault(name, {})[tp] = move
         for one in lost:
             if one.name not in by_table:
-                raise _undecided(one.name, "is gone, and the configuration in force does not fill it", "put it back")
+                raise undecided(one.name, "is gone, and the configuration in force does not fill it", "put it back")
         replaced = {one.name: one.view for one in lost}
         hit = (name for name, history in reading.histories.items() if history.accidents)
         names = {*by_table, *reading.cleaned, *hit}
@@ -230,7 +212,7 @@ class Repairer:
             steps.append(self._rewind(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
         return steps
 
-    def _taken_back(self, reading: _Reading, logged: Logged | None) -> dict[tuple[str, TopicPartition], int]:
+    def _taken_back(self, reading: Reading, logged: Logged | None) -> dict[tuple[str, TopicPartition], int]:
         """(table, partition) -> what it holds, where the write-ahead log alone tells that it was taken back.
 
         An older copy of a table holds what its position says. Where rows are gone although the position is not, and
@@ -253,9 +235,7 @@ class Repairer:
                 found[one.table, TopicPartition(one.topic, one.partition)] = one.first_offset - 1
         return found
 
-    def _accept_cleaned(
-        self, reading: _Reading, taken_back: Mapping[tuple[str, TopicPartition], int]
-    ) -> None:
+    def _accept_cleaned(self, reading: Reading, taken_back: Mapping[tuple[str, TopicPartition], int]) -> None:
         """Raises Refused if a log was cleaned up beyond what was looked at, and the audit finds what is not known."""
         if not reading.cleaned or (report := self._audit()).clean:
             return
@@ -263,7 +243,7 @@ class Repairer:
         if report.findings == sum(one.count for one in known):
             return
         name, cleaned = next(iter(reading.cleaned.items()))
-        raise _undecided(
+        raise undecided(
             name,
             f"cannot be judged: {cleaned.message}; the audit found {report.findings} offsets that are not right",
             "`exporter audit` lists them; RESTORE the table to a version that is whole, then start the repair again",
@@ -271,7 +251,7 @@ class Repairer:
 
     def _rewind(
         self,
-        reading: _Reading,
+        reading: Reading,
         name: str,
         view: TableView | None,
         table_moves: Mapping[TopicPartition, Move],
@@ -342,7 +322,7 @@ class Repairer:
 
     def plan_rebase(self) -> list[TableRepair]:
         """Protocol 5.4 and 7: the tables keep their rows, the next epoch is that of the new topic."""
-        reading = _Reading(self._lake, self._lake.app)
+        reading = Reading(self._lake, self._lake.app)
         reading.refuse_accidents("re-based")
         recorded = reading.letters.properties
         changed = {
@@ -375,7 +355,7 @@ class Repairer:
         return steps
 
     def _rebase(
-        self, reading: _Reading, name: str, table_moves: Mapping[TopicPartition, Move], extra: Mapping[str, str]
+        self, reading: Reading, name: str, table_moves: Mapping[TopicPartition, Move], extra: Mapping[str, str]
     ) -> TableRepair:
         view = reading.views[name]
         versions: dict[str, int] = {}
@@ -394,26 +374,26 @@ class Repairer:
         app = self._lake.app
         if former == app:
             raise Refused(f"the tables are asked to be those of {app}, which is the app itself", "name the other app")
-        reading = _Reading(self._lake, former, known_as=app)
+        reading = Reading(self._lake, former, known_as=app)
         todo = {name: view for name, view in reading.views.items() if view.properties.get(APP_PROPERTY) == former}
         if not todo:
             return []
         letters = todo.get(DEAD_LETTERS)
         if letters is None:
-            raise _undecided(DEAD_LETTERS, f"is not one of {former}'s", "both apps have written here: move one away")
+            raise undecided(DEAD_LETTERS, f"is not one of {former}'s", "both apps have written here: move one away")
         reading.refuse_accidents(f"adopted; start with app = {former!r} and repair them first")
         for topic, identity in self._identities.items():
             if letters.properties.get(f"{TOPIC_PROPERTY}{topic}") != identity.topic_id:
-                raise _undecided(
+                raise undecided(
                     DEAD_LETTERS, f"knows nothing of topic {topic} with the id {identity.topic_id}",
                     f"only tables of the same topic can be adopted; was it created again? start with app = {former!r}",
                 )  # fmt: skip
-        listed = dict(_listed(letters.properties))
+        listed = dict(listed_tables(letters.properties))
         ids = {table_folder(name): view.table_id for name, view in reading.views.items()}
         if missing := sorted(folder for folder, table_id in listed.items() if ids.get(folder) != table_id):
-            raise _undecided(missing[0], "is gone or another one", f"start with app = {former!r} and repair it first")
+            raise undecided(missing[0], "is gone or another one", f"start with app = {former!r} and repair it first")
         if both := sorted(name for name, view in todo.items() if live_positions(view.transactions, app)):
-            raise _undecided(both[0], f"has positions of both {former} and {app}", "they cannot be told apart")
+            raise undecided(both[0], f"has positions of both {former} and {app}", "they cannot be told apart")
         return [self._adopt(name, todo[name], former) for name in sorted(todo, key=lambda n: (n == DEAD_LETTERS, n))]
 
     def _adopt(self, name: str, view: TableView, former: str) -> TableRepair:
@@ -497,7 +477,7 @@ class Repairer:
         logged = self._log_check.read(partitions_of(self._identities))
         if logged is None:
             raise Refused("there is no write-ahead log, or it cannot be reached", "set `wal_table` and `wal_mode`")
-        reading = _Reading(self._lake, self._lake.app)
+        reading = Reading(self._lake, self._lake.app)
         verdicts = self._log_check.judge(logged, reading.views, unproven=reading.cleaned)
         if stopped := broken(verdicts):
             raise Refused(stopped.message, stopped.hint)
@@ -520,7 +500,7 @@ class Repairer:
             for b in bounds
         )
         log.info("rows_deleted", table=table.event_type, condition=conditions)
-        self._session.sql(f"DELETE FROM {_quoted(table)} WHERE {conditions}")
+        self._session.sql(f"DELETE FROM {quoted(table)} WHERE {conditions}")
 
 
 def repair(
@@ -559,204 +539,6 @@ def repair(
         raise DependencyUnreachable(says, "start the repair again when it answers") from error
 
 
-class _Reading:
-    """One reading of every table of an app, the dead letters last, and what follows from it. Writes nothing."""
-
-    def __init__(self, lake: Lake, app: str, known_as: str = "") -> None:
-        """known_as: a second app whose tables are read too. Raises Refused without dead letters of the app."""
-        self._lake = lake
-        self._app = app
-        self.views: dict[str, TableView] = {}
-        self.others: dict[str, TableView] = {}
-        self.histories: dict[str, History] = {}
-        self.cleaned: dict[str, LogCleaned] = {}
-        self._in_force: dict[TopicPartition, tuple[str, Routing]] = {}
-        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
-            table = lake.table(name)
-            view = table.view()
-            if view is None:
-                continue
-            if view.properties.get(APP_PROPERTY) in {app, known_as} or live_positions(view.transactions, app):
-                self.views[name] = view
-                self._look(name, History(table, app, view))
-            else:
-                self.others[name] = view
-        if self.views and DEAD_LETTERS not in self.views:
-            raise _undecided(DEAD_LETTERS, "is gone", "it alone knows the configuration: put its folder back")
-        if not self.views:
-            raise Refused(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
-
-    def _look(self, name: str, history: History) -> None:
-        try:
-            history.since  # noqa: B018 - reads the log now
-        except LogCleaned as cleaned:
-            self.cleaned[name] = cleaned
-        else:
-            self.histories[name] = history
-
-    @property
-    def letters(self) -> TableView:
-        return self.views[DEAD_LETTERS]
-
-    @cached_property
-    def letters_properties(self) -> dict[str, str]:
-        """What the dead letters record, as it was before an accident took it back."""
-        return {**self.letters.properties, **self.trusted_properties(DEAD_LETTERS)}
-
-    def partitions(self) -> list[TopicPartition]:
-        found = {tp for view in self.views.values() for tp in live_positions(view.transactions, self._app)}
-        return sorted(found)
-
-    def positions(self, tp: TopicPartition, left_behind: bool = True) -> dict[str, Position]:
-        """Table -> position. Raises Refused if the dead letters have none.
-
-        left_behind: with the undeclared types that were anchored in an epoch which had been closed already; they
-        count as absent.
-        """
-        found = {name: at for name, view in self.views.items() if (at := view.position(self._app, tp)) is not None}
-        if DEAD_LETTERS not in found:
-            raise _undecided(DEAD_LETTERS, f"has no position for {tp}", "put it back as it was")
-        if left_behind:
-            return found
-        routing, epoch = self.in_force(tp)[1], found[DEAD_LETTERS].epoch
-        return {
-            name: at
-            for name, at in found.items()
-            if not (routing.is_new(name) and at.epoch < epoch and self._unused(name, tp, at))
-        }
-
-    def _unused(self, name: str, tp: TopicPartition, position: Position) -> bool:
-        anchor = str(AppId(self._app, tp, position.epoch, "anchor"))
-        return self.views[name].transactions.get(anchor) == position.offset
-
-    def losses(self, tp: TopicPartition) -> dict[str, Loss]:
-        """Of the tables that an accident hit. Raises Refused if a log no longer tells what the table held."""
-        found = {}
-        for name, history in self.histories.items():
-            try:
-                if history.accidents and tp in history.losses:
-                    found[name] = history.losses[tp]
-            except LogCleaned as cleaned:
-                raise _undecided(
-                    name, f"was taken back, and its log does not tell how far: {cleaned.message}",
-                    "RESTORE it to a version whose log is still there, then start the repair again",
-                ) from cleaned  # fmt: skip
-        return found
-
-    def interrupted(self, tp: TopicPartition, action: str) -> bool:
-        """True if a repair of this kind has moved a table beyond the dead letters' epoch, and ended there."""
-        at = self.positions(tp)
-        ahead = [name for name, position in at.items() if position.epoch > at[DEAD_LETTERS].epoch]
-        return any(name in self.histories and self.histories[name].last_action == action for name in ahead)
-
-    def refuse_accidents(self, what: str) -> None:
-        for name, cleaned in self.cleaned.items():
-            raise Refused(f"table {name} cannot be {what}: {cleaned.message}", cleaned.hint)
-        for name, history in self.histories.items():
-            if history.accidents:
-                broken = history.broken()
-                raise Refused(f"table {name} cannot be {what}: {broken.message}", broken.hint)
-
-    def trusted_properties(self, name: str) -> dict[str, str]:
-        """The exporter's own properties as they were before an accident; empty where there was none."""
-        history = self.histories.get(name)
-        if history is None or not history.accidents or history.accidents[0].version == 0:
-            return {}
-        before = self._lake.table(name).view_at(history.accidents[0].version - 1).properties
-        return {k: text for k, text in before.items() if k.startswith("exporter.") or k in TABLE_PROPERTIES}
-
-    def history_of(self, tp: TopicPartition) -> dict[int, str]:
-        text = self.letters_properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
-        return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
-
-    def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
-        """Fingerprint and configuration in force. Raises Refused if the dead letters do not tell it."""
-        if tp not in self._in_force:
-            self._in_force[tp] = self._read_in_force(tp)
-        return self._in_force[tp]
-
-    def _read_in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
-        epoch = self.positions(tp)[DEAD_LETTERS].epoch
-        fingerprint = self.history_of(tp).get(epoch)
-        text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
-        if fingerprint is None or text is None:
-            raise _undecided(DEAD_LETTERS, f"records no configuration for epoch {epoch} of {tp}", "put it back")
-        try:
-            return fingerprint, Routing.from_json(text)
-        except (ValueError, TypeError, KeyError) as error:
-            raise Refused(
-                f"routing configuration {fingerprint} cannot be read by this version: {error!r}",
-                "repair with the version that wrote it",
-            ) from error
-
-    def fingerprint(self) -> str:
-        """The configuration in force for the first partition, for the reader of the history."""
-        return next((self.in_force(tp)[0] for tp in self.partitions()), "")
-
-    def declared_schema(self, name: str) -> str | None:
-        """Spark schema JSON of a table by the configurations in force; None for a type that none declares."""
-        if name == DEAD_LETTERS:
-            return table_schema(None)
-        for tp in self.partitions():
-            routing = self.in_force(tp)[1]
-            if (declared := routing.schemas.get(name)) is not None or routing.is_new(name):
-                return table_schema(declared or NO_COLUMNS)
-        return None
-
-    def identity_properties(self) -> dict[str, str]:
-        """Cluster and topic ids as the dead letters record them."""
-        recorded = self.letters_properties.items()
-        return {k: text for k, text in recorded if k == CLUSTER_PROPERTY or k.startswith(TOPIC_PROPERTY)}
-
-    def lost(self) -> list[Lost]:
-        """Tables that the dead letters list and that have no position of ours: gone, or made anew by others."""
-        found = []
-        for folder, table_id in _listed(self.letters_properties):
-            name = event_type_of(folder)
-            if name not in self.views:
-                other = self.others.get(name)
-                if other is not None and APP_PROPERTY in other.properties:
-                    raise _undecided(name, f"is one of app {other.properties[APP_PROPERTY]} now", "move that one away")
-                found.append(Lost(name, other))
-            elif self.views[name].table_id != table_id and not live_positions(self.views[name].transactions, self._app):
-                found.append(Lost(name, self.views.pop(name)))
-        return found
-
-    def check_boundary(self, name: str, tp: TopicPartition, target: int) -> None:
-        """Raises Refused where the missing records were exported under another configuration than the one in force."""
-        transactions, position = self.views[name].transactions, self.positions(tp)
-        since = first_epoch(transactions, self._app, tp)
-        in_force = position[DEAD_LETTERS].epoch
-        earliest = same_since(self.history_of(tp), in_force, since)
-        begins = first_anchor(transactions, self._app, tp, earliest)
-        behind = position[name].epoch < in_force
-        if behind or (begins is not None and target < begins):
-            history = self.histories.get(name)
-            at = history.accidents[-1].version - 1 if history and history.accidents else self.views[name].version
-            raise _undecided(
-                name,
-                f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
-                + ("" if behind else f" (the one in force began after offset {begins})"),
-                f"RESTORE TABLE {_quoted(self._lake.table(name))} TO VERSION AS OF {at} brings them back; "
-                "then start the repair again",
-            )
-
-    def beginning(self, name: str, tp: TopicPartition) -> int:
-        """Where a table that is gone has to begin. Raises Refused if an earlier configuration filled it too."""
-        history, letters = self.history_of(tp), self.letters
-        since = first_epoch(letters.transactions, self._app, tp)
-        epoch = self.positions(tp)[DEAD_LETTERS].epoch
-        earliest = same_since(history, epoch, since)
-        for one in sorted(e for e in history if since <= e < earliest):
-            text = self.letters_properties.get(f"{CONFIG_PROPERTY}{history[one]}")
-            if text is None or name in _active(Routing.from_json(text), ()):
-                raise _undecided(name, "is gone, and an earlier configuration filled it too", "put its folder back")
-        begins = first_anchor(letters.transactions, self._app, tp, earliest)
-        if begins is None:
-            raise _undecided(name, f"is gone, and where {tp} began is not recorded", "put its folder back")
-        return begins
-
-
 def _tp(one: Missing) -> TopicPartition:
     return TopicPartition(one.topic, one.partition)
 
@@ -768,35 +550,13 @@ _LOG_SAYS = {
 }
 
 
-def _active(routing: Routing, stored: Collection[str]) -> tuple[str, ...]:
-    """The types that a configuration fills. stored: event types that have a table of the app."""
-    return routing.active_with(stored)
-
-
-def _undecided(table: str, what: str, hint: str) -> Refused:
-    return Refused(f"table {table} {what}", hint)
-
-
-def _quoted(table: DeltaTable) -> str:
-    return "delta.`" + str(table.folder).replace("`", "``") + "`"
-
-
-def _listed(properties: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(folder, table id) of every table that the dead letters list."""
-    return [
-        (prop.removeprefix(TABLE_PROPERTY), text)
-        for prop, text in sorted(properties.items())
-        if prop.startswith(TABLE_PROPERTY)
-    ]
-
-
 def _identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, str]:
     cluster = dict.fromkeys([CLUSTER_PROPERTY], next(iter(identities.values())).cluster_id) if identities else {}
     return {**cluster, **{f"{TOPIC_PROPERTY}{topic}": identity.topic_id for topic, identity in identities.items()}}
 
 
 def _histories(
-    reading: _Reading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
+    reading: Reading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
 ) -> dict[str, str]:
     """The dead letters' routing histories with the new epochs, under the configuration that is in force."""
     found = {}
@@ -807,7 +567,7 @@ def _histories(
 
 
 def _letters_properties(
-    properties: Mapping[str, str], reading: _Reading, letters_moves: Mapping[TopicPartition, Move]
+    properties: Mapping[str, str], reading: Reading, letters_moves: Mapping[TopicPartition, Move]
 ) -> dict[str, str]:
     """What the dead letters have to record: as before the accident, the new epochs, and the tables' present ids."""
     ids = {
@@ -821,16 +581,16 @@ def _letters_properties(
 def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, history: History | None) -> str:
     """The table's schema with what it lacks. Raises Refused if it is another one altogether."""
     version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
-    restore = f"RESTORE TABLE {_quoted(table)} TO VERSION AS OF {version}" if version is not None else "put it back"
+    restore = f"RESTORE TABLE {quoted(table)} TO VERSION AS OF {version}" if version is not None else "put it back"
     columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
     if view.partition_columns != ("day",) or "_kafka" not in columns:
-        raise _undecided(
+        raise undecided(
             table.event_type, "was replaced by one with other columns", f"{restore}; then start the repair again"
         )
     try:
         return evolved_schema(view.schema_json, declared) if declared is not None else view.schema_json
     except ConfigError as error:
-        raise _undecided(
+        raise undecided(
             table.event_type, f"does not fit: {error.message}", f"{restore}; then start the repair again"
         ) from error
 

@@ -23,7 +23,8 @@ from exporter.commit import Committer
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
 from exporter.kafka_options import spark_kafka_options
-from exporter.repair import Refused, RepairRow, repair
+from exporter.repair import RepairRow, repair
+from exporter.repair_reading import Refused
 from exporter.routing import DEAD_LETTERS
 from exporter.tables import DeltaTable, LogCleaned
 from offsets import Invariant

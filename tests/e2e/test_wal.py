@@ -22,7 +22,8 @@ from exporter.errors import InvariantBroken
 from exporter.faults import Fault
 from exporter.kafka_options import spark_kafka_options
 from exporter.offsets_view import OffsetRow, offset_rows
-from exporter.repair import Refused, RepairRow, repair
+from exporter.repair import RepairRow, repair
+from exporter.repair_reading import Refused
 from exporter.routing import DEAD_LETTERS
 from exporter.start_plan import start_plan
 from exporter.task import open_journal
