@@ -44,11 +44,11 @@ class Part:
 
 PARTS = {
     "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 330),
-    "structured": Part("Beside the Structured Streaming job", pairs.run, 1320),
-    "limit": Part("Against the limit", limit.run, 270),
-    "freshness": Part("Freshness: from produced to readable", freshness.run, 360),
-    "commits": Part("What commits cost", commits.run, 320),
-    "start-up": Part("Start-up", start_up.run, 420),
+    "structured": Part("Beside the Structured Streaming job", pairs.run, 1290),
+    "limit": Part("Against the limit", limit.run, 210),
+    "freshness": Part("Freshness: from produced to readable", freshness.run, 330),
+    "commits": Part("What commits cost", commits.run, 300),
+    "start-up": Part("Start-up", start_up.run, 360),
     "memory": Part("Memory", memory.run, 180),
     "idle": Part("Idle", idle.run, 120),
     "sparse": Part("Small files", sparse.run, 240),

@@ -29,7 +29,7 @@ class Case:
     bursts: int
 
 
-CASES = (Case(1, 12), Case(10, 10), Case(50, 6), Case(200, 4))
+CASES = (Case(1, 9), Case(10, 6), Case(50, 6), Case(200, 4))
 COMMIT_SECS_MAX, ROLL_SECS_MAX, FIRST_START_SECS_MAX = 0.15, 20.0, 25.0
 
 
