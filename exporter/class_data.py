@@ -8,8 +8,9 @@ A JVM takes an archive only for the class path that it was made with: same files
 environment has Spark's jars at another path, so the cache keeps one set for all. key: of Java's release and of
 each jar's name and size; whatever is installed otherwise has another key, and starts as if nothing were here.
 
-Two things differ from what pip brought, for the sake of the start: Spark's machine learning is not there, and signed
-jars come without their signatures, as Java archives no class of a signed one (the compiler that Spark uses is such).
+Three things differ from what pip brought, for the sake of the start: Spark's machine learning is not there; nor is the
+incubating module of Java that it computes with, of which each start would warn; and signed jars come without their
+signatures, as Java archives no class of a signed one (the compiler that Spark uses is such).
 """
 
 from __future__ import annotations
@@ -26,10 +27,16 @@ from pathlib import Path
 from exporter import jars
 
 ARCHIVE = "classes.jsa"
-LAYOUT = "2"
+LAYOUT = "3"
 """Of what is in a home, apart from the names and sizes of what it is made of."""
 _NEEDLESS = "spark-mllib_"
 """Its functions are registered in every session, and for that Scala's whole reflection is set up."""
+_START = 'exec "${CMD[@]}"'
+"""The line of pyspark's spark-class that becomes Java."""
+_WITHOUT_INCUBATOR = """for at in "${!CMD[@]}"; do
+  if [ "${CMD[$at]}" = "--add-modules=jdk.incubator.vector" ]; then unset "CMD[$at]"; fi
+done
+"""
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)", re.IGNORECASE)
 
 
@@ -65,6 +72,8 @@ def link(folder: Path) -> None:
             _put(path, made / "jars" / path.name)
         for path in (_pyspark() / "bin").iterdir():
             shutil.copy2(path, made / "bin" / path.name)
+        starter = made / "bin" / "spark-class"
+        starter.write_text(starter.read_text("utf-8").replace(_START, _WITHOUT_INCUBATOR + _START), "utf-8")
         try:
             made.rename(folder)
         except OSError:

@@ -33,6 +33,12 @@ def test_a_prepared_archive_is_mapped_by_the_jvm(spark: Any) -> None:
     assert mapped == (class_data.ready() is not None)
 
 
+def test_a_prepared_start_has_no_module_that_java_warns_of(spark: Any) -> None:
+    """Else each verb would begin with a warning."""
+    words = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert any("incubator" in word for word in words) == (class_data.ready() is None)
+
+
 def test_temporary_files_of_the_jvm_stand_where_those_of_this_process_do(spark: Any) -> None:
     """Of all that runs below it: who sets TMPDIR for a task has the remains of a killed one there."""
     assert spark._jvm.java.lang.System.getProperty("java.io.tmpdir") == tempfile.gettempdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 import zipfile
 from pathlib import Path
@@ -25,6 +27,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in ("jars", "bin"):
         (pyspark / folder).mkdir(parents=True)
     (pyspark / "bin" / "spark-submit").touch()
+    (pyspark / "bin" / "spark-class").write_text('CMD=(printf "%s " "$@")\nexec "${CMD[@]}"\n')
+    (pyspark / "bin" / "spark-class").chmod(0o755)
     jar(pyspark / "jars" / "a.jar", "A.class")
     jar(pyspark / "jars" / "b.jar", "META-INF/MANIFEST.MF", "META-INF/B.SF", "META-INF/B.RSA", "B.class")
     jar(pyspark / "jars" / "spark-mllib_2.13-4.0.5.jar", "Learns.class")
@@ -63,8 +67,19 @@ def test_a_home_holds_the_jars_of_spark_and_ours(installed: Path) -> None:
     for one in both:
         one.join()
     found = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
-    assert found == ["bin/spark-submit", "jars/a.jar", "jars/b.jar", "jars/delta-1.jar"]
+    assert found == ["bin/spark-class", "bin/spark-submit", "jars/a.jar", "jars/b.jar", "jars/delta-1.jar"]
     assert list(home.parent.iterdir()) == [home]
+
+
+def test_a_start_has_all_words_but_the_module_that_java_would_warn_of(installed: Path) -> None:
+    """Which is of use to machine learning only; words with blanks stay whole, and the script can still be run."""
+    home = class_data.home()
+    home.parent.mkdir(parents=True)
+    class_data.link(home)
+    words = ["--add-modules=jdk.incubator.vector", "-Da=b c", "--add-modules=other", "Main"]
+    done = subprocess.run(["bash", home / "bin" / "spark-class", *words], capture_output=True, text=True, check=True)
+    assert done.stdout == "-Da=b c --add-modules=other Main "
+    assert os.access(home / "bin" / "spark-class", os.X_OK)
 
 
 def test_a_signed_jar_loses_its_signatures_and_nothing_else(installed: Path) -> None:
