@@ -27,7 +27,6 @@ from exporter.audit_files import LiveFiles
 from exporter.audit_pin import Pinned
 from exporter.audit_report import EXAMPLES_MAX, FINDINGS, AuditReport, BadOffset, Missing, examples
 from exporter.audit_sql import EITHER, LETTERS, UNKNOWN
-from exporter.read import offsets_json
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import NO_COLUMNS
 from offsets.ranges import TopicPartition
@@ -279,13 +278,17 @@ def _topic_records(job: Job, logs: Mapping[TopicPartition, Log]) -> DataFrame:
         "kafka.isolation.level": job.routing.isolation,
         "failOnDataLoss": "true",
         "assign": json.dumps({t: sorted(tp.partition for tp in read if tp.topic == t) for t in topics}),
-        "startingOffsets": offsets_json((tp, one.first) for tp, one in read.items()),
-        "endingOffsets": offsets_json((tp, one.next) for tp, one in read.items()),
+        "startingOffsets": _offsets_json(topics, {tp: one.first for tp, one in read.items()}),
+        "endingOffsets": _offsets_json(topics, {tp: one.next for tp, one in read.items()}),
         "minPartitions": str(slices),
         "includeHeaders": "true",
     }
     frame: DataFrame = job.session.read.format("kafka").options(**options).load()
     return frame.select(columns)
+
+
+def _offsets_json(topics: Sequence[str], offsets: Mapping[TopicPartition, int]) -> str:
+    return json.dumps({t: {str(tp.partition): at for tp, at in offsets.items() if tp.topic == t} for t in topics})
 
 
 def _rows(

@@ -164,8 +164,8 @@ class RoundReader:
         The isolation is that of the order's routing configuration: a drain reads as the old one did.
         """
         plans = list(order.plans.values())
-        starts = offsets_json((plan.tp, plan.start) for plan in plans)
-        ends = offsets_json((plan.tp, plan.end) for plan in plans)
+        starts = _offsets_json((plan.tp, plan.start) for plan in plans)
+        ends = _offsets_json((plan.tp, plan.end) for plan in plans)
         assign: dict[str, list[int]] = defaultdict(list)
         for plan in plans:
             assign[plan.tp.topic].append(plan.tp.partition)
@@ -223,8 +223,7 @@ def _pass_on(batches: Iterator[Any]) -> Iterator[Any]:
     return batches
 
 
-def offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
-    """What Spark's Kafka source takes as `startingOffsets` and `endingOffsets`."""
+def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
     by_topic: dict[str, dict[str, int]] = defaultdict(dict)
     for tp, offset in offsets:
         by_topic[tp.topic][str(tp.partition)] = offset
