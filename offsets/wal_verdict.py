@@ -159,7 +159,7 @@ def _table_alone(table: TableSays, logged: bool) -> Iterator[Judged]:
     if at is not None and table.named_offset > at.offset:
         yield Judged(Ruling.NAMES_AHEAD, f"files are named through offset {table.named_offset}, the position is {at}")
     if at is not None and not logged and at.offset != table.anchor:
-        yield Judged(Ruling.REPAIR, f"the log knows nothing, the table is at {at}")
+        yield Judged(Ruling.REPAIR, f"no commit with rows is in the log, the table is at {at}")
     elif not logged:
         yield Judged(Ruling.AGREE, "neither knows of anything")
 

@@ -50,7 +50,7 @@ CASES = [
     Case("at its first position", "nothing", at(50), (), Ruling.AGREE),
     Case("not there yet", "nothing", GONE, (), Ruling.AGREE),
     Case("in a later epoch", "of older epochs only", at(99), (OLD,), Ruling.IGNORED),
-    Case("beyond its first position", "nothing: lost, or new", at(99), (), Ruling.REPAIR),
+    Case("beyond its first position", "nothing: lost, new, or all markers", at(99), (), Ruling.REPAIR),
     Case("has the commit", "started", at(149, landed={"abc": 8}), (STARTED,), Ruling.FINISH),
     Case("may have had the commit, its own log was cleaned up; the rows are there", "started",
          at(149, cleaned_through=8, live_rows={"abc": 30}), (STARTED,), Ruling.FINISH),
