@@ -55,6 +55,8 @@ PARTS = {
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""
+LOOP = 4_000_000
+"""Rounds of the loop before and after each part."""
 
 
 def environment() -> dict[str, Any]:
@@ -87,6 +89,14 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "?")
 
 
+def loop_secs() -> float:
+    """Seconds of a fixed loop on one core: how fast the machine is just now, by which figures of two runs differ."""
+    started, total = time.perf_counter(), 0
+    for number in range(LOOP):
+        total += number * number
+    return round(time.perf_counter() - started, 3)
+
+
 def measure(names: Sequence[str], scale: float, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run the parts; what is to be told. keep: called after each part, so that a broken run leaves what it had."""
     began = time.monotonic()
@@ -95,7 +105,7 @@ def measure(names: Sequence[str], scale: float, keep: Callable[[dict[str, Any]],
         "environment": environment(), "parts": {},
     }  # fmt: skip
     for name in names:
-        part, started = PARTS[name], time.monotonic()
+        part, started, before = PARTS[name], time.monotonic(), loop_secs()
         folder = Path(tempfile.mkdtemp(prefix=f"exporter-bench-{name}-"))
         desk = Desk(folder, scale)
         desk.say(f"{name} begins")
@@ -107,7 +117,8 @@ def measure(names: Sequence[str], scale: float, keep: Callable[[dict[str, Any]],
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         secs = round(time.monotonic() - started, 1)
-        told["parts"][name] = {"title": part.title, "secs": secs, "budget_secs": part.budget_secs, **found}
+        about = {"title": part.title, "secs": secs, "budget_secs": part.budget_secs}
+        told["parts"][name] = {**about, "loop_secs": [before, loop_secs()], **found}
         told["secs"] = round(time.monotonic() - began, 1)
         keep(told)
     return told

@@ -43,7 +43,9 @@ def _yes(holds: bool) -> Cell:
 
 
 def _part(part: Mapping[str, Any]) -> Html:
-    made = [paragraph(f"{part['secs'] / 60:.1f} minutes, budget {part['budget_secs'] / 60:.0f}", "faint")]
+    before, after = part["loop_secs"]
+    words = f"{part['secs'] / 60:.1f} minutes, budget {part['budget_secs'] / 60:.0f}"
+    made = [paragraph(f"{words}; a fixed loop on one core took {before} s before and {after} s after it", "faint")]
     if "error" in part:
         return join([*made, paragraph(part["error"], "bad")])
     made += [paragraph(note) for note in part["notes"]]

@@ -198,7 +198,7 @@ def test_the_whole_benchmark_fits_into_an_hour() -> None:
 
 def told(**part: Any) -> dict[str, Any]:
     """A benchmark of one part, as JSON gives it back."""
-    whole = {"title": "Part", "secs": 30.0, "budget_secs": 60, **part}
+    whole = {"title": "Part", "secs": 30.0, "budget_secs": 60, "loop_secs": [0.4, 0.8], **part}
     made = {"began": "now", "scale": 1.0, "secs": 60.0, "environment": {"cores": 2}, "parts": {"one": whole}}
     found: dict[str, Any] = json.loads(json.dumps(made))
     return found
@@ -211,6 +211,7 @@ def test_the_page_shows_each_target_and_whether_it_holds() -> None:
     outcome.bars["bars"] = {"a": 1.0}
     outcome.stacks["stacks"] = {"a": {"jvm": 1.0, "driver": 2.0}}
     page = as_html(told(**outcome.as_json()))
+    assert "0.4 s before and 0.8 s after" in page
     assert "1 of 2 targets hold" in page and "at least 5 x" in page and "at most 3 GiB" in page
     assert page.index("at least 5 x") < page.index("<h2>Part</h2>")
     assert "how &lt;it&gt;" in page and "<th>case</th>" in page and ">n<" in page and ">m<" in page and "<svg" in page
