@@ -11,7 +11,7 @@ from statistics import median
 from tests.bench.desk import Desk
 from tests.bench.figures import Outcome, Row, Target, ratios, rounded
 from tests.bench.load import Load
-from tests.bench.pairs import PAIRS, Timed, exported, timed
+from tests.bench.pairs import PAIRS, Timed, exported, row, timed
 
 RECORDS = 3_000_000
 SHARE_MIN = 0.75
@@ -34,18 +34,11 @@ def run(desk: Desk) -> Outcome:
     ours = [one.speed for one in found[NAMES[0]]]
     with_spark, share = ratios(ours, [one.speed for one in found[NAMES[1]]])
     (share_alone,), _ = ratios(ours[:1], [one.speed for one in found[NAMES[2]]])
-
-    def of_round(number: int) -> list[tuple[str, Timed]]:
-        return [(name, runs[number]) for name, runs in found.items() if number < len(runs)]
-
     rows: list[Row] = [
-        {
-            "round": number + 1,
-            **{f"{name}: records/s": round(one.speed) for name, one in of_round(number)},
-            **{f"{name}: core-s/M": rounded(one.core_secs / one.rows * 1e6) for name, one in of_round(number)},
-            "share of Spark's limit": rounded(with_spark[number]),
-        }
+        {"round": number + 1, "who": name, **row(runs[number]), "share of Spark's limit": rounded(with_spark[number])}
         for number in range(PAIRS)
+        for name, runs in found.items()
+        if number < len(runs)
     ]
     return Outcome(
         targets=[Target("10 types: share of the limit's records/s", share, SHARE_MIN, "", at_least=True)],

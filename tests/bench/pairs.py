@@ -62,12 +62,12 @@ def run(desk: Desk) -> Outcome:
             same = case.records == case.tried
             topic = small if same else desk.topic(Load(types=case.types), desk.count(case.records, least=4_000))
             ours, theirs = _pairs(desk, topic, best, tried[best] if same and best == [*tried][-1] else None)
-        trials += [{"types": case.types, "records per trigger": size, **_row(one)} for size, one in tried.items()]
+        trials += [{"types": case.types, "records per trigger": size, **row(one)} for size, one in tried.items()]
         each, middle = ratios([one.speed for one in ours], [one.speed for one in theirs])
         for number, pair in enumerate(zip(ours, theirs, strict=True)):
             for who, one in zip(("exporter", "structured"), pair, strict=True):
                 about: Row = {"types": case.types, "pair": number + 1, "who": who}
-                rows.append({**about, **_row(one), "ratio": rounded(each[number])})
+                rows.append({**about, **row(one), "ratio": rounded(each[number])})
         name = f"{case.types} type{'s' * (case.types > 1)}"
         outcome.bars[f"{name}: records/s, medians"] = {
             "exporter": median(one.speed for one in ours),
@@ -158,7 +158,8 @@ def _structured(desk: Desk, topic: Filled, trigger: int, secs_max: float | None 
     return found
 
 
-def _row(one: Timed) -> Row:
+def row(one: Timed) -> Row:
+    """As a table shows it."""
     return {
         "rows": one.rows,
         "secs": rounded(one.secs),
