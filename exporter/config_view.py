@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
-from exporter.settings import NOTHING, SCALARS, TABLES, Settings
+from exporter.settings import NOTHING, SCALARS, Settings
+from exporter.settings_tables import TABLES
 from exporter.settings_text import toml_value
 
 MASKED = "********"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from exporter.secrets import jaas_text, keep_secret
-from exporter.settings import KafkaClient, Settings, revealed
+from exporter.settings import Settings
+from exporter.settings_tables import KafkaClient, revealed
 
 
 def kafka_python_options(settings: Settings) -> dict[str, Any]:

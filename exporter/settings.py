@@ -1,7 +1,7 @@
 """The one settings model.
 
 One name in three spellings: roll_age_max_secs = --roll-age-max-secs = EXPORTER_ROLL_AGE_MAX_SECS.
-Tables ([type_from], [event_time], [types.<event type>], [kafka_client]) stand in the TOML file only.
+Kinds of values: settings_values.py. Tables, which stand in the TOML file only: settings_tables.py.
 Filled by settings_load.py, shown by settings_text.py, turned into clients' options by kafka_options.py.
 """
 
@@ -12,271 +12,44 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.settings_tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, TypeTable
+from exporter.settings_values import (
+    CRON_DEFAULT,
+    EPOCH,
+    Count,
+    CountFrom0,
+    Cron,
+    DaysFrom1,
+    FirstPosition,
+    Instant,
+    LeaseSeconds,
+    Names,
+    NamesOrNone,
+    Partitions,
+    Port,
+    Seconds,
+    SecondsFrom0,
+    WalMode,
+)
 from offsets.names import APP, TOPIC, BadName, case_clash, table_folder
 from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
 CONFIG_DEFAULT = Path("exporter.toml")
-CRON_DEFAULT = "30 3 * * *"
 NOTHING: tuple[object, ...] = (None, "", ())
 """Defaults that mean: not given."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _HOST = re.compile(r"[A-Za-z0-9.:-]+")
 _MEMORY = re.compile(r"[1-9][0-9]*[kmgtKMGT]")
 _WAL_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
 _MASTER = re.compile(r"local(?:\[(?:\*|[1-9][0-9]*)\])?|yarn|(?:spark|k8s)://\S+")
-_TIME = "an ISO-8601 date and time with a zone, such as 2026-01-31T00:00:00Z"
-
-
-def _no_bool(value: object) -> object:
-    """TOML's true would pass as the number 1."""
-    if isinstance(value, bool):
-        raise ValueError("should be a number, not true or false")
-    return value
-
-
-def _names(value: object) -> object:
-    """Comma text or a list -> a list; flags and environment variables hold text only."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-def _or_none(value: object) -> object:
-    """Flags and environment variables cannot hold nothing."""
-    return None if value == "" else value
-
-
-def _partitions(value: object) -> object:
-    """A TOML list of numbers -> the text that flags and environment variables hold."""
-    return ",".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _instant(value: object) -> datetime:
-    """ISO-8601 text with a zone, or TOML's own date-time -> UTC. Numbers have no unit and are refused."""
-    wanted = f"should be {_TIME}"
-    if isinstance(value, str) and not re.match(r"\d{4}-\d\d-\d\d[Tt ]\d\d:", value):
-        raise ValueError(wanted)
-    if not isinstance(value, (str, datetime)):
-        raise ValueError(wanted)
-    try:
-        return TypeAdapter(AwareDatetime).validate_python(value).astimezone(timezone.utc)
-    except (ValidationError, OverflowError):
-        raise ValueError(wanted) from None
-
-
-def _first_position(value: object) -> str | datetime:
-    """earliest, latest or an instant; Kafka reads negative milliseconds as something else."""
-    if value in ("earliest", "latest"):
-        return str(value)
-    try:
-        instant = _instant(value)
-    except ValueError:
-        raise ValueError(f"should be earliest, latest or {_TIME}") from None
-    if instant < _EPOCH:
-        raise ValueError("should not lie before 1970")
-    return instant
-
-
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
-CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)]
-Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
-SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]
-WalMode = Annotated[Literal["required", "best_effort", "off"] | None, BeforeValidator(_or_none)]
-Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=65_535)]
-DaysFrom1 = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=3650)]
-LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
-NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
-Partitions = Annotated[str, BeforeValidator(_partitions)]
-Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
-FirstPosition = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
-
-
-def _cron(value: object) -> object:
-    """Five fields that APScheduler can read. It counts the days of the week from Monday and cron from Sunday: names."""
-    if isinstance(value, str) and value != CRON_DEFAULT:
-        if re.search("[0-9]", (value.split() or [""])[-1]):
-            raise ValueError("should name days of the week (mon-fri): their numbers mean other days to others")
-        from apscheduler.triggers.cron import CronTrigger  # most starts need no scheduler
-
-        try:
-            trigger = CronTrigger.from_crontab(value, timezone=timezone.utc)
-        except (ValueError, KeyError) as error:
-            raise ValueError(f"should be five fields as cron writes them, such as {CRON_DEFAULT!r}") from error
-        if trigger.get_next_fire_time(None, datetime.now(timezone.utc)) is None:
-            raise ValueError("should come at some time: there is no such day")
-    return value
-
-
-Cron = Annotated[str, BeforeValidator(_cron)]
-
-
-def revealed(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret else None
-
-
-class _Table(BaseModel):
-    """A table of the TOML file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class TypeFromTable(_Table):
-    """[type_from]"""
-
-    kind: Literal["header", "json", "key", "topic"] = Field(
-        description="Where a record's event type stands: in a header, in a JSON field, in the key, or it is the "
-        "topic's name.",
-        examples=["json"],
-    )
-    name: str = Field(
-        default="",
-        description="Name of the header, or dotted path of the JSON field; empty for key and topic.",
-        examples=["type"],
-    )
-
-    @model_validator(mode="after")
-    def _named(self) -> TypeFromTable:
-        _check_path("name", self.name, needed=self.kind in ("header", "json"), dotted=self.kind == "json")
-        return self
-
-
-class EventTimeTable(_Table):
-    """[event_time]"""
-
-    kind: Literal["json", "record"] = Field(
-        description="Where a record's event time stands: in a JSON field, or it is the record's Kafka timestamp.",
-        examples=["json"],
-    )
-    path: str = Field(
-        default="", description="Dotted path of the JSON field; empty for record.", examples=["occurred_at"]
-    )
-    unit: Literal["iso", "s", "ms", "us", "ns"] = Field(
-        default="iso",
-        description="How the JSON field tells the time: ISO-8601 text, or a number of seconds, milliseconds, "
-        "microseconds or nanoseconds since 1970.",
-    )
-
-    @model_validator(mode="after")
-    def _pathed(self) -> EventTimeTable:
-        _check_path("path", self.path, needed=self.kind == "json", dotted=True)
-        return self
-
-
-class TypeTable(_Table):
-    """[types.<event type>]"""
-
-    columns: str | None = Field(
-        default=None,
-        description="The event type's columns as Spark DDL; this or columns_file.",
-        examples=["order_id BIGINT, amount DECIMAL(12,2), occurred_at TIMESTAMP"],
-    )
-    columns_file: Path | None = Field(
-        default=None,
-        description="File that holds the columns as Spark DDL; relative to the TOML file.",
-        examples=["schemas/order_placed.ddl"],
-    )
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> TypeTable:
-        if (self.columns is None) == (self.columns_file is None):
-            raise ValueError("needs either columns or columns_file")
-        if self.columns is not None and not self.columns.strip():
-            raise ValueError("columns is empty")
-        return self
-
-
-class KafkaClient(_Table):
-    """[kafka_client]: security of every connection to Kafka, kafka-python's and Spark's, in PEM files only."""
-
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="Encryption (SSL) and login (SASL) of the connections to Kafka."
-    )
-    ssl_cafile: Path | None = Field(
-        default=None,
-        description="PEM file of the authorities that sign the brokers' certificates; without it those of the "
-        "system (Python) and of the JVM (Spark).",
-        examples=["ca.pem"],
-    )
-    ssl_certfile: Path | None = Field(
-        default=None,
-        description="PEM file of the client's PKCS#8 key and certificate chain, both in this one file.",
-        examples=["client.pem"],
-    )
-    ssl_keyfile: Path | None = Field(
-        default=None,
-        description="The same file as ssl_certfile or nothing: Spark cannot read the key from a file of its own.",
-        examples=["client.pem"],
-    )
-    ssl_password: SecretStr | None = Field(
-        default=None, description="Password of the encrypted key.", examples=["secret"]
-    )
-    ssl_check_hostname: bool = Field(
-        default=True, description="Whether the name in the broker's certificate must be its host name."
-    )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
-        default=None, description="How the client proves who it is.", examples=["SCRAM-SHA-512"]
-    )
-    sasl_plain_username: str | None = Field(
-        default=None, description="User name for PLAIN and SCRAM.", examples=["exporter"]
-    )
-    sasl_plain_password: SecretStr | None = Field(
-        default=None, description="Password for PLAIN and SCRAM.", examples=["secret"]
-    )
-
-    @property
-    def tls(self) -> bool:
-        return self.security_protocol in ("SSL", "SASL_SSL")
-
-    @property
-    def sasl(self) -> bool:
-        return self.security_protocol.startswith("SASL_")
-
-    @model_validator(mode="after")
-    def _agree(self) -> KafkaClient:
-        """A setting that the protocol ignores would promise a safety that is not there."""
-        for prefix, used in (("ssl_", self.tls), ("sasl_", self.sasl)):
-            idle = sorted(name for name in self.model_fields_set if name.startswith(prefix))
-            if idle and not used:
-                raise ValueError(f"{idle[0]} has no effect with security_protocol = {self.security_protocol!r}")
-        if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_password):
-            raise ValueError("ssl_keyfile and ssl_password need ssl_certfile")
-        if self.ssl_keyfile not in (None, self.ssl_certfile):
-            raise ValueError(
-                "Spark's Kafka client cannot read key and certificate from two files: put both into one PEM file "
-                "and name it as ssl_certfile"
-            )
-        if self.sasl:
-            self._check_login()
-        return self
-
-    def _check_login(self) -> None:
-        login = (self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password)
-        if not all(login):
-            raise ValueError("SASL needs sasl_mechanism, sasl_plain_username and sasl_plain_password")
-        for text in (self.sasl_plain_username, revealed(self.sasl_plain_password)):
-            if re.search(r"[\x00-\x1f\x7f]", text or ""):
-                raise ValueError("sasl_plain_username or sasl_plain_password holds a control character")
 
 
 class Settings(BaseSettings):
@@ -535,7 +308,7 @@ class Settings(BaseSettings):
         """Milliseconds since 1970 if first_position is a time, rounded up to Kafka's resolution."""
         if isinstance(self.first_position, str):
             return None
-        return -((_EPOCH - self.first_position) // timedelta(milliseconds=1))
+        return -((EPOCH - self.first_position) // timedelta(milliseconds=1))
 
     @property
     def declared(self) -> dict[str, str]:
@@ -688,20 +461,8 @@ class Settings(BaseSettings):
         return types
 
 
-TABLES: dict[str, type[_Table]] = {
-    "type_from": TypeFromTable,
-    "event_time": EventTimeTable,
-    "types": TypeTable,
-    "kafka_client": KafkaClient,
-}
-"""The settings that are tables, in the TOML file only."""
-
 SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in TABLES)
 """The settings that also have a flag and an environment variable."""
-
-
-PATHS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file")
-"""The settings in tables that are paths, relative to the TOML file."""
 
 
 def flag(name: str) -> str:
@@ -712,14 +473,6 @@ def flag(name: str) -> str:
 def variable(name: str) -> str:
     """roll_age_max_secs -> EXPORTER_ROLL_AGE_MAX_SECS."""
     return PREFIX + name.upper()
-
-
-def _check_path(what: str, path: str, needed: bool, dotted: bool) -> None:
-    """Raises ValueError if a name is missing, superfluous, or no dotted path."""
-    if needed != bool(path):
-        raise ValueError(f"{what} is {'missing' if needed else 'not used'} with this kind")
-    if dotted and needed and (path.startswith("$.") or not all(path.split("."))):
-        raise ValueError(f"{what} {path!r} should be a dotted path such as meta.type")
 
 
 def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
@@ -737,7 +490,7 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         new_type=settings.new_type,
         isolation=settings.isolation,
         record_bytes_max=settings.record_bytes_max,
-        event_time_min_us=(settings.event_time_min - _EPOCH) // timedelta(microseconds=1),
+        event_time_min_us=(settings.event_time_min - EPOCH) // timedelta(microseconds=1),
         event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
         generation=settings.generation,
     )

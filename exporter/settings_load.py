@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from exporter.errors import ConfigError
-from exporter.settings import CONFIG_DEFAULT, PATHS, PREFIX, SCALARS, TABLES, KafkaClient, Settings, flag, variable
+from exporter.settings import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
+from exporter.settings_tables import PATHS, TABLES, KafkaClient
 from exporter.settings_text import EXAMPLE_FILE, reference
 
 if TYPE_CHECKING:

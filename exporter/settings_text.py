@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from exporter.settings import CONFIG_DEFAULT, NOTHING, SCALARS, TABLES, Settings, flag, variable
+from exporter.settings import CONFIG_DEFAULT, NOTHING, SCALARS, Settings, flag, variable
+from exporter.settings_tables import TABLES
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

@@ -13,7 +13,8 @@ from exporter.errors import ConfigError
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.log import configure, get_logger
 from exporter.secrets import MASK, keep_secret, masked
-from exporter.settings import KafkaClient, Settings
+from exporter.settings import Settings
+from exporter.settings_tables import KafkaClient
 
 SECRET = 'pä\\ss "word", x'
 

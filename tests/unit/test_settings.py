@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from exporter.errors import ConfigError
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.routing import EventTime, TypeFrom
-from exporter.settings import SCALARS, TABLES, KafkaClient, Settings, flag, routing, variable
+from exporter.settings import SCALARS, Settings, flag, routing, variable
 from exporter.settings_load import load
+from exporter.settings_tables import TABLES, KafkaClient
 from exporter.settings_text import click_options, example_toml, reference
 from offsets.selection import Share, Topics
 

@@ -1,0 +1,177 @@
+"""The settings that are tables: [type_from], [event_time], [types.<event type>], [kafka_client]."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
+
+
+class Table(BaseModel):
+    """A table of the TOML file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class TypeFromTable(Table):
+    """[type_from]"""
+
+    kind: Literal["header", "json", "key", "topic"] = Field(
+        description="Where a record's event type stands: in a header, in a JSON field, in the key, or it is the "
+        "topic's name.",
+        examples=["json"],
+    )
+    name: str = Field(
+        default="",
+        description="Name of the header, or dotted path of the JSON field; empty for key and topic.",
+        examples=["type"],
+    )
+
+    @model_validator(mode="after")
+    def _named(self) -> TypeFromTable:
+        _check_path("name", self.name, needed=self.kind in ("header", "json"), dotted=self.kind == "json")
+        return self
+
+
+class EventTimeTable(Table):
+    """[event_time]"""
+
+    kind: Literal["json", "record"] = Field(
+        description="Where a record's event time stands: in a JSON field, or it is the record's Kafka timestamp.",
+        examples=["json"],
+    )
+    path: str = Field(
+        default="", description="Dotted path of the JSON field; empty for record.", examples=["occurred_at"]
+    )
+    unit: Literal["iso", "s", "ms", "us", "ns"] = Field(
+        default="iso",
+        description="How the JSON field tells the time: ISO-8601 text, or a number of seconds, milliseconds, "
+        "microseconds or nanoseconds since 1970.",
+    )
+
+    @model_validator(mode="after")
+    def _pathed(self) -> EventTimeTable:
+        _check_path("path", self.path, needed=self.kind == "json", dotted=True)
+        return self
+
+
+class TypeTable(Table):
+    """[types.<event type>]"""
+
+    columns: str | None = Field(
+        default=None,
+        description="The event type's columns as Spark DDL; this or columns_file.",
+        examples=["order_id BIGINT, amount DECIMAL(12,2), occurred_at TIMESTAMP"],
+    )
+    columns_file: Path | None = Field(
+        default=None,
+        description="File that holds the columns as Spark DDL; relative to the TOML file.",
+        examples=["schemas/order_placed.ddl"],
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> TypeTable:
+        if (self.columns is None) == (self.columns_file is None):
+            raise ValueError("needs either columns or columns_file")
+        if self.columns is not None and not self.columns.strip():
+            raise ValueError("columns is empty")
+        return self
+
+
+class KafkaClient(Table):
+    """[kafka_client]: security of every connection to Kafka, kafka-python's and Spark's, in PEM files only."""
+
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", description="Encryption (SSL) and login (SASL) of the connections to Kafka."
+    )
+    ssl_cafile: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities that sign the brokers' certificates; without it those of the "
+        "system (Python) and of the JVM (Spark).",
+        examples=["ca.pem"],
+    )
+    ssl_certfile: Path | None = Field(
+        default=None,
+        description="PEM file of the client's PKCS#8 key and certificate chain, both in this one file.",
+        examples=["client.pem"],
+    )
+    ssl_keyfile: Path | None = Field(
+        default=None,
+        description="The same file as ssl_certfile or nothing: Spark cannot read the key from a file of its own.",
+        examples=["client.pem"],
+    )
+    ssl_password: SecretStr | None = Field(
+        default=None, description="Password of the encrypted key.", examples=["secret"]
+    )
+    ssl_check_hostname: bool = Field(
+        default=True, description="Whether the name in the broker's certificate must be its host name."
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="How the client proves who it is.", examples=["SCRAM-SHA-512"]
+    )
+    sasl_plain_username: str | None = Field(
+        default=None, description="User name for PLAIN and SCRAM.", examples=["exporter"]
+    )
+    sasl_plain_password: SecretStr | None = Field(
+        default=None, description="Password for PLAIN and SCRAM.", examples=["secret"]
+    )
+
+    @property
+    def tls(self) -> bool:
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
+
+    @model_validator(mode="after")
+    def _agree(self) -> KafkaClient:
+        """A setting that the protocol ignores would promise a safety that is not there."""
+        for prefix, used in (("ssl_", self.tls), ("sasl_", self.sasl)):
+            idle = sorted(name for name in self.model_fields_set if name.startswith(prefix))
+            if idle and not used:
+                raise ValueError(f"{idle[0]} has no effect with security_protocol = {self.security_protocol!r}")
+        if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_password):
+            raise ValueError("ssl_keyfile and ssl_password need ssl_certfile")
+        if self.ssl_keyfile not in (None, self.ssl_certfile):
+            raise ValueError(
+                "Spark's Kafka client cannot read key and certificate from two files: put both into one PEM file "
+                "and name it as ssl_certfile"
+            )
+        if self.sasl:
+            self._check_login()
+        return self
+
+    def _check_login(self) -> None:
+        login = (self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password)
+        if not all(login):
+            raise ValueError("SASL needs sasl_mechanism, sasl_plain_username and sasl_plain_password")
+        for text in (self.sasl_plain_username, revealed(self.sasl_plain_password)):
+            if re.search(r"[\x00-\x1f\x7f]", text or ""):
+                raise ValueError("sasl_plain_username or sasl_plain_password holds a control character")
+
+
+def _check_path(what: str, path: str, needed: bool, dotted: bool) -> None:
+    """Raises ValueError if a name is missing, superfluous, or no dotted path."""
+    if needed != bool(path):
+        raise ValueError(f"{what} is {'missing' if needed else 'not used'} with this kind")
+    if dotted and needed and (path.startswith("$.") or not all(path.split("."))):
+        raise ValueError(f"{what} {path!r} should be a dotted path such as meta.type")
+
+
+TABLES: dict[str, type[Table]] = {
+    "type_from": TypeFromTable,
+    "event_time": EventTimeTable,
+    "types": TypeTable,
+    "kafka_client": KafkaClient,
+}
+"""The settings that are tables, in the TOML file only."""
+
+PATHS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file")
+"""The settings in tables that are paths, relative to the TOML file."""
