@@ -51,7 +51,7 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         rows += _numbers(add.get("stats"), "numRecords") or 0
         rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
         days.add(add["partitionValues"].get("day"))
-        size = _size_on_disk(folder, add["path"])
+        size = size_on_disk(folder, add["path"])
         if size != add["size"]:
             absent.append(_absent_file(name, add, size))
         elif replayed is not None:
@@ -89,7 +89,7 @@ def _numbers(stats: str | None, *path: str) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _size_on_disk(folder: Path, path: str) -> int | None:
+def size_on_disk(folder: Path, path: str) -> int | None:
     """Bytes of a live file, None if it is not there. path: as the log has it, URL-encoded."""
     plain = unquote(path).removeprefix("file://")
     try:

@@ -34,6 +34,7 @@ from exporter.accidents import History
 from exporter.anchor import Moved
 from exporter.audit import audit
 from exporter.audit_report import AuditReport, Missing
+from exporter.damage import FirstOffsets, refuse_damage
 from exporter.errors import ConfigError, DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
 from exporter.journal import Journal
@@ -139,11 +140,13 @@ class Repairer:
         lake: Lake,
         identities: Mapping[str, TopicIdentity],
         starts: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
+        first_offsets: FirstOffsets,
         audit: Callable[[], AuditReport],
         journal: Journal | None = None,
     ) -> None:
         """identities: the topics as they are now. starts: the offsets at which a new topic is to be begun.
 
+        first_offsets: where the topics' logs begin now.
         audit: compares tables and topic; asked only where a table's log no longer tells what happened to it.
         journal: of the write-ahead log.
         """
@@ -153,6 +156,7 @@ class Repairer:
         self._lake = lake
         self._identities = identities
         self._starts = starts
+        self._first_offsets = first_offsets
         self._audit = cache(audit)
 
     def run(self, action: str, plan: Callable[[], list[TableRepair]], apply: bool) -> list[RepairRow]:
@@ -161,6 +165,8 @@ class Repairer:
         for _ in range(ATTEMPTS_MAX):
             steps = plan()
             if not steps and not done:
+                if action == "rewind":
+                    refuse_damage(Reading(self._lake, self._lake.app), self._first_offsets)
                 raise Refused(f"there is nothing to {action}", "`exporter offsets` shows where the tables are")
             if not apply or not steps:
                 return done or [row for step in steps for row in step.rows]
@@ -528,7 +534,7 @@ def repair(
     def compared() -> AuditReport:
         return audit(bench.session, bench.lake, topics, bench.routing, kafka_options)
 
-    repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, compared, journal)
+    repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, topics.first_offsets, compared, journal)
     plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase}
     try:
         if action == "log":

@@ -48,8 +48,8 @@ class Reading:
 
     def __init__(self, lake: Lake, app: str, known_as: str = "") -> None:
         """known_as: a second app whose tables are read too. Raises Refused without dead letters of the app."""
-        self._lake = lake
-        self._app = app
+        self.lake = lake
+        self.app = app
         self.views: dict[str, TableView] = {}
         self.others: dict[str, TableView] = {}
         self.histories: dict[str, History] = {}
@@ -90,7 +90,7 @@ class Reading:
 
     def partitions(self) -> list[TopicPartition]:
         """Those that any table has a position of."""
-        found = {tp for view in self.views.values() for tp in live_positions(view.transactions, self._app)}
+        found = {tp for view in self.views.values() for tp in live_positions(view.transactions, self.app)}
         return sorted(found)
 
     def positions(self, tp: TopicPartition, left_behind: bool = True) -> dict[str, Position]:
@@ -99,7 +99,7 @@ class Reading:
         left_behind: with the undeclared types that were anchored in an epoch which had been closed already; they
         count as absent.
         """
-        found = {name: at for name, view in self.views.items() if (at := view.position(self._app, tp)) is not None}
+        found = {name: at for name, view in self.views.items() if (at := view.position(self.app, tp)) is not None}
         if DEAD_LETTERS not in found:
             raise undecided(DEAD_LETTERS, f"has no position for {tp}", "put it back as it was")
         if left_behind:
@@ -112,7 +112,7 @@ class Reading:
         }
 
     def _unused(self, name: str, tp: TopicPartition, position: Position) -> bool:
-        anchor = str(AppId(self._app, tp, position.epoch, "anchor"))
+        anchor = str(AppId(self.app, tp, position.epoch, "anchor"))
         return self.views[name].transactions.get(anchor) == position.offset
 
     def losses(self, tp: TopicPartition) -> dict[str, Loss]:
@@ -149,7 +149,7 @@ class Reading:
         history = self.histories.get(name)
         if history is None or not history.accidents or history.accidents[0].version == 0:
             return {}
-        before = self._lake.table(name).view_at(history.accidents[0].version - 1).properties
+        before = self.lake.table(name).view_at(history.accidents[0].version - 1).properties
         return {k: text for k, text in before.items() if k.startswith("exporter.") or k in TABLE_PROPERTIES}
 
     def history_of(self, tp: TopicPartition) -> dict[int, str]:
@@ -206,17 +206,17 @@ class Reading:
                 if other is not None and APP_PROPERTY in other.properties:
                     raise undecided(name, f"is one of app {other.properties[APP_PROPERTY]} now", "move that one away")
                 found.append(Lost(name, other))
-            elif self.views[name].table_id != table_id and not live_positions(self.views[name].transactions, self._app):
+            elif self.views[name].table_id != table_id and not live_positions(self.views[name].transactions, self.app):
                 found.append(Lost(name, self.views.pop(name)))
         return found
 
     def check_boundary(self, name: str, tp: TopicPartition, target: int) -> None:
         """Raises Refused where the missing records were exported under another configuration than the one in force."""
         transactions, position = self.views[name].transactions, self.positions(tp)
-        since = first_epoch(transactions, self._app, tp)
+        since = first_epoch(transactions, self.app, tp)
         in_force = position[DEAD_LETTERS].epoch
         earliest = same_since(self.history_of(tp), in_force, since)
-        begins = first_anchor(transactions, self._app, tp, earliest)
+        begins = first_anchor(transactions, self.app, tp, earliest)
         behind = position[name].epoch < in_force
         if behind or (begins is not None and target < begins):
             history = self.histories.get(name)
@@ -225,21 +225,21 @@ class Reading:
                 name,
                 f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
                 + ("" if behind else f" (the one in force began after offset {begins})"),
-                f"RESTORE TABLE {quoted(self._lake.table(name))} TO VERSION AS OF {at} brings them back; "
+                f"RESTORE TABLE {quoted(self.lake.table(name))} TO VERSION AS OF {at} brings them back; "
                 "then start the repair again",
             )
 
     def beginning(self, name: str, tp: TopicPartition) -> int:
         """Where a table that is gone has to begin. Raises Refused if an earlier configuration filled it too."""
         history, letters = self.history_of(tp), self.letters
-        since = first_epoch(letters.transactions, self._app, tp)
+        since = first_epoch(letters.transactions, self.app, tp)
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
         earliest = same_since(history, epoch, since)
         for one in sorted(e for e in history if since <= e < earliest):
             text = self.letters_properties.get(f"{CONFIG_PROPERTY}{history[one]}")
             if text is None or name in Routing.from_json(text).active_with(()):
                 raise undecided(name, "is gone, and an earlier configuration filled it too", "put its folder back")
-        begins = first_anchor(letters.transactions, self._app, tp, earliest)
+        begins = first_anchor(letters.transactions, self.app, tp, earliest)
         if begins is None:
             raise undecided(name, f"is gone, and where {tp} began is not recorded", "put its folder back")
         return begins

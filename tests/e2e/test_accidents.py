@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import threading
@@ -29,7 +30,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.tables import DeltaTable, LogCleaned
 from offsets import Invariant
 from tests import naive
-from tests.lakes import Export, event, mixed, seldom, wait_until, wrong_places
+from tests.lakes import Export, delete_before, event, mixed, seldom, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -246,6 +247,37 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
     assert "nothing seems to be missing" in error.message
     assert {str(row.new) for row in repaired(e, spark) if row.tp is not None} == {"199 (epoch 1)"}
     goes_on(e, spark)
+
+
+@pytest.mark.parametrize("kept", [True, seldom(False)], ids=["kept", "forgotten"])
+def test_damaged_files_are_named_with_the_restore_that_helps(
+    export: Callable[..., Export], spark: Any, kept: bool
+) -> None:
+    """As a power cut leaves the newest ones. Not where the topic has forgotten what such a RESTORE takes away."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    folder, order = e.root / "lake" / "order", e.table("order")
+    newest = set(order.file_uris())
+    order.load_as_version(first["order"])
+    newest -= set(order.file_uris())
+    for path in newest:
+        os.truncate(path.removeprefix("file://"), 0)
+    with e.bench(spark) as made:
+        assert {one.what: one.level for one in compare(made, e.settings())} == {"audit": "error"}, "check --deep"
+    if not kept:
+        delete_before(e, 150)
+    with pytest.raises(Refused, match=f"order: {len(newest)} of its live files are absent or damaged") as refused:
+        repaired(e, spark, apply=False)
+    hint = refused.value.hint
+    if not kept:
+        assert "a copy" in hint and f"({e.topic}-0)" in hint, hint
+        return
+    assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {first['order']}" in hint, hint
+    restore(e, spark, first)
+    repaired(e, spark)
+    with pytest.raises(Refused, match="nothing to rewind"):
+        repaired(e, spark)
+    is_whole(e, spark)
 
 
 @pytest.mark.parametrize("missing", [False, seldom(True)], ids=["whole", "rows-missing"])
