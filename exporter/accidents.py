@@ -6,7 +6,8 @@
 
 RESTORE leaves positions where they are, ahead of the rows; what the table holds is what it held at the version
 that it went back to. An overwrite takes files away; the table holds what lies before the first of their rows.
-Reads only.
+A log entry that a power cut left empty takes back what it was to add. That is exported again by itself, unless a
+checksum or a later commit builds on it. Reads only.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from offsets import Invariant
 from offsets.positions import Position, condemned_offsets, first_epoch, last_replay
 from offsets.ranges import TopicPartition
 from offsets.rewind import Setback, first_anchor, held, live_positions
-from offsets.table_log import LoggedCommit, TableView, own_metadata, same_files_before
+from offsets.table_log import EMPTY, LoggedCommit, TableView, own_metadata, same_files_before
 
+EMPTY_LOOK_MAX = 32
+"""Versions that are looked at for empty entries though a task has passed them: what is older than that was on disk."""
+REPAIRS = ("rewind", "rebase", "adopt")
+"""Actions that leave nothing of an earlier accident."""
 SHOWN_MAX = 8
 """Partitions that a message names."""
 HINT = (
@@ -68,10 +73,25 @@ class History:
             if metadata.get("app") == self._app:
                 through = int(metadata.get("checked_through", version - 1))
                 later += self._table.commits(through, version - 1)
+                later += map(self._table.logged, self._empty_since_repair(through))
                 ordered = tuple(sorted(later, key=lambda one: one.version))
                 return ordered, str(metadata.get("action", ""))
             later.append(logged)
         return tuple(reversed(later)), ""
+
+    def _empty_since_repair(self, through: int) -> list[int]:
+        """Empty entries up to a version that a task took for looked at: it came before the power cut, or hid them."""
+        found = self._table.empty_entries(through, EMPTY_LOOK_MAX)
+        while found and any(metadata.get("action") in REPAIRS for metadata in self._own_after(found[-1])):
+            found.pop()
+        return found
+
+    def _own_after(self, version: int) -> Iterator[dict[str, Any]]:
+        """What the app's own commits after a version say of themselves."""
+        for one in range(version + 1, self.view.version + 1):
+            metadata = own_metadata(self._table.logged(one).user_metadata)
+            if metadata.get("app") == self._app:
+                yield metadata
 
     @property
     def since(self) -> tuple[LoggedCommit, ...]:
@@ -83,9 +103,14 @@ class History:
         """Of the app's last commit: anchor, seal, rewind, rebase, ...; empty for an ordinary one."""
         return self._untrusted[1]
 
-    @property
+    @cached_property
     def accidents(self) -> tuple[LoggedCommit, ...]:
-        return tuple(logged for logged in self.since if logged.rewinds)
+        return tuple(one for one in self.since if one.rewinds and not (one.operation == EMPTY and self._made_good(one)))
+
+    def _made_good(self, empty: LoggedCommit) -> bool:
+        """True if nobody built on an empty entry: what it was to add is exported again, or will be."""
+        setbacks = (self._emptied(empty.version, tp) for tp in live_positions(self.view.transactions, self._app))
+        return all(one.through >= one.was for one in setbacks)
 
     @cached_property
     def losses(self) -> Mapping[TopicPartition, Loss]:
@@ -110,14 +135,27 @@ class History:
 
     def _setback(self, logged: LoggedCommit, was: TableView, tp: TopicPartition) -> Setback:
         """What one accident did to one partition."""
-        position = was.position(self._app, tp)
-        start = first_anchor(self.view.transactions, self._app, tp, self._since_epoch(tp))
-        start = -1 if start is None else start
+        if logged.operation == EMPTY:
+            return self._emptied(logged.version, tp)
+        position, start = was.position(self._app, tp), self._start(tp)
         if position is None:
             return Setback(start, start, restored=False)
         if logged.operation == "RESTORE":
             return Setback(position.offset, max(start, self._held_at(self._restored_to(logged), tp, start)), True)
         return Setback(position.offset, max(start, self._first_lost(logged, tp, start) - 1), False)
+
+    def _emptied(self, version: int, tp: TopicPartition) -> Setback:
+        """What is gone lies between the position before and the one that the next commit, or the table now, goes by."""
+        said = (metadata.get("partitions", {}).get(str(tp), {}) for metadata in self._own_after(version))
+        position, start = self.view.position(self._app, tp), self._start(tp)
+        now = start if position is None else position.offset
+        was = next((one["expected"] for one in said if "expected" in one), now)
+        return Setback(was, max(start, self._held_at(version - 1, tp, start)) if version else start, restored=False)
+
+    def _start(self, tp: TopicPartition) -> int:
+        """Nothing at or before it is this table's to hold."""
+        start = first_anchor(self.view.transactions, self._app, tp, self._since_epoch(tp))
+        return -1 if start is None else start
 
     def _since_epoch(self, tp: TopicPartition) -> int:
         return first_epoch(self.view.transactions, self._app, tp)

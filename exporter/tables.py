@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -322,6 +323,17 @@ class DeltaTable:
     def commits(self, after: int, through: int) -> list[LoggedCommit]:
         """What the versions after+1..through say. Raises LogCleaned if one of them is gone."""
         return [self.logged(version) for version in range(after + 1, through + 1)]
+
+    def empty_entries(self, through: int, most: int) -> list[int]:
+        """Those of so many versions up to `through` whose log entry has no byte, the newest first."""
+        found = []
+        for version in range(through, max(-1, through - most), -1):
+            try:
+                if not os.stat(f"{self.folder}/_delta_log/{version:020d}.json").st_size:
+                    found.append(version)
+            except FileNotFoundError:
+                break
+        return found
 
     def logged(self, version: int) -> LoggedCommit:
         """What one version of the log says. Raises LogCleaned or TableUnreadable."""

@@ -24,8 +24,10 @@ ROUTING_PROPERTY = "exporter.routing."
 CONFIG_PROPERTY = "exporter.config."
 TABLE_PROPERTY = "exporter.table."
 
-REWINDING = frozenset({"RESTORE", "CREATE OR REPLACE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
-                       "REPLACE TABLE AS SELECT", "CLONE", "TRUNCATE"})  # fmt: skip
+EMPTY = "an empty log entry (a power cut?)"
+"""Stands for the operation of a version without one action: no writer makes it, files that were not synced leave it."""
+REWINDING = frozenset({EMPTY, "RESTORE", "CREATE OR REPLACE TABLE", "REPLACE TABLE", "REPLACE TABLE AS SELECT",
+                       "CREATE OR REPLACE TABLE AS SELECT", "CLONE", "TRUNCATE"})  # fmt: skip
 """Operations after which a table's rows may lie behind its positions (MONOTONE)."""
 
 
@@ -102,7 +104,7 @@ def own_metadata(text: str) -> dict[str, Any]:
 
 def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     """One commit file of `_delta_log` (a JSON object a line). Source: the Delta protocol, 'Actions'."""
-    operation, user_metadata, table_id, overwrites, at_ms = "", "", None, False, 0
+    operation, user_metadata, table_id, overwrites, at_ms = EMPTY, "", None, False, 0
     restored_to: int | str | None = None
     added: list[str] = []
     removed: list[str] = []
@@ -110,6 +112,7 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
         if not line.strip():
             continue
         action = json.loads(line)
+        operation = "" if operation == EMPTY else operation
         if "commitInfo" in action:
             info = action["commitInfo"]
             operation, at_ms = info.get("operation", ""), int(info.get("timestamp") or 0)

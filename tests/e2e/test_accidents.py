@@ -280,6 +280,34 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
     is_whole(e, spark)
 
 
+@pytest.mark.parametrize("last, checksum", [(True, False), seldom(True, True), (False, True)],
+                         ids=["newest", "newest-with-checksum", "built-on"])  # fmt: skip
+def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
+    export: Callable[..., Export], spark: Any, last: bool, checksum: bool
+) -> None:
+    """The newest one alone is made good by the next run. Where a checksum or a later commit builds on it: exit 70."""
+    e = export(2)
+    twice_exported(e, spark)
+    produce(e.kafka, e.topic, {0: mixed(100, first=200), 1: mixed(100, first=1200)})
+    e.run(spark)
+    log = e.root / "lake" / "order" / "_delta_log"
+    with_files = [path for path in sorted(log.glob("*.json")) if '"add"' in path.read_text()]
+    entry = with_files[-1 if last else -2]
+    os.truncate(entry, 0)
+    if not checksum:
+        os.truncate(entry.with_suffix(".crc"), 0)
+    forget(spark)
+    if checksum:
+        error = stops(e, spark, "order", "empty log entry")
+        first = 200 if last else 100
+        assert f"{e.topic}-0 offsets {first}..299, {e.topic}-1 offsets {first}..299" in error.message
+        repaired(e, spark)
+        with pytest.raises(Refused, match="nothing to rewind"):
+            repaired(e, spark)
+    is_whole(e, spark)
+    goes_on(e, spark)
+
+
 @pytest.mark.parametrize("missing", [False, seldom(True)], ids=["whole", "rows-missing"])
 def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
     export: Callable[..., Export], spark: Any, missing: bool

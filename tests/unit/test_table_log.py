@@ -10,6 +10,7 @@ from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import (
     CONFIG_PROPERTY,
+    EMPTY,
     ROUTING_PROPERTY,
     LogState,
     TableView,
@@ -134,6 +135,11 @@ def test_a_commit_without_details_is_read(line):
     """Other writers leave parts of commitInfo away."""
     commit = parse_commit(1, [line])
     assert (commit.operation, commit.user_metadata, commit.rewinds) == ("", "", False)
+
+
+def test_a_commit_without_any_action_counts_as_an_accident():
+    """No writer makes it; a power cut leaves it, with positions beyond it in a checksum or a later commit."""
+    assert (parse_commit(1, []).operation, parse_commit(1, ["\n"]).rewinds) == (EMPTY, True)
 
 
 @pytest.mark.parametrize("line", ["not json", '{"add": {}}'])
