@@ -65,7 +65,10 @@ class History:
 
     @cached_property
     def _untrusted(self) -> tuple[tuple[LoggedCommit, ...], str]:
-        """The versions whose operations no task of the app has looked at, oldest first; its last commit's action."""
+        """The versions whose operations no task of the app has looked at, oldest first; its last commit's action.
+
+        With the empty ones that tasks have passed: most likely before they were empty.
+        """
         later: list[LoggedCommit] = []
         for version in range(self.view.version, -1, -1):
             logged = self._table.logged(version)
@@ -80,7 +83,7 @@ class History:
         return tuple(reversed(later)), ""
 
     def _empty_since_repair(self, through: int) -> list[int]:
-        """Empty entries up to a version that a task took for looked at: it came before the power cut, or hid them."""
+        """Empty entries up to a version that a task took for looked at, except those before a repair; newest first."""
         found = self._table.empty_entries(through, EMPTY_LOOK_MAX)
         while found and any(metadata.get("action") in REPAIRS for metadata in self._own_after(found[-1])):
             found.pop()
@@ -95,7 +98,7 @@ class History:
 
     @property
     def since(self) -> tuple[LoggedCommit, ...]:
-        """The versions that nobody has looked at yet, except the app's own last commit. Raises LogCleaned."""
+        """The versions that nobody has looked at yet, or not as they are now, but the app's last. Raises LogCleaned."""
         return self._untrusted[0]
 
     @property
