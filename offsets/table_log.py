@@ -26,8 +26,8 @@ TABLE_PROPERTY = "exporter.table."
 
 EMPTY = "an empty log entry (a power cut?)"
 """Stands for the operation of a version without one action: no writer makes it, files that were not synced leave it."""
-REWINDING = frozenset({EMPTY, "RESTORE", "CREATE OR REPLACE TABLE", "REPLACE TABLE", "REPLACE TABLE AS SELECT",
-                       "CREATE OR REPLACE TABLE AS SELECT", "CLONE", "TRUNCATE"})  # fmt: skip
+REWINDING = frozenset({"RESTORE", "CREATE OR REPLACE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
+                       "REPLACE TABLE AS SELECT", "CLONE", "TRUNCATE", EMPTY})  # fmt: skip
 """Operations after which a table's rows may lie behind its positions (MONOTONE)."""
 
 
