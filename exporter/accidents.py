@@ -118,11 +118,10 @@ class History:
     @cached_property
     def losses(self) -> Mapping[TopicPartition, Loss]:
         """What the accidents did to each partition that has a position. Raises LogCleaned, TableUnreadable."""
-        accidents = [(logged, self._at(logged.version)) for logged in self.accidents]
         transactions, found = self.view.transactions, {}
         for tp, position in live_positions(transactions, self._app).items():
-            through = held(position.offset, [self._setback(logged, was, tp) for logged, was in accidents])
-            condemned = condemned_offsets(transactions, self._app, tp) if accidents else frozenset()
+            through = held(position.offset, [self._setback(logged, tp) for logged in self.accidents])
+            condemned = condemned_offsets(transactions, self._app, tp) if self.accidents else frozenset()
             found[tp] = Loss(position, through, any(offset > through for offset in condemned))
         return found
 
@@ -136,11 +135,11 @@ class History:
             self._files[version] = self._table.files_at(version)
         return self._files[version]
 
-    def _setback(self, logged: LoggedCommit, was: TableView, tp: TopicPartition) -> Setback:
+    def _setback(self, logged: LoggedCommit, tp: TopicPartition) -> Setback:
         """What one accident did to one partition."""
         if logged.operation == EMPTY:
             return self._emptied(logged.version, tp)
-        position, start = was.position(self._app, tp), self._start(tp)
+        position, start = self._at(logged.version).position(self._app, tp), self._start(tp)
         if position is None:
             return Setback(start, start, restored=False)
         if logged.operation == "RESTORE":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -329,7 +328,7 @@ class DeltaTable:
         found = []
         for version in range(through, max(-1, through - most), -1):
             try:
-                if not os.stat(f"{self.folder}/_delta_log/{version:020d}.json").st_size:
+                if not self._entry(version).stat().st_size:
                     found.append(version)
             except FileNotFoundError:
                 break
@@ -337,9 +336,8 @@ class DeltaTable:
 
     def logged(self, version: int) -> LoggedCommit:
         """What one version of the log says. Raises LogCleaned or TableUnreadable."""
-        path = self.folder / "_delta_log" / f"{version:020d}.json"
         try:
-            with path.open(encoding="utf-8") as lines:
+            with self._entry(version).open(encoding="utf-8") as lines:
                 return parse_commit(version, lines)
         except FileNotFoundError as error:
             raise LogCleaned(
@@ -349,6 +347,10 @@ class DeltaTable:
             ) from error
         except (OSError, ValueError) as error:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
+
+    def _entry(self, version: int) -> Path:
+        """The file of one version in the table's log."""
+        return self.folder / "_delta_log" / f"{version:020d}.json"
 
     def _log(self) -> Any:
         return self._lake.log(self.folder)
@@ -409,7 +411,7 @@ class DeltaTable:
                 checksum = _checksum(log / f"{base:020d}.crc") if base >= 0 else None
                 if checksum is not None or base < 0:
                     versions = range(base + 1, version + 1)
-                    lines = ((log / f"{one:020d}.json").read_text("utf-8").splitlines() for one in versions)
+                    lines = (self._entry(one).read_text("utf-8").splitlines() for one in versions)
                     return replay(checksum, lines)
         except (OSError, ValueError, KeyError, TypeError):
             return None

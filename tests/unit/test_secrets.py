@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from exporter import cli, secrets
+from exporter import cli
 from exporter.errors import ConfigError
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.log import configure, get_logger
@@ -17,11 +17,6 @@ from exporter.settings import Settings
 from exporter.settings_tables import KafkaClient
 
 SECRET = 'pä\\ss "word", x'
-
-
-@pytest.fixture(autouse=True)
-def none_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", ())
 
 
 @pytest.mark.parametrize("options", [kafka_python_options, spark_kafka_options])
