@@ -22,6 +22,7 @@ from offsets.table_log import (
     APP_PROPERTY,
     CLUSTER_PROPERTY,
     CONFIG_PROPERTY,
+    EMPTY,
     ROUTING_PROPERTY,
     TABLE_PROPERTY,
     TOPIC_PROPERTY,
@@ -219,15 +220,27 @@ class Reading:
         begins = first_anchor(transactions, self.app, tp, earliest)
         behind = position[name].epoch < in_force
         if behind or (begins is not None and target < begins):
-            history = self.histories.get(name)
-            at = history.accidents[-1].version - 1 if history and history.accidents else self.views[name].version
             raise undecided(
                 name,
                 f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
                 + ("" if behind else f" (the one in force began after offset {begins})"),
-                f"RESTORE TABLE {quoted(self.lake.table(name))} TO VERSION AS OF {at} brings them back; "
-                "then start the repair again",
+                self._brings_back(name),
             )
+
+    def _brings_back(self, name: str) -> str:
+        """What is to be done before a repair where no rewind exports again what a table lost."""
+        history = self.histories.get(name)
+        last = history.accidents[-1] if history and history.accidents else None
+        if last is not None and last.operation == EMPTY:
+            return (
+                f"no version of the table has them: put version {last.version} of its _delta_log back from a copy, "
+                "then start the tasks again"
+            )
+        at = self.views[name].version if last is None else last.version - 1
+        return (
+            f"RESTORE TABLE {quoted(self.lake.table(name))} TO VERSION AS OF {at} brings them back; "
+            "then start the repair again"
+        )
 
     def beginning(self, name: str, tp: TopicPartition) -> int:
         """Where a table that is gone has to begin. Raises Refused if an earlier configuration filled it too."""

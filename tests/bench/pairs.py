@@ -33,8 +33,8 @@ class Case:
     """types: of the topic. records: of a pair. tried: records of a trial. times: what the exporter has to reach.
 
     triggers: sizes that are tried, in this order, as shares of the records of a trial. The more types, the more a large
-    batch helps the job: trials smaller than the pairs keep its best size from it (50 types: 11 times, instead of about
-    6). What is likely to be best comes first, or last where it is then a side of the first pair.
+    batch helps the job: trials smaller than the pairs keep its best size from it, and with 50 types all but double our
+    figure. What is likely to be best comes first, or last where it is then a side of the first pair.
     """
 
     types: int

@@ -30,7 +30,7 @@ from exporter.routing import DEAD_LETTERS
 from exporter.tables import DeltaTable, LogCleaned
 from offsets import Invariant
 from tests import naive
-from tests.lakes import Export, delete_before, event, mixed, seldom, wait_until, wrong_places
+from tests.lakes import DDL, Export, delete_before, event, mixed, seldom, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -306,6 +306,42 @@ def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
             repaired(e, spark)
     is_whole(e, spark)
     goes_on(e, spark)
+
+
+@pytest.mark.parametrize("emptied", [False, seldom(True)], ids=["restored", "emptied"])
+def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
+    export: Callable[..., Export], spark: Any, emptied: bool
+) -> None:
+    """The one in force could make other rows of it. What the refusal says is done word for word, and helps."""
+    e = export(2)
+    first = twice_exported(e, spark)
+    log = e.root / "lake" / "order" / "_delta_log"
+    entry = [path for path in sorted(log.glob("*.json")) if '"add"' in path.read_text()][-1]
+    e = e.with_({**DDL, "click": DDL["click"] + ", ref BIGINT"})
+    is_whole(e, spark)
+    if not emptied:
+        restore(e, spark, first)
+        stops(e, spark, "order", "RESTORE")
+    else:
+        kept = entry.read_bytes()
+        os.truncate(entry, 0)
+        forget(spark)
+        stops(e, spark, "order", "empty log entry")
+    lost = rf"order lost records of {e.topic}-0 from offset 100 on, which were exported under an earlier"
+    with pytest.raises(Refused, match=lost) as refused:
+        repaired(e, spark)
+    hint = refused.value.hint
+    if emptied:
+        assert f"put version {int(entry.stem)} of its _delta_log back" in hint, hint
+        entry.write_bytes(kept)
+        forget(spark)
+    else:
+        spark.sql(hint.partition(" brings them back")[0])
+        assert "nothing seems to be missing" in stops(e, spark, "order", "RESTORE").message
+        repaired(e, spark)
+    with pytest.raises(Refused, match="nothing to rewind"):
+        repaired(e, spark)
+    is_whole(e, spark)
 
 
 @pytest.mark.parametrize("missing", [False, seldom(True)], ids=["whole", "rows-missing"])
