@@ -1,7 +1,8 @@
 """Live files that are not on disk as a table's log has them (a power cut, a disk, an `rm`), and what helps.
 
 No position tells of it: `exporter check --deep` and `exporter audit` do. Where the topics still have what came after
-the newest version that is whole, a RESTORE to it makes an accident of it that a rewind puts right. Reads only.
+the newest version that is whole, and it was exported under the configuration in force, a RESTORE to that version makes
+an accident of it that a rewind puts right. Reads only.
 """
 
 from __future__ import annotations
@@ -32,11 +33,15 @@ def refuse_damage(reading: Reading, first_offsets: FirstOffsets) -> None:
         later = [tp for tp in now if tp not in held or held[tp] != now[tp]]
         firsts = first_offsets(later)
         gone = [str(tp) for tp in later if tp not in held or firsts[tp] > held[tp].offset + 1]
-        if gone:
+        other = [] if gone else [str(tp) for tp in later if reading.otherwise(name, tp, held[tp].offset) is not None]
+        if gone or other:
+            why = "of what came after it the topics do not have all any more"
+            if other:
+                why = "some of what came after it was exported under an earlier configuration"
             raise Refused(
                 message,
-                f"put them back from a copy: version {whole} is the newest one that is whole, and the topics do not "
-                f"have all any more that came after it ({', '.join(gone)})",
+                f"put them back from a copy: version {whole} is the newest one that is whole, and {why} "
+                f"({', '.join(gone or other)})",
             )
         raise Refused(
             message,

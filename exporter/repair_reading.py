@@ -213,19 +213,23 @@ class Reading:
 
     def check_boundary(self, name: str, tp: TopicPartition, target: int) -> None:
         """Raises Refused where the missing records were exported under another configuration than the one in force."""
-        transactions, position = self.views[name].transactions, self.positions(tp)
-        since = first_epoch(transactions, self.app, tp)
-        in_force = position[DEAD_LETTERS].epoch
-        earliest = same_since(self.history_of(tp), in_force, since)
-        begins = first_anchor(transactions, self.app, tp, earliest)
-        behind = position[name].epoch < in_force
-        if behind or (begins is not None and target < begins):
+        if (began := self.otherwise(name, tp, target)) is not None:
             raise undecided(
                 name,
                 f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
-                + ("" if behind else f" (the one in force began after offset {begins})"),
+                + began,
                 self._brings_back(name),
             )
+
+    def otherwise(self, name: str, tp: TopicPartition, target: int) -> str | None:
+        """None if all that a table has beyond an offset is of the configuration in force; else where that one began."""
+        transactions, position = self.views[name].transactions, self.positions(tp)
+        since = first_epoch(transactions, self.app, tp)
+        in_force = position[DEAD_LETTERS].epoch
+        if position[name].epoch < in_force:
+            return ""
+        begins = first_anchor(transactions, self.app, tp, same_since(self.history_of(tp), in_force, since))
+        return None if begins is None or target >= begins else f" (the one in force began after offset {begins})"
 
     def _brings_back(self, name: str) -> str:
         """What is to be done before a repair where no rewind exports again what a table lost."""

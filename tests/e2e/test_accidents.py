@@ -249,11 +249,11 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
     goes_on(e, spark)
 
 
-@pytest.mark.parametrize("kept", [True, seldom(False)], ids=["kept", "forgotten"])
+@pytest.mark.parametrize("then", ["", seldom("forgotten"), seldom("switched")])
 def test_damaged_files_are_named_with_the_restore_that_helps(
-    export: Callable[..., Export], spark: Any, kept: bool
+    export: Callable[..., Export], spark: Any, then: str
 ) -> None:
-    """As a power cut leaves the newest ones. Not where the topic has forgotten what such a RESTORE takes away."""
+    """As a power cut leaves the newest ones. A copy, where nothing makes again what such a RESTORE takes away."""
     e = export(2)
     first = twice_exported(e, spark)
     folder, order = e.root / "lake" / "order", e.table("order")
@@ -264,13 +264,17 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
         os.truncate(path.removeprefix("file://"), 0)
     with e.bench(spark) as made:
         assert {one.what: one.level for one in compare(made, e.settings())} == {"audit": "error"}, "check --deep"
-    if not kept:
+    if then == "forgotten":
         delete_before(e, 150)
+    elif then == "switched":
+        e = e.with_({**DDL, "click": DDL["click"] + ", ref BIGINT"})
+        e.run(spark)
     with pytest.raises(Refused, match=f"order: {len(newest)} of its live files are absent or damaged") as refused:
         repaired(e, spark, apply=False)
     hint = refused.value.hint
-    if not kept:
-        assert "a copy" in hint and f"({e.topic}-0)" in hint, hint
+    if then:
+        assert "put them back from a copy" in hint and ("earlier configuration" in hint) == (then == "switched")
+        assert f"({e.topic}-0" in hint, hint
         return
     assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {first['order']}" in hint, hint
     restore(e, spark, first)
