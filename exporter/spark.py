@@ -127,6 +127,7 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
         **batches.MEASURED,
         "spark.sql.sources.useV1SourceList": NO_KAFKA,
         "spark.kafka.consumer.cache.timeout": "30s",
