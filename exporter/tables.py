@@ -1,13 +1,12 @@
 """Delta tables through the JVM that Spark runs: one snapshot in, one commit out.
 
-Reads the transactions from the checksum of a snapshot (no Spark job) and registers each appId
+What a version says is read from the files of the log where these tell it (log_state.py). Registers each appId
 that a commit replaces, so that Delta itself refuses a commit whose positions have changed since
 (FENCE). Creating and anchoring a table is one commit. Nothing here deletes a file (TEMP).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import uuid
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from exporter import log_state
 from exporter.errors import ConfigError, ExporterError
 from exporter.secrets import masked
 from exporter.writers import StagedFile
@@ -28,7 +28,6 @@ from offsets.table_log import (
     LogState,
     TableView,
     parse_commit,
-    replay,
 )
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -177,9 +176,6 @@ class Change:
     table_id: str = ""
 
 
-REPLAYED_MAX = 50
-"""Commits after a checksum that are read one by one."""
-
 Check = Callable[[TableView | None], None]
 """Looks at the snapshot that the commit is based on; raises to give the commit up."""
 
@@ -194,9 +190,9 @@ class DeltaTable:
         self._lake = lake
 
     def view(self) -> TableView | None:
-        """A fresh snapshot, or None if there is no table. Raises TableUnreadable."""
+        """The table as it is now, or None if there is none. Raises TableUnreadable."""
         try:
-            return self._view(self._snapshot())
+            return log_state.newest_view(self.folder) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
 
@@ -328,7 +324,7 @@ class DeltaTable:
         found = []
         for version in range(through, max(-1, through - most), -1):
             try:
-                if not self._entry(version).stat().st_size:
+                if not log_state.entry(self.folder, version).stat().st_size:
                     found.append(version)
             except FileNotFoundError:
                 break
@@ -337,7 +333,7 @@ class DeltaTable:
     def logged(self, version: int) -> LoggedCommit:
         """What one version of the log says. Raises LogCleaned or TableUnreadable."""
         try:
-            with self._entry(version).open(encoding="utf-8") as lines:
+            with log_state.entry(self.folder, version).open(encoding="utf-8") as lines:
                 return parse_commit(version, lines)
         except FileNotFoundError as error:
             raise LogCleaned(
@@ -347,10 +343,6 @@ class DeltaTable:
             ) from error
         except (OSError, ValueError) as error:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
-
-    def _entry(self, version: int) -> Path:
-        """The file of one version in the table's log."""
-        return self.folder / "_delta_log" / f"{version:020d}.json"
 
     def _log(self) -> Any:
         return self._lake.log(self.folder)
@@ -376,46 +368,15 @@ class DeltaTable:
         }
 
     def _view(self, snapshot: Any) -> TableView | None:
+        """What a snapshot says: by the files of its version, for Delta takes many calls to tell."""
         version = int(snapshot.version())
         if version < 0:
             return None
-        replayed = None if snapshot.checksumOpt().isDefined() else self._replayed(version)
-        if replayed is not None:
-            metadata_text = self._action({"metaData": replayed.metadata}).json()
-            protocol = self._action({"protocol": replayed.protocol}).json()
-        else:
-            metadata_text, protocol = snapshot.metadata().json(), snapshot.protocol().json()
-        metadata = json.loads(metadata_text)["metaData"]
-        writer = json.loads(protocol)["protocol"]
-        return TableView(
-            version=version,
-            table_id=metadata["id"],
-            fingerprint=fingerprint(metadata, protocol),
-            transactions=self._transactions(snapshot) if replayed is None else dict(replayed.transactions),
-            properties=metadata.get("configuration", {}),
-            partition_columns=tuple(metadata.get("partitionColumns", ())),
-            schema_json=metadata["schemaString"],
-            writer_version=writer.get("minWriterVersion", 0),
-            writer_features=tuple(writer.get("writerFeatures") or ()),
-        )
-
-    def _replayed(self, version: int) -> LogState | None:
-        """The state at a version that has no checksum: a task was killed right after its commit.
-
-        From the checksum before it and the commits since; Spark would take seconds for it in a fresh JVM, and each
-        start again until somebody commits. None if the files do not tell: too many, cleaned up, or broken.
-        """
-        log, since = self.folder / "_delta_log", max(-1, version - REPLAYED_MAX)
-        try:
-            for base in range(version - 1, since - 1, -1):
-                checksum = _checksum(log / f"{base:020d}.crc") if base >= 0 else None
-                if checksum is not None or base < 0:
-                    versions = range(base + 1, version + 1)
-                    lines = (self._entry(one).read_text("utf-8").splitlines() for one in versions)
-                    return replay(checksum, lines)
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return None
+        if (found := log_state.view_at(self.folder, version)) is not None:
+            return found
+        metadata = json.loads(snapshot.metadata().json())["metaData"]
+        protocol = json.loads(snapshot.protocol().json())["protocol"]
+        return log_state.as_view(version, LogState(metadata, protocol, self._transactions(snapshot)))
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:
         """appId -> version, from the checksum where it lists them (1 ms), else by a state reconstruction."""
@@ -426,15 +387,6 @@ class DeltaTable:
             return {action["appId"]: int(action["version"]) for action in actions}
         reconstructed = json.loads(self._lake.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
-
-
-def _checksum(path: Path) -> Mapping[str, Any] | None:
-    """A version's checksum file; None if it is not there, or was cut short by a kill."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
@@ -542,14 +494,6 @@ def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:
         "stats": file.stats,
         "tags": dict(tags),
     }
-
-
-def fingerprint(metadata: Mapping[str, Any], protocol_json: str) -> str:
-    """16 hex digits over all that staged files must fit: id, schema, partitioning, constraints, mapping, protocol."""
-    configuration = metadata.get("configuration", {})
-    relevant = {k: v for k, v in configuration.items() if k.startswith(("delta.constraints.", "delta.columnMapping."))}
-    parts = [metadata["id"], metadata["schemaString"], metadata.get("partitionColumns"), relevant, protocol_json]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def holds_just(view: TableView, schema_json: str) -> bool:

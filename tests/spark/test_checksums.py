@@ -1,18 +1,19 @@
-"""Tables whose last commits have no checksum, as kill -9 leaves them: read from their log, without a Spark job."""
+"""Tables as their files alone tell them: as Delta does, also where kill -9 left the last commits without a checksum."""
 
 from __future__ import annotations
 
-import shutil
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exporter.tables import Change, DeltaTable, Lake, add_action
+from exporter import log_state
+from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 from tests.lakes import create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
@@ -38,34 +39,36 @@ def forget(spark: Any) -> None:
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
+def by_delta(table: DeltaTable) -> TableView | None:
+    """The view as Delta in a fresh process tells it."""
+    forget(table._lake.session)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_state, "view_at", lambda folder, version: None)
+        return table._view(table._snapshot())
+
+
 def test_a_table_without_its_last_checksums_reads_the_same_and_costs_no_job(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The view is that of the checksum and that of Spark, whichever checksums are gone or cut short."""
     table = made(spark, tmp_path)
-    log = table.folder / "_delta_log"
-    checksums = sorted(log.glob("[0-9]*.crc"))
+    checksums = sorted((table.folder / "_delta_log").glob("[0-9]*.crc"))
     assert len(checksums) == 5
     whole = table.view()
     assert whole is not None and whole.position("app", P0) == Position(0, 2) and whole.properties["mine"] == "2"
-    shutil.copytree(log, tmp_path / "kept")
-    with monkeypatch.context() as slow:
-        slow.setattr(DeltaTable, "_replayed", lambda self, version: None)
-        checksums[4].unlink()
-        forget(spark)
-        assert table.view() == whole, "what Spark makes of it"
+    assert by_delta(table) == whole
+    checksums[4].unlink()
+    assert by_delta(table) == whole, "by a state reconstruction"
 
-    def no_job(self: DeltaTable, snapshot: Any) -> dict[str, int]:
-        raise AssertionError("a state reconstruction")
+    def not_asked(self: DeltaTable) -> None:
+        raise AssertionError("the JVM was asked")
 
-    monkeypatch.setattr(DeltaTable, "_transactions", no_job)
+    monkeypatch.setattr(DeltaTable, "_snapshot", not_asked)
     for gone in ([4], [3, 4], [0, 1, 2, 3, 4]):
         for number in gone:
             checksums[number].unlink(missing_ok=True)
-        forget(spark)
         assert table.view() == whole, gone
     checksums[3].write_text('{"metadata": {')
-    forget(spark)
     assert table.view() == whole, "one that was cut short is passed over"
 
 
@@ -77,9 +80,41 @@ def test_what_the_files_do_not_tell_is_asked_of_spark(
     whole = table.view()
     for path in (table.folder / "_delta_log").glob("[0-9]*.crc"):
         path.unlink()
-    monkeypatch.setattr("exporter.tables.REPLAYED_MAX", 3)
-    assert table._replayed(4) is None
+    monkeypatch.setattr(log_state, "REPLAYED_MAX", 3)
+    assert log_state.newest_view(table.folder) is None
     forget(spark)
     assert table.view() == whole
     (table.folder / "_delta_log" / f"{3:020d}.crc").write_text('{"metadata": {}, "protocol": {}}')
-    assert table._replayed(4) is None
+    assert log_state.newest_view(table.folder) is None
+
+
+def test_a_log_with_a_hole_is_never_read_as_a_table(spark: Any, tmp_path: Path) -> None:
+    """Its newest checksum is there and would tell a position; a commit before it is gone."""
+    table = made(spark, tmp_path)
+    (table.folder / "_delta_log" / f"{2:020d}.json").unlink()
+    forget(spark)
+    with pytest.raises(TableUnreadable):
+        table.view()
+
+
+def test_the_files_tell_what_delta_tells_whatever_was_done_to_a_table(spark: Any, tmp_path: Path) -> None:
+    """Properties, constraints, features, columns; rewritten, restored, replaced; behind a checkpoint of either kind."""
+    table = made(spark, tmp_path)
+    at = f"delta.`{table.folder}`"
+    for statement in (
+        f"ALTER TABLE {at} SET TBLPROPERTIES ('theirs' = '1')",
+        f"ALTER TABLE {at} ADD COLUMNS (more STRING COMMENT 'later')",
+        f"ALTER TABLE {at} ADD CONSTRAINT some CHECK (more IS NULL)",
+        f"ALTER TABLE {at} DROP CONSTRAINT some",
+        f"ALTER TABLE {at} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        f"ALTER TABLE {at} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        f"DELETE FROM {at} WHERE _kafka.offset = 1",
+        f"OPTIMIZE {at}",
+        f"RESTORE TABLE {at} TO VERSION AS OF 4",
+        f"ALTER TABLE {at} SET TBLPROPERTIES ('delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '1')",
+        f"ALTER TABLE {at} SET TBLPROPERTIES ('delta.checkpointPolicy' = 'classic')",
+        f"REPLACE TABLE {at} (other INT) USING DELTA",
+    ):
+        spark.sql(statement)
+        told = log_state.newest_view(table.folder)
+        assert told is not None and told == by_delta(table), statement

@@ -119,8 +119,9 @@ def test_every_reading_sees_what_others_have_committed(spark: Any, tmp_path: Pat
     lakes = [Lake(spark, tmp_path, "app") for _ in range(3)]
     for version, lake in enumerate((*lakes, *lakes), start=1):
         (log / f"{version:020d}.json").write_text('{"commitInfo":{"operation":"WRITE"}}\n')
-        view = lake.table("order").view()
-        assert view is not None and view.version == version
+        for read in (lambda table: table.view(), lambda table: table.state()[0]):
+            view = read(lake.table("order"))
+            assert view is not None and view.version == version
 
 
 def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:

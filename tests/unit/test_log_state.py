@@ -1,0 +1,124 @@
+"""A table's state from the files of its log, and where these do not tell enough for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.log_state import entry, newest_version, newest_view, view_at
+
+METADATA = {"id": "t", "schemaString": "{}", "partitionColumns": ["day"], "configuration": {"k": "v"}}
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+CREATED = [{"metaData": METADATA}, {"protocol": PROTOCOL}]
+
+
+def txn(version: int) -> dict[str, Any]:
+    return {"appId": "a/t/0/0", "version": version}
+
+
+def written(folder: Path, versions: int, **other: Mapping[str, Any]) -> Path:
+    """A log whose version n says that the position is n; other: names of further files and what they hold."""
+    for version in range(versions):
+        path = entry(folder, version)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        actions = [*(CREATED if not version else []), {"txn": txn(version)}]
+        path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    for name, holds in other.items():
+        (folder / "_delta_log" / name).write_text(json.dumps(holds))
+    return folder
+
+
+def digits(version: int) -> str:
+    return f"{version:020d}"
+
+
+@pytest.mark.parametrize(
+    "gone, others, newest",
+    [
+        ([], [], 4),
+        ([2], [], None),
+        ([0], [], None),
+        ([4], [], 3),
+        ([0, 1], [digits(1) + ".checkpoint.parquet"], 4),
+        ([0, 1, 2], [digits(1) + ".checkpoint.parquet"], None),
+        ([0, 1, 2, 3], [digits(4) + ".checkpoint.0000000001.0000000002.parquet"], 4),
+        ([0, 1, 2, 3, 4], [digits(4) + ".checkpoint.parquet"], None),
+        ([4], [digits(4) + ".checkpoint.11111111-1111-1111-1111-111111111111.json"], None),
+        ([], [digits(7) + ".crc", digits(3) + "." + digits(4) + ".compacted.json", "x.json", digits(9) + ".tmp"], 4),
+        ([], ["." + digits(5) + ".json.tmp", "_last_checkpoint", digits(5) + ".json.x"], 4),
+        ([0, 1, 2, 3, 4], [], None),
+    ],
+)
+def test_the_newest_version_is_known_where_no_commit_since_a_checkpoint_is_missing(
+    tmp_path: Path, gone: list[int], others: list[str], newest: int | None
+) -> None:
+    written(tmp_path, 5, **{name: {} for name in others})
+    for version in gone:
+        entry(tmp_path, version).unlink()
+    assert newest_version(tmp_path) == newest
+
+
+def test_no_log_is_no_version(tmp_path: Path) -> None:
+    """Whether that is no table or no answer of the storage is for Delta to say."""
+    assert newest_version(tmp_path / "none") is None and newest_view(tmp_path / "none") is None
+
+
+def test_a_version_is_its_checksum_or_an_earlier_one_and_the_commits_since(tmp_path: Path) -> None:
+    """One that tells no transactions is passed over: its writer may have left them out."""
+    body = {"metadata": {**METADATA, "configuration": {"of": "2"}}, "protocol": PROTOCOL}
+    written(tmp_path, 5, **{digits(2) + ".crc": {**body, "setTransactions": [txn(2), {"appId": "x", "version": 9}]}})
+    view = newest_view(tmp_path)
+    assert view is not None and view.version == 4 and view.transactions == {"a/t/0/0": 4, "x": 9}
+    assert view.properties == {"of": "2"} and view.table_id == "t" and view.partition_columns == ("day",)
+    at_two = view_at(tmp_path, 2)
+    assert at_two is not None and at_two.transactions == {"a/t/0/0": 2, "x": 9}
+    for useless in ({**body, "setTransactions": []}, body, []):
+        (tmp_path / "_delta_log" / (digits(2) + ".crc")).write_text(json.dumps(useless))
+        view = newest_view(tmp_path)
+        assert view is not None and view.transactions == {"a/t/0/0": 4} and view.properties == {"k": "v"}
+
+
+def test_an_entry_that_cannot_be_read_is_no_view(tmp_path: Path) -> None:
+    written(tmp_path, 3)
+    entry(tmp_path, 1).write_text('{"txn": {"appId"')
+    assert newest_view(tmp_path) is None
+    entry(tmp_path, 1).write_text("")
+    assert newest_view(tmp_path) is not None, "an empty one says nothing"
+
+
+@pytest.mark.parametrize(
+    "metadata, protocol",
+    [
+        ({"configuration": {"delta.coordinatedCommits.commitCoordinator-preview": "some"}}, {}),
+        ({}, {"writerFeatures": ["catalogOwned-preview"]}),
+        ({}, {"writerFeatures": ["catalogManaged"]}),
+    ],
+)
+def test_a_table_whose_newest_commits_may_stand_elsewhere_is_left_to_delta(
+    tmp_path: Path, metadata: dict[str, Any], protocol: dict[str, Any]
+) -> None:
+    body = {"metadata": {**METADATA, **metadata}, "protocol": {**PROTOCOL, **protocol}, "setTransactions": [txn(0)]}
+    written(tmp_path, 1, **{digits(0) + ".crc": body})
+    assert newest_view(tmp_path) is None
+
+
+def test_the_fingerprint_is_of_what_files_must_fit_however_it_is_written(tmp_path: Path) -> None:
+    def of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
+        body = {"metadata": {**METADATA, **metadata}, "protocol": {**PROTOCOL, **protocol}, "setTransactions": [txn(0)]}
+        view = newest_view(written(tmp_path, 1, **{digits(0) + ".crc": body}))
+        assert view is not None
+        return view.fingerprint
+
+    plain = of({}, {})
+    assert plain == of({"configuration": {"other": "1"}}, {"writerFeatures": None}) == of({"configuration": None}, {})
+    assert of({}, {"writerFeatures": ["a", "b"]}) == of({}, {"writerFeatures": ["b", "a"]}) != plain
+    changes: list[Mapping[str, Any]] = [
+        {"id": "u"}, {"schemaString": "{ }"}, {"partitionColumns": None},
+        {"configuration": {"delta.constraints.c": "x"}}, {"configuration": {"delta.columnMapping.mode": "name"}},
+    ]  # fmt: skip
+    assert len({plain, *(of(change, {}) for change in changes)}) == 1 + len(changes)
+    assert of({}, {"minWriterVersion": 3}) != plain
