@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -21,6 +22,7 @@ from rich.table import Table
 
 from exporter import __version__, log
 from exporter.errors import ExporterError, FoundProblem
+from exporter.faults import Fault, point
 from exporter.printable import escaped
 from exporter.secrets import masked
 from exporter.settings import CONFIG_DEFAULT, Settings
@@ -44,12 +46,17 @@ def cli() -> None:
 @click_options
 def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object]) -> None:
     """Export until stopped."""
-    from exporter.progress import ProgressDisplay
-    from exporter.task import run as run_task
+    from exporter import spark
 
+    gc.disable()  # until the task is at work: all that comes before stays
     settings = _load(config, flags)
-    with ProgressDisplay() as display:
-        run_task(settings, until_caught_up, display.update)
+    point(Fault.BEFORE_SPARK)
+    with spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}") as started:
+        from exporter.progress import ProgressDisplay  # these take as long as the JVM does
+        from exporter.task import run as run_task
+
+        with ProgressDisplay() as display:
+            run_task(settings, started, until_caught_up, display.update)
 
 
 @cli.command()

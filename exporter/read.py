@@ -70,6 +70,12 @@ class RoundResult:
         return self
 
 
+def warm(session: Any) -> None:
+    """Start the Python workers and let them import what a round needs, while the task is put together."""
+    cores = session.sparkContext.defaultParallelism
+    session.range(cores, numPartitions=cores).mapInArrow(_pass_on, "id bigint").collect()
+
+
 class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running ones."""
 
@@ -90,11 +96,6 @@ class RoundReader:
         self._batches = Batches(session)
         self._groups: set[str] = set()
         self._lock = threading.Lock()
-
-    def warm(self) -> None:
-        """Start the Python workers and let them import what a round needs, while nothing else is to be done."""
-        warm = self._session.range(self._cores, numPartitions=self._cores).mapInArrow(_pass_on, "id bigint")
-        warm.collect()
 
     def read(self, order: StagingOrder) -> RoundResult:
         """Read and stage the plans of `order`. Raises RoundFailed."""

@@ -77,10 +77,6 @@ class Rounds:
         self.raw: Any = None
         self.trouble = Trouble()
 
-    def warm(self) -> None:
-        """Warm the workers up; if that fails, the first round fails too and tells why."""
-        self._pool.submit(self._reader.warm)
-
     @property
     def running(self) -> bool:
         return bool(self._readings)

@@ -169,7 +169,6 @@ class Service:
     def run(self) -> None:
         """The loop. Leaves the group on every way out."""
         try:
-            self._rounds.warm()
             while not self._passed():
                 self._wake.wait(LOOP_SECS)
                 self._wake.clear()

@@ -7,8 +7,9 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,32 @@ def start(
     A signal to the whole process group reaches the JVM too: it inherits SIGTERM as ignored, and
     pyspark itself shields it from SIGINT. Callers install their own handlers afterwards.
     """
+    with _term_ignored():
+        return _started(master, driver_memory, app_name, short_lived, archive)
+
+
+@contextmanager
+def starting(master: str, driver_memory: str, app_name: str) -> Iterator[Callable[[], Any]]:
+    """A session as start() makes it, made while the caller does something else; what is yielded waits for it.
+
+    Signals are as in start() until then.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool, ExitStack() as until_there:
+        until_there.enter_context(_term_ignored())
+        session = pool.submit(_started, master, driver_memory, app_name)
+
+        def there() -> Any:
+            try:
+                return session.result()
+            finally:
+                until_there.close()
+
+        yield there
+
+
+def _started(
+    master: str, driver_memory: str, app_name: str, short_lived: bool = False, archive: Path | None = None
+) -> Any:
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -65,8 +92,7 @@ def start(
         os.environ["SPARK_HOME"] = str(home)
     options = _options(master, driver_memory, home)
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
-    with _term_ignored():
-        session = _builder(master, app_name, options).getOrCreate()
+    session = _builder(master, app_name, options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     log_store.install(session)
     return session

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,7 @@ from exporter.lease import BEATS, LeaseKeeper
 from exporter.leased import LeasedAssignment
 from exporter.log import get_logger
 from exporter.outages import storage_trouble
-from exporter.read import RoundReader
+from exporter.read import RoundReader, warm
 from exporter.recover import Recovery
 from exporter.roll import RollLimits
 from exporter.routing import Routing
@@ -85,21 +87,25 @@ def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
     return schemas
 
 
-def open_workbench(settings: Settings, short_lived: bool = True) -> Workbench:
-    """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas."""
+def open_workbench(settings: Settings, session: Any = None) -> Workbench:
+    """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas.
+
+    session: the one to be used; else one for a verb that ends soon is started.
+    """
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
-    name = f"exporter {settings.app}"
-    session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived)
+    session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
     return Workbench(session, Lake(session, settings.root, settings.app), topics, configuration)
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    name = f"exporter {settings.app}"
-    session = spark.start(settings.spark_master, settings.driver_memory, name, short_lived=True)
-    return Lake(session, settings.root, settings.app)
+    return Lake(_short_lived(settings), settings.root, settings.app)
+
+
+def _short_lived(settings: Settings) -> Any:
+    return spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}", short_lived=True)
 
 
 def maintain(
@@ -145,14 +151,21 @@ def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
 
 def run(
     settings: Settings,
+    started: Callable[[], Any],
     until_caught_up: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Service:
-    """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError."""
+    """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError.
+
+    started: waits for the session (spark.starting).
+    """
     watch = open_watch(settings)
     with serving(settings, watch):
-        point(Fault.BEFORE_SPARK)
-        bench = open_workbench(settings, short_lived=False)
+        session = started()
+        ahead = ThreadPoolExecutor(1, thread_name_prefix="warm")
+        ahead.submit(warm, session)  # if that fails, the first round fails too and tells why
+        ahead.shutdown(wait=False)
+        bench = open_workbench(settings, session)
         try:
             with _jvm_watched(bench.session):
                 return _exported(settings, bench, until_caught_up, on_progress, watch)
@@ -176,6 +189,8 @@ def _exported(
     with _stopped_by_signals(service.stop):
         http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
         log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
+        gc.freeze()  # what is there by now stays: no collection needs to look at it
+        gc.enable()
         service.run()
         totals = service.totals
         log.info("task_ended", records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())

@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter import settings_load
+from exporter import settings_load, spark
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
-from exporter.read import RoundReader
+from exporter.read import RoundReader, warm
 from exporter.routing import Routing
 from exporter.settings import Settings
 from exporter.stage import StagingOrder
@@ -46,14 +46,15 @@ def main() -> None:
 
 def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, float]:
     """The exporter's own read of the whole topic as one job. Leaves the parsed schemas for the other one."""
-    bench = open_workbench(settings, short_lived=False)
+    session = spark.start(settings.spark_master, settings.driver_memory, "limit")
+    bench = open_workbench(settings, session)
     config.with_suffix(".schemas").write_text(json.dumps(bench.routing.schemas))
     reader = RoundReader(bench.session, spark_kafka_options(settings))
     ends = _ends(bench.topics)
     plans = {tp: PartitionPlan(tp, 0, 0, 0, end, {}) for tp, end in ends.items()}
     record_bytes = bench.topics.offset_bytes(ends)
     order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {}, record_bytes=record_bytes)
-    reader.warm()
+    warm(session)
     since = time.time()
     task = spark_task(folder, bench.routing, settings.topics[0])
     counted = reader.collect(order, task, "rows bigint")
