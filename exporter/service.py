@@ -593,7 +593,8 @@ class Service:
             if error:
                 self._group_offsets_sent.clear()
                 log.info("group_offset_not_committed", error=error)
-        if now - self._group_offset_at < GROUP_OFFSET_SECS and self._stop_at is None:
+                return
+        if now - self._group_offset_at < GROUP_OFFSET_SECS and not self._is_last():
             return
         withheld = self._keeper.withheld()
         next_offsets = {tp: least + 1 for tp, (least, _) in self._position_bounds().items() if tp not in withheld}
@@ -602,7 +603,12 @@ class Service:
             point(Fault.BEFORE_GROUP_OFFSET)
             self._group_offset_at = now
             self._group_offsets_sent |= changed
-            self._group_offset = self._group_pool.submit(self._membership.commit, changed)
+            self._group_offset = self._waking(self._group_pool.submit(self._membership.commit, changed))
+
+    def _is_last(self) -> bool:
+        """True if what is committed by now is the last that this run will have to tell, or may be."""
+        caught_up = self._until_caught_up and not self._offers.running and not self._rounds.running
+        return self._stop_at is not None or (caught_up and self._read_through())
 
     def _done(self, now: float) -> bool:
         idle = not self._offers.running and not self._rounds.running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import threading
@@ -167,7 +168,7 @@ def typed(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., tuple[int, str]]]:
     """Types `exporter ...` on the shared session: the exit code, and all that was printed and logged."""
-    monkeypatch.setattr("exporter.spark.start", lambda *args, **kwargs: Kept(spark))
+    monkeypatch.setattr("exporter.spark._started", lambda *args, **kwargs: Kept(spark))
     monkeypatch.delenv("EXPORTER_TEST_KAFKA", raising=False)
     monkeypatch.delenv("EXPORTER_TEST_DYNAMODB", raising=False)
     root = logging.getLogger()
@@ -179,6 +180,7 @@ def typed(
         return code, "".join(capsys.readouterr())
 
     yield type_
+    gc.enable()  # a run that fails early leaves it off, as its process ends
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
