@@ -55,8 +55,9 @@ def start(
     A signal to the whole process group reaches the JVM too: it inherits SIGTERM as ignored, and
     pyspark itself shields it from SIGINT. Callers install their own handlers afterwards.
     """
+    options = _prepared(master, driver_memory, short_lived, archive)
     with _term_ignored():
-        return _started(master, driver_memory, app_name, short_lived, archive)
+        return _started(master, app_name, options)
 
 
 @contextmanager
@@ -65,9 +66,10 @@ def starting(master: str, driver_memory: str, app_name: str) -> Iterator[Callabl
 
     Signals are as in start() until then.
     """
+    options = _prepared(master, driver_memory)
     with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool, ExitStack() as until_there:
         until_there.enter_context(_term_ignored())
-        session = pool.submit(_started, master, driver_memory, app_name)
+        session = pool.submit(_started, master, app_name, options)
 
         def there() -> Any:
             try:
@@ -78,9 +80,10 @@ def starting(master: str, driver_memory: str, app_name: str) -> Iterator[Callabl
         yield there
 
 
-def _started(
-    master: str, driver_memory: str, app_name: str, short_lived: bool = False, archive: Path | None = None
-) -> Any:
+def _prepared(
+    master: str, driver_memory: str, short_lived: bool = False, archive: Path | None = None
+) -> dict[str, str]:
+    """Spark's settings, and in this process's environment what the JVM and the workers inherit."""
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -92,6 +95,10 @@ def _started(
         os.environ["SPARK_HOME"] = str(home)
     options = _options(master, driver_memory, home)
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
+    return options
+
+
+def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
     session = _builder(master, app_name, options).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     log_store.install(session)
