@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from exporter.errors import InvariantBroken
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
 
 
-@dataclass(frozen=True, order=True)
-class WriterKey:
+class WriterKey(NamedTuple):
     """One writer: one event type of one topic partition."""
 
     event_type: str

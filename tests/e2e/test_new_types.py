@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -316,7 +315,7 @@ def test_a_type_that_is_met_while_another_task_switches_is_sealed_or_left_behind
     assert set(e.positions().values()) == {(1, 2)}
     with slow.service(spark) as old:
         with pytest.raises(Switched):
-            old._recovery.anchor_met({replace(key, event_type="other"): Position(0, 0)})
+            old._recovery.anchor_met({key._replace(event_type="other"): Position(0, 0)})
         old._membership.close()
     produce(e.kafka, e.topic, {0: [event("other", 1), event("click", 2)]})
     new.run(spark)

@@ -204,7 +204,7 @@ def test_one_partition_number_of_two_topics_in_one_batch_is_two_partitions(tmp_p
 
 def test_partitions_that_share_a_task_have_a_file_each(tmp_path):
     """They come one after the other, also within a batch; offsets of two partitions never share a file (NAMES)."""
-    other = replace(TP, partition=TP.partition + 1)
+    other = TP._replace(partition=TP.partition + 1)
     plans = {tp: PartitionPlan(tp, 1, 2, 0, 10, ALL) for tp in (TP, other)}
     order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, {tp: {} for tp in plans})
 
