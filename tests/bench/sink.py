@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.decode import Decoder
-from exporter.files import KAFKA_COLUMN, PARQUET
+from exporter.files import KAFKA_COLUMN, PARQUET, encodings
 from exporter.route import Router
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
@@ -68,7 +68,8 @@ class PlainSink:
         del self._bytes[name]
         if name not in self._writers:
             path = os.path.join(self._folder, f"{name}-{self._name}.parquet")
-            self._writers[name] = pq.ParquetWriter(path, table.schema.remove_metadata(), **PARQUET)
+            schema = table.schema.remove_metadata()
+            self._writers[name] = pq.ParquetWriter(path, schema, **encodings(schema), **PARQUET)
         self._writers[name].write_table(table, row_group_size=max(1, table.num_rows))
 
     def _decoder(self, name: str) -> Decoder:

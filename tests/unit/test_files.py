@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from exporter.commit import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches, retention_is_safe
 from exporter.files import SMALL_BYTES, FileOrigin, GrowingFile, merge
+from exporter.stage import coordinates
 from exporter.writers import StagedFile
 from offsets.names import DataFile
 from offsets.ranges import OffsetRange, TopicPartition
@@ -55,6 +56,32 @@ def test_a_small_file_is_packed_by_what_is_cheap_for_it(tmp_path):
         return [footer.row_group(group).column(0).compression for group in range(footer.num_row_groups)]
 
     assert (packed(small), packed(large), packed(later.finish())) == (["SNAPPY"], ["ZSTD"], ["ZSTD", "ZSTD"])
+
+
+@pytest.mark.parametrize("rows", [9, SMALL_BYTES // 8])
+def test_offsets_and_times_of_records_are_written_as_differences(tmp_path, rows):
+    """They grow by little from row to row; all else has dictionaries, at every depth."""
+    counted = pa.array(range(rows), pa.int64())
+    found = coordinates(TopicPartition("t", 0), 0, counted, counted.cast(pa.timestamp("us", tz="UTC")))
+    pairs = pa.array([[("k", [1])]] * rows, pa.map_(pa.string(), pa.list_(pa.int64())))
+    file = GrowingFile(origin(tmp_path), DAY)
+    file.add(pa.table({"_kafka": found, "n": pa.repeat(1, rows), "m": pairs}), 0, rows - 1)
+    staged = file.finish()
+    group = pq.read_metadata(tmp_path / staged.path).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    by_differences = [one.path_in_schema for one in columns if "DELTA_BINARY_PACKED" in one.encodings]
+    assert by_differences == ["_kafka.offset", "_kafka.timestamp"]
+    assert all(one.has_dictionary_page for one in columns if one.path_in_schema not in by_differences)
+    assert json.loads(staged.stats)["maxValues"]["_kafka"]["offset"] == rows - 1
+    read = pq.read_table(tmp_path / staged.path, partitioning=None)
+    assert read.column("_kafka").combine_chunks().field("offset").equals(counted) and read.column("m")[0].as_py()
+
+
+def test_a_column_that_is_called_like_an_offset_and_is_text_is_written(tmp_path):
+    """A dot in a name makes the same path in Parquet."""
+    file = GrowingFile(origin(tmp_path), DAY)
+    file.add(pa.table({"_kafka.offset": ["a", "b"]}), 0, 1)
+    assert pq.read_table(tmp_path / file.finish().path, partitioning=None).column(0).to_pylist() == ["a", "b"]
 
 
 def test_nothing_is_on_disk_before_a_file_is_finished(tmp_path):
