@@ -2,8 +2,8 @@
 
 Several types: foreachBatch, the batch persisted, one filtered append per type, partitioned by day, made idempotent by
 txnAppId and txnVersion. One type: Delta's own streaming sink. It has the session settings, jars, cores and Kafka fetch
-sizes of the exporter, and tables that are there before its time begins, as the exporter's are. No dead letters,
-no `_rescued`; a record without a day is left out.
+sizes of the exporter, Delta's own log store, and tables that are there before its time begins, as the exporter's are.
+No dead letters, no `_rescued`; a record without a day is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import functions as sf
 
-from exporter import spark
+from exporter import log_store, spark
 from exporter.read import FETCH_OPTIONS
 
 
@@ -34,6 +34,7 @@ def main() -> None:
     given = parser.parse_args()
     declared: dict[str, str] = json.loads(given.types)
     session = spark.start(given.master, given.heap, "structured")
+    _with_deltas_log_store(session)
     lake = Path(given.lake)
     for name, ddl in declared.items():
         columns = f"_kafka STRUCT<topic: STRING, partition: INT, offset: BIGINT, timestamp: TIMESTAMP>, {ddl}, day DATE"
@@ -50,6 +51,14 @@ def main() -> None:
         flush=True,
     )
     session.stop()
+
+
+def _with_deltas_log_store(session: Any) -> None:
+    """The exporter's is its own code, not a setting that a job could have. To be called before a table is opened."""
+    of_session = session._jvm.org.apache.spark.SparkEnv.get().conf()
+    for name in log_store.CONFIGURATION:
+        of_session.remove(name)
+        session.conf.unset(name)
 
 
 def _records(session: Any, bootstrap: str, topic: str, trigger: int) -> Any:
