@@ -93,12 +93,16 @@ class Router:
         """Row indices per usable type, and which rows are in one of them."""
         usable = pc.if_else(unusable, None, types)
         encoded = usable.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        by_type = pc.array_sort_indices(encoded.indices).cast(pa.int32())  # stable; rows without a type come last
         groups: dict[str, pa.Int32Array] = {}
-        for code, name in enumerate(encoded.dictionary.to_pylist()):
+        start = 0
+        for name, rows in zip(names, _counts(encoded.indices, len(names)), strict=True):
             if self._accepts(name):
-                groups[name] = pc.indices_nonzero(pc.equal(encoded.indices, code)).cast(pa.int32())
-        live = pc.is_in(usable, value_set=pa.array(list(groups), pa.string()), skip_nulls=True)
-        return groups, live
+                groups[name] = by_type.slice(start, rows)
+            start += rows
+        live = pa.array([name in groups for name in names], pa.bool_()).take(encoded.indices)
+        return groups, pc.fill_null(live, False)
 
     def _accepts(self, name: str) -> bool:
         return name in self._declared or self._routing.takes_new(name)
@@ -202,6 +206,12 @@ class _JsonPeek:
     @property
     def _name(self) -> str:
         return "$." + ".".join(self._path)
+
+
+def _counts(codes: pa.Int32Array, most: int) -> list[int]:
+    """How often each code from 0 to most - 1, of which none is missing, is there."""
+    found = {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}
+    return [found[code] for code in range(most)]
 
 
 def refuse_constant(token: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exporter.stage import MICROS, STEPS
 
@@ -29,6 +28,10 @@ class Spread:
     def add(self, quantity: float) -> None:
         self.counts[bisect_left(self.bounds, quantity)] += 1
         self.sum += quantity
+
+    def copy(self) -> Spread:
+        """As it is now."""
+        return Spread(self.bounds, [*self.counts], self.sum)
 
 
 @dataclass
@@ -77,5 +80,9 @@ class Totals:
         return stages | {f"read.{step}": round(secs, 2) for step, secs in self.steps().items()}
 
     def copy(self) -> Totals:
-        """As they are now."""
-        return copy.deepcopy(self)
+        """As they are now. By hand, as each passing of the loop asks for it: copy.deepcopy takes over twenty times as long."""
+        return replace(
+            self, committed=self.committed.copy(), counts=self.counts.copy(), outcomes=self.outcomes.copy(),
+            rebalances=self.rebalances.copy(), round_records=self.round_records.copy(),
+            stages={stage: spread.copy() for stage, spread in self.stages.items()},
+        )  # fmt: skip

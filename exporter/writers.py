@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from exporter.errors import InvariantBroken
@@ -94,11 +95,11 @@ class Writer:
     parked: Parked | None = None
     failures: int = 0
 
-    @property
+    @cached_property
     def staged_bytes(self) -> int:
         return sum(file.size_bytes for file in self.staged)
 
-    @property
+    @cached_property
     def staged_rows(self) -> int:
         return sum(file.rows for file in self.staged)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -54,6 +55,18 @@ def test_workers_keep_their_pages(spark: Any) -> None:
 
     words = [row.word for row in spark.range(0, 1, 1, 1).mapInArrow(told, "word STRING").collect()]
     assert words == ["mimalloc", *PAGES.values()]
+
+
+def test_workers_do_not_import_pandas(spark: Any) -> None:
+    """Arrays are made of Python objects, and none of them is pandas'; a function that wants pandas has it still."""
+
+    def told(batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            before = pa.array([str("pandas" in sys.modules)])
+            words = [*before.to_pylist(), str(len(pa.table({"n": [1, 2]}).to_pandas()))]
+            yield pa.RecordBatch.from_arrays([pa.array(words)], ["word"])
+
+    assert [row.word for row in spark.range(0, 1, 1, 1).mapInArrow(told, "word STRING").collect()] == ["False", "2"]
 
 
 def _children(pid: int) -> list[int]:
