@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -141,7 +142,6 @@ class Decoder:
         self._time = time.path.split(".") if time.kind == "json" else None
         self._cutter = LongTimes()
         self._plain = _Reader(self._shaped(shape_of))
-        self._long = _Reader(self._shaped(lambda wanted: shape_of(wanted, self._cutter)))
         self._reader = self._plain
         root = self._plain.root
         self._classify = msgspec.json.Decoder(root.spec).decode
@@ -150,6 +150,11 @@ class Decoder:
         self._guard = decimal_guard(root)
         self._cuts = False
         self._doubted = 0
+
+    @cached_property
+    def _long(self) -> _Reader:
+        """Of timestamps with more digits than it keeps: few topics have them, and of 50 types each takes its time."""
+        return _Reader(self._shaped(lambda wanted: shape_of(wanted, self._cutter)))
 
     def _shaped(self, shape: Callable[[pa.DataType], Any]) -> Struct:
         """The declared columns with the route and event-time fields made known."""
