@@ -87,6 +87,17 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[list[float],
     return found, median(found)
 
 
+def secs_left(batches: Sequence[Mapping[str, Any]], records: int) -> float:
+    """What the rest of so many records takes a streaming query at the pace of its last batch; 0 if that says nothing.
+
+    batches: its progress. The first one is no measure: it warms up.
+    """
+    if len(batches) < 2 or not batches[-1]["numInputRows"]:
+        return 0.0
+    left = max(0, records - sum(batch["numInputRows"] for batch in batches))
+    return float(left * batches[-1]["batchDuration"] / 1000 / batches[-1]["numInputRows"])
+
+
 def group_of(thread: str) -> str:
     """The group of a thread of the JVM, by its name."""
     return next((group for group, heads in JVM_GROUPS if thread.startswith(heads)), "jvm other")

@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +20,60 @@ from pyspark.sql import functions as sf
 
 from exporter import log_store, spark
 from exporter.read import FETCH_OPTIONS
+from tests.bench.figures import secs_left
+
+TABLES_AT_ONCE = 4
+POLL_SECS = 1.0
 
 
 def main() -> None:
-    """Prints one line of JSON: `since` and `until` (seconds since 1970), rows in the tables, batches.
+    """Prints one line of JSON: `since` and `until` (seconds since 1970), rows in the tables, batches, whether given up.
 
-    With --secs-max it gives up then, whatever is written.
+    With --secs-max it gives up once it takes longer for --records, or would, whatever is written by then.
     """
     parser = argparse.ArgumentParser()
     for name in ("bootstrap", "topic", "lake", "types", "master", "heap"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--trigger", type=int, required=True, help="maxOffsetsPerTrigger")
     parser.add_argument("--secs-max", type=float)
+    parser.add_argument("--records", type=int, default=0, help="of the topic")
     given = parser.parse_args()
     declared: dict[str, str] = json.loads(given.types)
     session = spark.start(given.master, given.heap, "structured")
     _with_deltas_log_store(session)
     lake = Path(given.lake)
-    for name, ddl in declared.items():
-        columns = f"_kafka STRUCT<topic: STRING, partition: INT, offset: BIGINT, timestamp: TIMESTAMP>, {ddl}, day DATE"
-        session.sql(f"CREATE TABLE delta.`{lake / name}` ({columns}) USING DELTA PARTITIONED BY (day)")
+    with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
+        list(pool.map(session.sql, [_table(lake / name, ddl) for name, ddl in declared.items()]))
     records = _records(session, given.bootstrap, given.topic, given.trigger)
     since = time.time()
     query = _query(records, declared, lake).trigger(availableNow=True)
     query = query.option("checkpointLocation", str(lake / "_checkpoint")).start()
-    query.awaitTermination(given.secs_max)
-    until = time.time()
-    batches = len(query.recentProgress)
-    print(
-        json.dumps({"event": "done", "since": since, "until": until, "rows": rows_in(lake), "batches": batches}),
-        flush=True,
-    )
+    given_up = not _ended(query, given.secs_max, given.records)
+    until, batches = time.time(), len(query.recentProgress)
+    told = {"since": since, "until": until, "rows": rows_in(lake), "batches": batches, "given_up": given_up}
+    print(json.dumps({"event": "done", **told}), flush=True)
     session.stop()
+
+
+def _table(folder: Path, ddl: str) -> str:
+    """The statement that makes it."""
+    columns = f"_kafka STRUCT<topic: STRING, partition: INT, offset: BIGINT, timestamp: TIMESTAMP>, {ddl}, day DATE"
+    return f"CREATE TABLE delta.`{folder}` ({columns}) USING DELTA PARTITIONED BY (day)"
+
+
+def _ended(query: Any, secs_max: float | None, records: int) -> bool:
+    """Wait until it has read all; False as soon as it takes longer than secs_max, or would at the last batch's pace."""
+    if secs_max is None:
+        query.awaitTermination()
+        return True
+    since, batches, would_take = time.monotonic(), 0, 0.0
+    while not query.awaitTermination(POLL_SECS):
+        passed, found = time.monotonic() - since, query.recentProgress
+        if len(found) > batches:
+            batches, would_take = len(found), passed + secs_left(found, records)
+        if max(passed, would_take) > secs_max:
+            return False
+    return time.monotonic() - since <= secs_max
 
 
 def _with_deltas_log_store(session: Any) -> None:

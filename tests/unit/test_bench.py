@@ -22,7 +22,17 @@ from offsets.table_log import parse_commit, replay
 from tests.bench import sparse
 from tests.bench.__main__ import PARTS
 from tests.bench.desk import Filled, log_lines, settings_toml
-from tests.bench.figures import Outcome, Sample, Target, cpu_between, group_of, percentile, ratios, rounded
+from tests.bench.figures import (
+    Outcome,
+    Sample,
+    Target,
+    cpu_between,
+    group_of,
+    percentile,
+    ratios,
+    rounded,
+    secs_left,
+)
 from tests.bench.freshness import waits
 from tests.bench.history import Place, extend
 from tests.bench.load import Load, Tally
@@ -43,6 +53,15 @@ def test_a_ratio_is_taken_within_each_pair_and_then_the_median() -> None:
     assert ratios([100, 50, 90], [10, 10, 30]) == ([10.0, 5.0, 3.0], 5.0)
     with pytest.raises(ValueError, match="zip"):
         ratios([1.0, 2.0], [1.0])
+
+
+def test_the_rest_of_a_trial_is_expected_at_the_pace_of_its_last_batch() -> None:
+    """The first batch warms the job up and is no measure, an empty one neither; what is read already takes no time."""
+    first, second = {"numInputRows": 250, "batchDuration": 40_000}, {"numInputRows": 250, "batchDuration": 25_000}
+    assert secs_left([], 1_000) == secs_left([first], 1_000) == 0.0
+    assert secs_left([first, second], 1_000) == 50.0
+    assert secs_left([first, second], 500) == 0.0
+    assert secs_left([first, {"numInputRows": 0, "batchDuration": 10}], 1_000) == 0.0
 
 
 def test_a_target_holds_on_its_bound_and_never_without_a_figure() -> None:
