@@ -2,14 +2,13 @@
 
 Budget 21.5 min: per number of types the job at three triggers, then three pairs at the best one of them; a run is 10 s
 of start, for the job with 50 types 25 s, and 10 to 100 s of work. A trial is over once it has taken longer than the
-best one before it, or would at the pace of its last batch. The trials have a smaller topic of their own, or that of the
-pairs: then the last one, if it is the best, is the job's side of the first pair.
+best one before it, or would at the pace of its last batch. What is likely to be best is tried last: if it is, that run
+is the job's side of the first pair.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -26,64 +25,44 @@ JAVA_DEFAULTS = (
 )
 """The exporter's JVM compiles later than Java would by itself and keeps half its heap for what passes (spark.py), which
 suits work that is done in Python. A job whose work and cache are the JVM's gets Java's own values."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """types: of the topic. records: of a pair. tried: records of a trial. times: what the exporter has to reach.
-
-    triggers: sizes that are tried, in this order, as shares of the records of a trial. The more types, the more a large
-    batch helps the job: trials smaller than the pairs keep its best size from it, and with 50 types all but double our
-    figure. What is likely to be best comes first, or last where it is then a side of the first pair.
-    """
-
-    types: int
-    records: int
-    tried: int
-    times: float
-    triggers: tuple[float, float, float] = (1.0, 0.5, 0.25)
-
-
-CASES = (
-    Case(10, 2_500_000, 1_000_000, 5),
-    Case(50, 1_000_000, 1_000_000, 10, (0.5, 0.25, 1.0)),
-    Case(1, 1_000_000, 1_000_000, 2),
-)
+RECORDS = 1_000_000
+"""Of each topic. The more types, the more a large batch helps the job: smaller topics keep its best size from it."""
+TRIGGERS = (0.5, 0.25, 1.0)
+"""Sizes that are tried, in this order, as shares of the records."""
+TIMES = {10: 5.0, 50: 10.0, 1: 2.0}
+"""Number of types -> what the exporter has to reach, as a multiple of the job's records/s."""
 
 
 def run(desk: Desk) -> Outcome:
     """All cases."""
     outcome, rows, trials = Outcome(), [], []
-    for case in CASES:
+    for types, times in TIMES.items():
         with desk.broker():
-            small = desk.topic(Load(types=case.types), desk.count(case.tried, least=4_000))
-            tried = _tried(desk, small, _sizes(small, case))
+            topic = desk.topic(Load(types=types), desk.count(RECORDS, least=4_000))
+            tried = _tried(desk, topic)
             best = max(tried, key=lambda size: tried[size].speed)
-            same = case.records == case.tried
-            topic = small if same else desk.topic(Load(types=case.types), desk.count(case.records, least=4_000))
-            ours, theirs = _pairs(desk, topic, best, tried[best] if same and best == [*tried][-1] else None)
-        trials += [{"types": case.types, "records per trigger": size, **row(one)} for size, one in tried.items()]
+            ours, theirs = _pairs(desk, topic, best, tried[best] if best == [*tried][-1] else None)
+        trials += [{"types": types, "records per trigger": size, **row(one)} for size, one in tried.items()]
         each, middle = ratios([one.speed for one in ours], [one.speed for one in theirs])
         for number, pair in enumerate(zip(ours, theirs, strict=True)):
             for who, one in zip(("exporter", "structured"), pair, strict=True):
-                about: Row = {"types": case.types, "pair": number + 1, "who": who}
+                about: Row = {"types": types, "pair": number + 1, "who": who}
                 rows.append({**about, **row(one), "ratio": rounded(each[number])})
-        name = f"{case.types} type{'s' * (case.types > 1)}"
+        name = f"{types} type{'s' * (types > 1)}"
         outcome.bars[f"{name}: records/s, medians"] = {
             "exporter": median(one.speed for one in ours),
             "structured streaming": median(one.speed for one in theirs),
         }
         outcome.targets.append(
-            Target(f"{name}: records/s, times the Structured Streaming job", middle, case.times, "x", at_least=True)
+            Target(f"{name}: records/s, times the Structured Streaming job", middle, times, "x", at_least=True)
         )
     outcome.tables = {"Pairs, one after the other on the same topic": rows, "The job at three trigger sizes": trials}
     outcome.notes.append(
         "The exporter's time is that from its known positions to its last commit, the job's that from its query's "
         "start to its end; both have their session and their tables by then. One record in 5,000 is bad; the exporter "
         "makes dead letters of these, the job does not look. A trial without rows was stopped when it had taken longer "
-        "than a whole one, or would have at the pace of its last batch. The trials have a smaller topic of their own, "
-        "with 50 types and with one that of the pairs, and then the last one, if it is the best, is the job's side of "
-        "the first pair."
+        "than a whole one, or would have at the pace of its last batch. The last trial, if it is the best, is the "
+        "job's side of the first pair."
     )
     return outcome
 
@@ -101,14 +80,10 @@ class Timed:
         return self.rows / self.secs
 
 
-def _sizes(topic: Filled, case: Case) -> list[int]:
-    return list(dict.fromkeys(max(1_000, int(share * topic.tally.records)) for share in case.triggers))
-
-
-def _tried(desk: Desk, topic: Filled, sizes: Sequence[int]) -> dict[int, Timed]:
+def _tried(desk: Desk, topic: Filled) -> dict[int, Timed]:
     """The job at each trigger, in this order; without rows if it took longer than one before, and was stopped then."""
     tried: dict[int, Timed] = {}
-    for size in sizes:
+    for size in dict.fromkeys(max(1_000, int(share * topic.tally.records)) for share in TRIGGERS):
         tried[size] = _structured(desk, topic, size, min((one.secs for one in tried.values()), default=None))
     return tried
 
