@@ -44,14 +44,14 @@ class Part:
 
 PARTS = {
     "catch-up": Part("Catch-up: throughput and CPU", catch_up.run, 330),
-    "structured": Part("Beside the Structured Streaming job", pairs.run, 1290),
-    "limit": Part("Against the limit", limit.run, 210),
+    "structured": Part("Beside the Structured Streaming job", pairs.run, 1500),
+    "limit": Part("Against the limit", limit.run, 180),
     "freshness": Part("Freshness: from produced to readable", freshness.run, 330),
     "commits": Part("What commits cost", commits.run, 300),
     "start-up": Part("Start-up", start_up.run, 360),
-    "memory": Part("Memory", memory.run, 180),
+    "memory": Part("Memory", memory.run, 120),
     "idle": Part("Idle", idle.run, 120),
-    "sparse": Part("Small files", sparse.run, 240),
+    "sparse": Part("Small files", sparse.run, 210),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

@@ -1,6 +1,6 @@
 """Part limit: the exporter against what the same read, decoder and Parquet encoder can do at all.
 
-Budget 3.5 min: 3 M records of 10 types; three rounds of exporter and limit, the first also with one process without
+Budget 3 min: 2 M records of 10 types; three rounds of exporter and limit, the first also with one process without
 Spark.
 """
 
@@ -13,7 +13,7 @@ from tests.bench.figures import Outcome, Row, Target, ratios, rounded
 from tests.bench.load import Load
 from tests.bench.pairs import PAIRS, Timed, exported, row, timed
 
-RECORDS = 3_000_000
+RECORDS = 2_000_000
 SHARE_MIN = 0.75
 NAMES = ("exporter", "limit, Spark", "limit, one process without Spark")
 

@@ -1,6 +1,6 @@
 """Part memory: the peak of driver, JVM and workers in the two catch-ups that ask for most.
 
-Budget 3 min: 2 M records of 50 types over 60 days; 2,000 records of 1 MB.
+Budget 2 min: 2 M records of 50 types over 60 days; 2,000 records of 1 MB.
 """
 
 from __future__ import annotations

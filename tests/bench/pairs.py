@@ -1,6 +1,6 @@
 """Part structured: the exporter and the Structured Streaming job (structured.py) on the same topic, in turn.
 
-Budget 21.5 min: per number of types the job at three triggers, then three pairs at the best one of them; a run is 10 s
+Budget 25 min: per number of types the job at three triggers, then three pairs at the best one of them; a run is 10 s
 of start, for the job with 50 types 25 s, and 10 to 100 s of work. A trial is over once it has taken longer than the
 best one before it, or would at the pace of its last batch. What is likely to be best is tried last: if it is, that run
 is the job's side of the first pair.
