@@ -120,7 +120,7 @@ def timed(done: Run) -> Timed:
 
 
 def _structured(desk: Desk, topic: Filled, trigger: int, secs_max: float | None = None) -> Timed:
-    """The job on the whole topic; stopped, and without rows, once it is certain to take longer than secs_max."""
+    """The job on the whole topic; stopped, and without rows, once it takes longer than secs_max, or is going to."""
     words = ["--bootstrap", topic.bootstrap, "--topic", topic.name, "--lake", str(desk.lake())]
     words += ["--types", json.dumps(topic.load.declared()), "--trigger", str(trigger)]
     words += ["--master", f"local[{CORES}]", "--heap", JOB_HEAP]
