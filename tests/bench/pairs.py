@@ -39,7 +39,7 @@ def run(desk: Desk) -> Outcome:
     for types, times in TIMES.items():
         with desk.broker():
             topic = desk.topic(Load(types=types), desk.count(RECORDS, least=4_000))
-            tried = _tried(desk, topic)
+            tried = tried_at(desk, topic)
             best = max(tried, key=lambda size: tried[size].speed)
             ours, theirs = _pairs(desk, topic, best, tried[best] if best == [*tried][-1] else None)
         trials += [{"types": types, "records per trigger": size, **row(one)} for size, one in tried.items()]
@@ -80,11 +80,12 @@ class Timed:
         return self.rows / self.secs
 
 
-def _tried(desk: Desk, topic: Filled) -> dict[int, Timed]:
-    """The job at each trigger, in this order; without rows if it took longer than one before, and was stopped then."""
+def tried_at(desk: Desk, topic: Filled) -> dict[int, Timed]:
+    """The job at each trigger, in this order; without rows if it was stopped as slower than a whole one before."""
     tried: dict[int, Timed] = {}
     for size in dict.fromkeys(max(1_000, int(share * topic.tally.records)) for share in TRIGGERS):
-        tried[size] = _structured(desk, topic, size, min((one.secs for one in tried.values()), default=None))
+        whole = [one.secs for one in tried.values() if one.rows]
+        tried[size] = _structured(desk, topic, size, min(whole, default=None))
     return tried
 
 

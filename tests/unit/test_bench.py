@@ -19,9 +19,9 @@ from exporter.files import KAFKA_COLUMN, KAFKA_TYPE
 from offsets.names import DataFile
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit, replay
-from tests.bench import sparse
+from tests.bench import pairs, sparse
 from tests.bench.__main__ import PARTS
-from tests.bench.desk import Filled, log_lines, settings_toml
+from tests.bench.desk import Desk, Filled, log_lines, settings_toml
 from tests.bench.figures import (
     Outcome,
     Sample,
@@ -62,6 +62,22 @@ def test_the_rest_of_a_trial_is_expected_at_the_pace_of_its_last_batch() -> None
     assert secs_left([first, second], 1_000) == 50.0
     assert secs_left([first, second], 500) == 0.0
     assert secs_left([first, {"numInputRows": 0, "batchDuration": 10}], 1_000) == 0.0
+
+
+def test_a_trial_is_measured_by_the_whole_ones_before_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was given up early has a short time, by which the best trigger would be given up as well."""
+    whole, best, stopped = (pairs.Timed(rows, secs, 0.0) for rows, secs in ((8_000, 157.0), (8_000, 112.0), (0, 98.0)))
+    found = {4_000: whole, 2_000: stopped, 8_000: best}
+    asked: list[tuple[int, float | None]] = []
+
+    def structured(_desk: Desk, _topic: Filled, trigger: int, secs_max: float | None = None) -> pairs.Timed:
+        asked.append((trigger, secs_max))
+        return found[trigger]
+
+    monkeypatch.setattr(pairs, "_structured", structured)
+    topic = Filled("", "", Load(), Tally(Counter({"click": 8_000})))
+    assert pairs.tried_at(Desk(tmp_path), topic) == found
+    assert asked == [(4_000, None), (2_000, 157.0), (8_000, 157.0)]
 
 
 def test_a_target_holds_on_its_bound_and_never_without_a_figure() -> None:
