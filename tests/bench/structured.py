@@ -66,12 +66,11 @@ def _ended(query: Any, secs_max: float | None, records: int) -> bool:
     if secs_max is None:
         query.awaitTermination()
         return True
-    since, batches, would_take = time.monotonic(), 0, 0.0
+    since = time.monotonic()
     while not query.awaitTermination(POLL_SECS):
-        passed, found = time.monotonic() - since, query.recentProgress
-        if len(found) > batches:
-            batches, would_take = len(found), passed + secs_left(found, records)
-        if max(passed, would_take) > secs_max:
+        batches = query.recentProgress
+        would_take = sum(batch["batchDuration"] for batch in batches) / 1000 + secs_left(batches, records)
+        if max(time.monotonic() - since, would_take) > secs_max:
             return False
     return time.monotonic() - since <= secs_max
 
