@@ -3,7 +3,7 @@
 Three readers, from fast to exact, with ONE verdict per record whatever the path (ROUTE):
 
     wrapped     pyarrow's JSON reader over a block of the batch; taken only if all is proven good. Records that it
-                names as refused, if they are few, are judged alone, and the others read again
+                refuses, if they are few, are judged alone, and the others read again in smaller blocks
     classifier  msgspec, typed and strict, per record; tells the doubtful ones from the others
     judge       stdlib json, per record; the only one that refuses a record and words the reason
 
@@ -19,7 +19,8 @@ Must never let a value become null in silence, drop a record, or look at a clock
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -50,7 +51,10 @@ from exporter.shapes import (
 from exporter.wrapped import WrappedReader
 
 BLOCK_ROWS = 4_096
-"""Values that are read at once: as text they fit a core's cache, and a refused record costs the others little."""
+"""Values that are read at once, as long as none is refused: as text they fit a core's cache."""
+
+PART_ROWS = 512
+"""So many are read at once after a refused one, then a quarter more each time: few others are read a second time."""
 
 SUSPECTS_MAX = 80
 """A reader that refuses a block is tried on parts of it down to this size before the judge sees them."""
@@ -117,11 +121,10 @@ class _Taken:
 
 @dataclass
 class _Sorted:
-    """Rows that the reader took, in input order (None: all), and what is known of the others. size: of the input."""
+    """What the reader took of so many rows: all but those that a verdict refuses. verdicts: of rows not as sent."""
 
     size: int
     taken: _Taken
-    rows: list[int] | None
     verdicts: dict[int, Verdict] = field(default_factory=dict)
 
 
@@ -150,6 +153,7 @@ class Decoder:
         self._guard = decimal_guard(root)
         self._cuts = False
         self._doubted = 0
+        self._rows = BLOCK_ROWS
 
     @cached_property
     def _long(self) -> _Reader:
@@ -171,43 +175,64 @@ class Decoder:
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
-        blocks = [self._sorted(values.slice(at, BLOCK_ROWS)) for at in range(0, len(values) or 1, BLOCK_ROWS)]
+        blocks: list[_Sorted] = []
+        while (at := sum(block.size for block in blocks)) < len(values) or not blocks:
+            blocks.append(self._sorted(values.slice(at)))
         result = self._finish(_joined(blocks), timestamps)
         self._cuts = result.truncated > 0
         self._reader = self._long if result.truncated * 100 > len(values) else self._plain
         return result
 
     def _sorted(self, values: pa.BinaryArray) -> _Sorted:
-        """One block, by the fastest reader that proves it."""
-        guarded = self._guarded(values)
-        wary = self._judge_all or self._doubted >= WARY_AFTER or values.null_count
-        if not (wary or self._rewritten(guarded, values)):
-            done = self._without_named(values)
-            if done is not None:
-                self._doubted = 0
-                return done
-        done = self._sort_out(values, guarded)
-        self._doubted = self._doubted + 1 if done.verdicts else 0
+        """The first of these values, as many as are worth reading at once, by the fastest reader that proves them."""
+        block = values.slice(0, self._rows)
+        guarded = self._guarded(block)
+        wary = self._judge_all or self._doubted >= WARY_AFTER or self._rewritten(guarded, block)
+        done = None if wary else self._read(block)
+        self._doubted = 0 if done is not None else self._doubted + 1
+        if done is None:
+            size = len(block) if wary else PART_ROWS
+            done = self._sort_out(block.slice(0, size), [row for row in guarded if row < size])
+            self._doubted *= bool(done.verdicts)
+        refused = done.size < len(block) or done.verdicts
+        self._rows = PART_ROWS if refused and not self._judge_all else min(self._rows * 5 // 4, BLOCK_ROWS)
         return done
 
-    def _without_named(self, values: pa.BinaryArray) -> _Sorted | None:
-        """All values through the wrapped reader, but for a few that it names; None if there are too many or others."""
-        taken, named = self._try(values, self._reader)
-        if taken is not None:
-            return _Sorted(len(values), taken, None)
+    def _read(self, values: pa.BinaryArray) -> _Sorted | None:
+        """The first of these values through the wrapped reader: all, those before a refused one, or a part without it.
+
+        None if that one is not to be told.
+        """
+        taken, named = self._try_or_name(values)
+        if named is not None and named < PART_ROWS:
+            return self._without_named(values.slice(0, PART_ROWS), named)
+        if named is not None:
+            values = values.slice(0, named)
+            taken = self._take(values, self._reader)
+        return None if taken is None else _Sorted(len(values), taken)
+
+    def _without_named(self, values: pa.BinaryArray, named: int | None) -> _Sorted | None:
+        """All values through the wrapped reader but for a few, `named` first; None if there are too many or others."""
         rows: list[int] = list(range(len(values)))
         verdicts: dict[int, Verdict] = {}
-        while taken is None:
-            if named is None or len(verdicts) == NAMED_MAX:
-                return None
+        while named is not None and len(verdicts) < NAMED_MAX:
             raw = values[rows[named]].as_py()
             verdict = self._judge.verdict(raw)
             if verdict == Verdict(raw) or rows[named] in verdicts:
                 return None
             verdicts[rows[named]] = verdict
             rows, texts = _texts(values, verdicts)
-            taken, named = self._try(texts, self._reader)
-        return _Sorted(len(values), taken, rows, verdicts)
+            taken, named = self._try_or_name(texts)
+            if taken is not None:
+                return _Sorted(len(values), taken, verdicts)
+        return None
+
+    def _try_or_name(self, values: pa.BinaryArray) -> tuple[_Taken | None, int | None]:
+        """As _try; where the reader names none, the first that the classifier does not pass."""
+        taken, named = self._try(values, self._reader)
+        if taken is None and named is None:
+            named = next(self._unclassified(values.to_pylist()), None)
+        return taken, named
 
     def _take(self, values: pa.BinaryArray, reader: _Reader) -> _Taken | None:
         """All values through the wrapped reader, or None if one of them is in doubt."""
@@ -215,6 +240,8 @@ class Decoder:
 
     def _try(self, values: pa.BinaryArray, reader: _Reader) -> tuple[_Taken | None, int | None]:
         """As _take; if it is None, the position of a doubtful value where the reader names one. That is a hint only."""
+        if values.null_count:
+            return None, values.is_null().index(True).as_py()
         self._cutter.count = 0
         time = None
         try:
@@ -259,7 +286,7 @@ class Decoder:
             taken, rows, texts = settle([], self._plain)
         if taken is None:
             raise RuntimeError("records that are read one by one are refused together")
-        return _Sorted(len(values), taken, rows, {row: v for row, v in verdicts.items() if v != Verdict(raws[row])})
+        return _Sorted(len(values), taken, {row: v for row, v in verdicts.items() if v != Verdict(raws[row])})
 
     def _suspects(self, texts: pa.BinaryArray, start: int) -> list[int]:
         """Positions of the blocks that hold all values which the reader refuses."""
@@ -280,12 +307,15 @@ class Decoder:
         doubtful = [*guarded]
         if self._cuts and self._reader is self._plain:
             doubtful += pc.indices_nonzero(pc.match_substring_regex(values, TIME_CUT_HINT)).to_pylist()
+        return [*doubtful, *self._unclassified(raws)]
+
+    def _unclassified(self, raws: list[bytes | None]) -> Iterator[int]:
+        """Rows that the classifier does not pass, one after the other."""
         for row, raw in enumerate(raws):
             try:
                 self._classify(raw)  # type: ignore[arg-type]
             except (*PARSE_ERRORS, TypeError):
-                doubtful.append(row)
-        return doubtful
+                yield row
 
     def _guarded(self, values: pa.BinaryArray) -> list[int]:
         """Rows that may hold a decimal which the reader gets wrong; none where the judge sees every row anyway."""
@@ -313,22 +343,19 @@ class Decoder:
     def _finish(self, done: _Sorted, timestamps: pa.TimestampArray) -> Decoded:
         """Check the event times and build the result."""
         notes = done.verdicts
+        refused = sorted(row for row, verdict in notes.items() if verdict.text is None)
         rows, kafka = numbered(len(timestamps)), timestamps.cast(UTC_US)
-        if done.rows is not None and len(done.rows) < len(rows):
-            rows = pa.array(done.rows, pa.int32())
+        if refused:
+            rows = _but(rows, refused)
             kafka = kafka.take(rows)
-        times, late = self._event_times(kafka if done.taken.time is None else done.taken.time, kafka)
-        rescued = pa.nulls(len(rows), pa.string())
-        if any(verdict.rescued is not None for verdict in notes.values()):
-            rescued = pa.array([notes[r].rescued if r in notes else None for r in rows.to_pylist()], pa.string())
-        table = pa.table([*done.taken.columns, rescued, times], schema=self._table_schema)
-        bad = [(row, "decode", v.reason) for row, v in notes.items() if v.text is None]
+        times, inside, late = self._event_times(kafka if done.taken.time is None else done.taken.time, kafka)
+        table = pa.table([*done.taken.columns, _rescued(notes, refused, len(rows)), times], schema=self._table_schema)
+        bad = [(row, "decode", notes[row].reason) for row in refused]
         if late:
             bad += [(rows[at].as_py(), "event_time", reason) for at, reason in late.items()]
-            kept = pa.array([at not in late for at in range(len(rows))])
-            table, rows = table.filter(kept), rows.filter(kept)
-        kept_rows = set(rows.to_pylist()) if notes else set()
-        good = [verdict for row, verdict in notes.items() if row in kept_rows]
+            table, rows = table.filter(inside), rows.filter(inside)
+        bad_rows = {row for row, _, _ in bad}
+        good = [verdict for row, verdict in notes.items() if row not in bad_rows]
         return Decoded(
             table,
             rows,
@@ -342,8 +369,8 @@ class Decoder:
     def _table_schema(self) -> pa.Schema:
         return pa.schema([*self._schema, pa.field("_rescued", pa.string()), pa.field("_event_time", UTC_US)])
 
-    def _event_times(self, sent: pa.Array, kafka: pa.TimestampArray) -> tuple[pa.Array, dict[int, str]]:
-        """Event time per row, and the reason per position whose time is missing or out of bounds."""
+    def _event_times(self, sent: pa.Array, kafka: pa.Array) -> tuple[pa.Array, pa.BooleanArray, dict[int, str]]:
+        """Event time per row, whether it is within bounds, and the reason per position where it is not."""
         micros, representable = _micros(sent, self._routing.event_time.unit if self._time else "iso")
         low, ahead = self._routing.event_time_min_us, self._routing.event_time_ahead_max_secs * 1_000_000
         inside = pc.and_(representable, pc.greater_equal(micros, low))
@@ -351,14 +378,12 @@ class Decoder:
         inside = pc.fill_null(inside, False)
         times = micros.cast(UTC_US)
         if inside.true_count == len(inside):
-            return times, {}
+            return times, inside, {}
         late = pc.indices_nonzero(pc.invert(inside))
         shown = sent.take(late).cast(pa.string()).to_pylist()
         behind = kafka.take(late).cast(pa.string()).to_pylist()
-        return times, {
-            at: self._late_reason(value, record)
-            for at, value, record in zip(late.to_pylist(), shown, behind, strict=True)
-        }
+        reasons = map(self._late_reason, shown, behind)
+        return times, inside, dict(zip(late.to_pylist(), reasons, strict=True))
 
     def _late_reason(self, value: str | None, record: str | None) -> str:
         path = "the Kafka timestamp" if self._time is None else "$." + ".".join(self._time)
@@ -379,17 +404,27 @@ def _joined(blocks: list[_Sorted]) -> _Sorted:
     times = [block.taken.time for block in blocks if block.taken.time is not None]
     taken = _Taken(columns, pa.concat_arrays(times) if times else None, sum(block.taken.cut for block in blocks))
     starts = list(accumulate((block.size for block in blocks), initial=0))
-    rows: list[int] | None = None
-    if any(block.rows is not None for block in blocks):
-        rows = []
-        for start, block in zip(starts, blocks, strict=False):
-            rows += [start + row for row in (range(block.size) if block.rows is None else block.rows)]
     verdicts = {
         start + row: verdict
         for start, block in zip(starts, blocks, strict=False)
         for row, verdict in block.verdicts.items()
     }
-    return _Sorted(starts[-1], taken, rows, verdicts)
+    return _Sorted(starts[-1], taken, verdicts)
+
+
+def _but(rows: pa.Int32Array, refused: list[int]) -> pa.Int32Array:
+    """All rows but some. rows: 0, 1, 2 and so on. refused: ascending."""
+    begins, ends = [0, *(row + 1 for row in refused)], [*refused, len(rows)]
+    return pa.concat_arrays([rows.slice(begin, end - begin) for begin, end in zip(begins, ends, strict=True)])
+
+
+def _rescued(notes: dict[int, Verdict], refused: list[int], count: int) -> pa.StringArray:
+    """What was rescued of each of the `count` rows that are not refused, most often of none."""
+    texts: list[str | None] = [None] * count
+    for row, verdict in notes.items():
+        if verdict.text is not None:
+            texts[row - bisect_left(refused, row)] = verdict.rescued
+    return pa.array(texts, pa.string()) if any(texts) else pa.nulls(count, pa.string())
 
 
 def _texts(values: pa.BinaryArray, verdicts: dict[int, Verdict]) -> tuple[list[int], pa.BinaryArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from decimal import Decimal
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter import decode
-from exporter.decode import NAMED_MAX, WARY_AFTER, Decoded, Decoder
+from exporter.decode import BLOCK_ROWS, NAMED_MAX, PART_ROWS, WARY_AFTER, Decoded, Decoder
 from exporter.errors import ConfigError
 from exporter.map_keys import KEYS_MAX
 from exporter.routing import EventTime, Routing, TypeFrom
@@ -429,12 +430,14 @@ def _values(draw: st.DrawFn, schema: str) -> bytes:
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) -> None:
-    """ROUTE: verdict, reason, row and counts of a record never depend on neighbours, history or reader."""
+    """ROUTE: verdict, reason, row and counts of a record never depend on neighbours, history, block size or reader."""
     config = routing(unknown_fields=unknown)
     batches = data.draw(st.lists(st.lists(_values(schema), min_size=1, max_size=6), min_size=1, max_size=3))
+    part = data.draw(st.sampled_from([1, 2, PART_ROWS]))
     decoder = new_decoder(schema, config)
     for values in batches:
-        batch = run(decoder, values)
+        with mock.patch.object(decode, "PART_ROWS", part):
+            batch = run(decoder, values)
         seen = shown(batch)
         total = [0, 0, 0]
         for row, value in enumerate(values):
@@ -531,6 +534,32 @@ def test_a_record_that_is_named_in_the_place_of_another_is_not_refused() -> None
     assert [row for row, _, _ in decoded.bad] == [0, 2]
 
 
+@pytest.mark.parametrize("bad", [b'{"i":"x"}', b'{"i":1,"u":2}', b'{"i":1', None, b'{"i":1,"i":2}', b'{"i":1e400}'])
+@pytest.mark.parametrize("at", [0, 1, PART_ROWS - 1, PART_ROWS, BLOCK_ROWS // 2, BLOCK_ROWS - 1, BLOCK_ROWS, 9_999])
+def test_a_refused_record_costs_few_others_a_second_reading(bad: bytes | None, at: int) -> None:
+    """Whether the reader names it or not: those before it in its block, and a part; what it says is as if alone."""
+    decoder = new_decoder("flat")
+    values = [bad if row == at else b'{"i":%d}' % row for row in range(10_000)]
+    with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
+        decoded = run(decoder, values)
+    alone = run(new_decoder("flat"), [bad])
+    assert decoded.table["i"].to_pylist() == [*range(at), *alone.table["i"].to_pylist(), *range(at + 1, 10_000)]
+    assert [(row, *why) for row, *why in decoded.bad] == [(at, *why) for _, *why in alone.bad]
+    assert decoded.table["_rescued"].null_count == decoded.table.num_rows - alone.rescued
+    assert sum(len(call.args[0]) for call in reads.call_args_list) <= 10_000 + BLOCK_ROWS + 2 * PART_ROWS
+
+
+def test_blocks_grow_again_after_a_refused_record() -> None:
+    """From a part on, up to a whole block."""
+    decoder = new_decoder("flat")
+    run(decoder, [b"{", *[b"{}"] * 99])
+    with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
+        run(decoder, [b"{}"] * 40_000)
+    sizes = [len(call.args[0]) for call in reads.call_args_list]
+    assert sizes[0] == PART_ROWS and max(sizes) == BLOCK_ROWS
+    assert all(before <= after for before, after in itertools.pairwise(sizes[:-1]))
+
+
 def test_more_named_records_than_a_few_go_to_the_classifier() -> None:
     """And are refused as if each had come alone."""
     decoder = new_decoder("flat")
@@ -543,7 +572,7 @@ def test_more_named_records_than_a_few_go_to_the_classifier() -> None:
 def test_one_batch_that_was_sorted_out_makes_nobody_wary() -> None:
     """Only after some in a row the reader is not tried first; one batch without is enough to trust it again."""
     decoder = new_decoder("flat")
-    bad, good = [b'{"i":1.5}'], [b'{"i":1}']
+    bad, good = [b'{"i":1.5}'] * (NAMED_MAX + 1), [b'{"i":1}']
     for _ in range(WARY_AFTER):
         assert decoder._doubted < WARY_AFTER
         run(decoder, bad)
