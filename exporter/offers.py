@@ -16,7 +16,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from exporter.commit import Committer, Held, Report, Settled, Stale, Unwritten
 from exporter.errors import Fenced
@@ -47,9 +46,9 @@ class Offers:
         keeper: WalKeeper,
         watch: Watch,
         pool: ThreadPoolExecutor,
-        waking: Callable[[Future[Any]], Future[Any]],
+        wake: Callable[[], None],
     ) -> None:
-        """pool: where commits run. waking: makes a future wake the loop when it is done."""
+        """pool: where commits run. wake: lets the loop pass; called from any thread."""
         self._lake = lake
         self._committer = committer
         self._recovery = recovery
@@ -57,7 +56,7 @@ class Offers:
         self._watch = watch
         self._totals = watch.totals
         self._pool = pool
-        self._waking = waking
+        self._wake = wake
         self._running: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
         self._refused_now: set[TopicPartition] = set()
@@ -86,7 +85,13 @@ class Offers:
             keys = [*fresh.get(name, ()), *reopened[name]]
             claims = [claim for key in keys if (claim := writers[key].claim)]
             if claims:
-                self._running[name] = self._waking(self._pool.submit(self._committer.commit, name, claims))
+                self._running[name] = self._pool.submit(self._committer.commit, name, claims)
+                self._running[name].add_done_callback(self._wake_after_the_last)
+
+    def _wake_after_the_last(self, _: Future[Report]) -> None:
+        """The loop looks five times a second anyway; a look after each of many commits would hold up the next ones."""
+        if all(future.done() for future in [*self._running.values()]):
+            self._wake()
 
     def take(self, writers: dict[WriterKey, Writer], now: float, stopping: bool) -> set[TopicPartition]:
         """Settle the claims of finished commits; the partitions that have to be read again from their tables.

@@ -158,7 +158,7 @@ class Service:
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
         self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
-        self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, self._waking)
+        self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, wake.set)
 
     def stop(self) -> None:
         """Ask the loop to stop; safe in a signal handler."""

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -48,6 +49,8 @@ log = get_logger(__name__)
 
 BUSY_SECS = 60.0
 """What a passing of the loop that recovers partitions may take beyond one round (a drain reads one)."""
+THREADS_TURN_SECS = 0.0005
+"""After how long a thread lets others go on. Python's own 5 ms hold up commits, that wait for the JVM very often."""
 WAL_DEADLINE_SECS = 10.0
 """How long one call to the write-ahead log is tried before the log counts as out of reach."""
 
@@ -191,6 +194,7 @@ def _exported(
         log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
         gc.freeze()  # what is there by now stays: no collection needs to look at it
         gc.enable()
+        sys.setswitchinterval(THREADS_TURN_SECS)
         service.run()
         totals = service.totals
         log.info("task_ended", records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +34,7 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
     committer = SimpleNamespace(commit=commit, checked_through=lambda _: 3)
     writers = {KEY: Writer(KEY, 0, 1, -1, 9, 0.0, staged=(ROWS,))}
     with ThreadPoolExecutor(1) as pool:
-        given: Any = (None, committer, None, keeper, watch, pool, lambda future: future)
+        given: Any = (None, committer, None, keeper, watch, pool, lambda: None)
         offers = Offers(*given)
         offers.offer(writers, {"order": [KEY]}, 100.0)
         pool.submit(int).result(10)
@@ -47,3 +49,26 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
         assert not offers.running
         offers.offer(writers, {}, 101.5)
     assert offered == [writer.claim, writer.claim]
+
+
+def test_the_last_of_several_commits_wakes_the_loop() -> None:
+    """A look after each of them would hold up those that follow."""
+    may_end = {name: threading.Event() for name in ("a", "b", "c")}
+    woken: queue.Queue[list[str]] = queue.Queue()
+    ended: list[str] = []
+
+    def commit(name: str, claims: list[Claim]) -> Report:
+        assert may_end[name].wait(10)
+        ended.append(name)
+        return Report(name, None, 0.0, ())
+
+    keeper = SimpleNamespace(holds=lambda _: False)
+    committer = SimpleNamespace(commit=commit, checked_through=lambda _: 3)
+    keys = {name: WriterKey(name, KEY.tp) for name in may_end}
+    writers = {key: Writer(key, 0, 1, -1, 9, 0.0, staged=(ROWS,)) for key in keys.values()}
+    with ThreadPoolExecutor(3) as pool:
+        given: Any = (None, committer, None, keeper, mock.Mock(), pool, lambda: woken.put([*ended]))
+        Offers(*given).offer(writers, {name: [key] for name, key in keys.items()}, 100.0)
+        for one in may_end.values():
+            one.set()
+    assert sorted(woken.get(timeout=10)) == sorted(may_end)
