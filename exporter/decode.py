@@ -60,7 +60,7 @@ SUSPECTS_MAX = 80
 """A reader that refuses a block is tried on parts of it down to this size before the judge sees them."""
 
 NAMED_MAX = 8
-"""So many records of a block that the reader names as refused are judged before all go to the classifier."""
+"""So many refused records of a part are judged one by one before the classifier is asked about all."""
 
 WARY_AFTER = 2
 """After so many blocks in a row that the classifier had to sort out the next one goes to it at once."""
@@ -114,7 +114,7 @@ class _Reader:
 class _Taken:
     """What the reader made of some values: the declared columns, the event time as sent, timestamps cut."""
 
-    columns: list[pa.Array]
+    columns: list[pa.Array | pa.ChunkedArray]
     time: pa.Array | None
     cut: int
 
@@ -175,9 +175,11 @@ class Decoder:
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
-        blocks: list[_Sorted] = []
-        while (at := sum(block.size for block in blocks)) < len(values) or not blocks:
+        blocks = [self._sorted(values)]
+        at = blocks[0].size
+        while at < len(values):
             blocks.append(self._sorted(values.slice(at)))
+            at += blocks[-1].size
         result = self._finish(_joined(blocks), timestamps)
         self._cuts = result.truncated > 0
         self._reader = self._long if result.truncated * 100 > len(values) else self._plain
@@ -189,11 +191,12 @@ class Decoder:
         guarded = self._guarded(block)
         wary = self._judge_all or self._doubted >= WARY_AFTER or self._rewritten(guarded, block)
         done = None if wary else self._read(block)
-        self._doubted = 0 if done is not None else self._doubted + 1
-        if done is None:
+        if done is not None:
+            self._doubted = 0
+        else:
             size = len(block) if wary else PART_ROWS
             done = self._sort_out(block.slice(0, size), [row for row in guarded if row < size])
-            self._doubted *= bool(done.verdicts)
+            self._doubted = self._doubted + 1 if done.verdicts else 0
         refused = done.size < len(block) or done.verdicts
         self._rows = PART_ROWS if refused and not self._judge_all else min(self._rows * 5 // 4, BLOCK_ROWS)
         return done
@@ -211,9 +214,10 @@ class Decoder:
             taken = self._take(values, self._reader)
         return None if taken is None else _Sorted(len(values), taken)
 
-    def _without_named(self, values: pa.BinaryArray, named: int | None) -> _Sorted | None:
-        """All values through the wrapped reader but for a few, `named` first; None if there are too many or others."""
+    def _without_named(self, values: pa.BinaryArray, first: int) -> _Sorted | None:
+        """All values through the wrapped reader but for a few, `first` among them; None if there are more or others."""
         rows: list[int] = list(range(len(values)))
+        named: int | None = first
         verdicts: dict[int, Verdict] = {}
         while named is not None and len(verdicts) < NAMED_MAX:
             raw = values[rows[named]].as_py()
@@ -397,10 +401,10 @@ class Decoder:
 
 
 def _joined(blocks: list[_Sorted]) -> _Sorted:
-    """Blocks that follow each other as one."""
+    """Blocks that follow each other as one. Its columns are not copied together: that is done once a file is made."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = [pa.concat_arrays(parts) for parts in zip(*(block.taken.columns for block in blocks), strict=True)]
+    columns = [pa.chunked_array(parts) for parts in zip(*(block.taken.columns for block in blocks), strict=True)]
     times = [block.taken.time for block in blocks if block.taken.time is not None]
     taken = _Taken(columns, pa.concat_arrays(times) if times else None, sum(block.taken.cut for block in blocks))
     starts = list(accumulate((block.size for block in blocks), initial=0))

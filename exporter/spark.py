@@ -73,6 +73,8 @@ def starting(master: str, driver_memory: str, app_name: str) -> Iterator[Callabl
 
         def there() -> Any:
             try:
+                import pyspark.testing.utils  # noqa: F401 - py4j's first call wants it: not to be waited for then
+
                 return session.result()
             finally:
                 until_there.close()
