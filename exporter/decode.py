@@ -59,7 +59,7 @@ PART_ROWS = 512
 SUSPECTS_MAX = 80
 """A reader that refuses a block is tried on parts of it down to this size before the judge sees them."""
 
-NAMED_MAX = 8
+NAMED_MAX = 4
 """So many refused records of a part are judged one by one before the classifier is asked about all."""
 
 WARY_AFTER = 2
