@@ -424,11 +424,13 @@ def _but(rows: pa.Int32Array, refused: list[int]) -> pa.Int32Array:
 
 def _rescued(notes: dict[int, Verdict], refused: list[int], count: int) -> pa.StringArray:
     """What was rescued of each of the `count` rows that are not refused, most often of none."""
+    if all(verdict.rescued is None for verdict in notes.values()):
+        return pa.nulls(count, pa.string())
     texts: list[str | None] = [None] * count
     for row, verdict in notes.items():
         if verdict.text is not None:
             texts[row - bisect_left(refused, row)] = verdict.rescued
-    return pa.array(texts, pa.string()) if any(texts) else pa.nulls(count, pa.string())
+    return pa.array(texts, pa.string())
 
 
 def _texts(values: pa.BinaryArray, verdicts: dict[int, Verdict]) -> tuple[list[int], pa.BinaryArray]:
