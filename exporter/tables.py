@@ -270,14 +270,14 @@ class DeltaTable:
             metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
             metadata["schemaString"] = change.evolve or metadata["schemaString"]
             txn.updateMetadata(self._action({"metaData": metadata}), False)
-        for app_id in change.expected:
-            txn.readTxn().append(app_id)
+        if change.expected:
+            txn.readTxn().appendAll(lake.to_seq(lake.texts(change.expected)))
         now_ms = int(time.time() * 1000)
-        actions = lake.new_list()
-        for app_id, version in change.positions.items():
-            actions.add(self._action({"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}))
+        actions = lake.transactions(
+            {"appId": app_id, "version": version, "lastUpdated": now_ms} for app_id, version in change.positions.items()
+        )
         if change.adds:
-            actions.addAll(lake.adds_from_json(json.dumps(change.adds)))
+            actions.addAll(lake.adds(change.adds))
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
@@ -422,10 +422,11 @@ class Lake:
         self._set_active_session = sql.classic.SparkSession.setActiveSession
         self._log_for_table = sql.delta.DeltaLog.forTable
         self._mapper = sql.delta.util.JsonUtils.mapper()
-        of_name = jvm.java.lang.Class.forName
-        self._list_of_adds = self._mapper.getTypeFactory().constructCollectionType(
-            of_name("java.util.ArrayList"), of_name("org.apache.spark.sql.delta.actions.AddFile")
-        )
+        of_name, list_of = jvm.java.lang.Class.forName, self._mapper.getTypeFactory().constructCollectionType
+        a_list, actions = of_name("java.util.ArrayList"), "org.apache.spark.sql.delta.actions."
+        self._texts = list_of(a_list, of_name("java.lang.String"))
+        self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
+        self._adds = list_of(a_list, of_name(actions + "AddFile"))
         self._opened: set[Path] = set()
 
     def activate(self) -> None:
@@ -457,9 +458,17 @@ class Lake:
         """What a commit says of itself: that it appended as a stream does, and what only we read."""
         return self._streaming_update(self._append, self.app, 0, self.some(user_metadata))
 
-    def adds_from_json(self, text: str) -> Any:
-        """A list of `add` actions as a Java list, in one call over the gateway however long it is."""
-        return self._mapper.readValue(text, self._list_of_adds)
+    def texts(self, texts: Iterable[str]) -> Any:
+        """A Java list, in one call over the gateway however long it is; so are the next two."""
+        return self._mapper.readValue(json.dumps([*texts]), self._texts)
+
+    def transactions(self, actions: Iterable[Mapping[str, Any]]) -> Any:
+        """A Java list of `txn` actions."""
+        return self._mapper.readValue(json.dumps([*actions]), self._transactions)
+
+    def adds(self, actions: Iterable[Mapping[str, Any]]) -> Any:
+        """A Java list of `add` actions."""
+        return self._mapper.readValue(json.dumps([*actions]), self._adds)
 
     def to_seq(self, java_list: Any) -> Any:
         """A Java list as Scala's sequence."""

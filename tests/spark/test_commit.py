@@ -14,16 +14,19 @@ from typing import Any
 
 import deltalake
 import pytest
+from py4j.clientserver import ClientServerConnection
+from py4j.protocol import MEMORY_COMMAND_NAME
 
 from exporter.commit import Committer, Report, Stale
 from exporter.errors import InvariantBroken
 from exporter.outcome import Landed, Outcome, Refused, Unknown
 from exporter.recover import Recovery
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.tables import DeltaTable, Lake, TableUnreadable
+from exporter.tables import Change, DeltaTable, Lake, TableUnreadable
 from exporter.topic import TopicIdentity
 from exporter.writers import Claim, WriterKey
 from offsets import Invariant
+from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.lakes import SMALL_TABLE, create_anchored, stage_offsets
@@ -359,6 +362,41 @@ def test_a_heartbeat_moves_the_position_and_adds_no_file(table: Table) -> None:
     assert outcomes(report) == [Landed(Position(0, 99)), Landed(Position(0, 4))]
     assert table.files() == files
     assert table.ids() == list(range(5))
+
+
+def test_a_commit_asks_the_jvm_as_often_for_many_partitions_as_for_one(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question costs as much as a hundred rows; the positions of all partitions are handed over together."""
+    calls = []
+    for count in (1, 40):
+        lake, tps = Lake(spark, tmp_path, APP), [TopicPartition("events", number) for number in range(count)]
+        create_anchored(lake, f"order_{count}", dict.fromkeys(tps, Position(0, -1)))
+        ids = [str(AppId(APP, tp, 0)) for tp in tps]
+        table, change = lake.table(f"order_{count}"), Change(tuple(ids), dict.fromkeys(ids, 7), {})
+        with monkeypatch.context() as patch:
+            asked = asked_of_the_jvm(patch)
+            table.commit(change, lambda view: None)
+        calls.append(len(asked))
+        view = table.view()
+        assert view is not None
+        assert [view.position(APP, tp) for tp in tps] == [Position(0, 7)] * count
+    assert calls[0] == calls[1] > 0
+
+
+def asked_of_the_jvm(patch: pytest.MonkeyPatch) -> list[str]:
+    """The calls over the gateway from now on, but for its own that objects are garbage."""
+    asked: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def counted(connection: Any, command: str) -> str:
+        if not command.startswith(MEMORY_COMMAND_NAME):
+            asked.append(command)
+        reply: str = send(connection, command)
+        return reply
+
+    patch.setattr(ClientServerConnection, "send_command", counted)
+    return asked
 
 
 class QuietTopic:
