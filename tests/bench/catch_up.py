@@ -40,7 +40,7 @@ def run(desk: Desk) -> Outcome:
     for case in CASES:
         with desk.broker():
             topic = desk.topic(case.load, desk.count(case.records, least=5_000))
-            done = checked(desk.export(desk.config(topic, desk.lake())), topic)
+            done = checked(desk.export(desk.config(topic, desk.lake()), weighed=True), topic)
         rows.append({"case": case.name, **figures(done, topic)})
         stages.append({"case": case.name, **done.of("task_ended")[-1]["secs"]})
         used = done.usage.between(*done.window)

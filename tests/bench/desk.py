@@ -140,25 +140,28 @@ class Desk:
         path.write_text(settings_toml(topic, lake, settings))
         return path
 
-    def export(self, config: Path, extra: Mapping[str, str] | None = None) -> Run:
-        """The exporter until it has caught up. extra: environment. Raises RuntimeError if it fails."""
-        return self.run([EXPORTER, "run", "--until-caught-up", "--config", str(config)], extra)
+    def export(self, config: Path, weighed: bool = False) -> Run:
+        """The exporter until it has caught up. weighed: as of Usage. Raises RuntimeError if it fails."""
+        return self.run([EXPORTER, "run", "--until-caught-up", "--config", str(config)], weighed=weighed)
 
     def module(self, name: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
         """`main()` of a module, in a process of its own, until it ends."""
         return self.run([f"{FOLLOW_PARENT}from {name} import main; main()", *arguments], extra)
 
-    def run(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Run:
-        """A Python program and its arguments, until it ends. Raises RuntimeError."""
-        with self.running(command, extra) as task:
+    def run(self, command: Sequence[str], extra: Mapping[str, str] | None = None, weighed: bool = False) -> Run:
+        """A Python program and its arguments, until it ends. extra: environment. Raises RuntimeError."""
+        with self.running(command, extra, weighed) as task:
             done = task.wait()
         self.say(f"ran {done.ended - done.started:.0f} s, {done.usage.total():.0f} core-seconds")
         return done
 
     @contextmanager
-    def running(self, command: Sequence[str], extra: Mapping[str, str] | None = None) -> Iterator[Task]:
+    def running(
+        self, command: Sequence[str], extra: Mapping[str, str] | None = None, weighed: bool = False
+    ) -> Iterator[Task]:
         """The same while it runs; killed on the way out if it still does."""
-        task = Task(command, self.folder / f"{uuid.uuid4().hex[:8]}.log", {**inherited_environment(), **(extra or {})})
+        log, environment = self.folder / f"{uuid.uuid4().hex[:8]}.log", {**inherited_environment(), **(extra or {})}
+        task = Task(command, log, environment, weighed)
         try:
             yield task
         finally:
@@ -174,7 +177,9 @@ class Desk:
 class Task:
     """One watched process. Its log: what it writes to stderr, and to stdout as lines of JSON with an `event`."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str], weighed: bool = False
+    ) -> None:
         self._log = log
         self._scratch = log.with_suffix(".tmp")
         self._lines: list[dict[str, Any]] = []
@@ -188,7 +193,7 @@ class Task:
                 stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
                 env={**environment, **scratch_in(self._scratch), "PYTHONPATH": path},
             )  # fmt: skip
-        self.usage = Usage(self._child.pid)
+        self.usage = Usage(self._child.pid, weighed)
         self.usage.start()
 
     def so_far(self) -> Run:

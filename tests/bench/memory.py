@@ -24,7 +24,7 @@ def run(desk: Desk) -> Outcome:
     for name, load, records, least in CASES:
         with desk.broker():
             topic = desk.topic(load, desk.count(records, least))
-            done = checked(desk.export(desk.config(topic, desk.lake())), topic)
+            done = checked(desk.export(desk.config(topic, desk.lake()), weighed=True), topic)
         peak = done.usage.pss_bytes / 2**30
         parts = {f"{part}, GiB": rounded(size / 2**30) for part, size in done.usage.pss_parts.items()}
         rows.append({"case": name, "peak PSS, GiB": rounded(peak), **parts, **figures(done, topic)})
