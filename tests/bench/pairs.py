@@ -21,10 +21,11 @@ JOB_HEAP = "3g"
 """Of the job's JVM: as much as all processes of the exporter take together. With 1g the larger batches end it."""
 JAVA_DEFAULTS = (
     "-XX:Tier4InvocationThreshold=5000 -XX:Tier4MinInvocationThreshold=600 -XX:Tier4CompileThreshold=15000 "
-    "-XX:NewRatio=2"
+    "-XX:NewRatio=2 -XX:-UseTransparentHugePages"
 )
-"""The exporter's JVM compiles later than Java would by itself and keeps half its heap for what passes (spark.py), which
-suits work that is done in Python. A job whose work and cache are the JVM's gets Java's own values."""
+"""The exporter's JVM compiles later than Java would by itself, keeps half its heap for what passes and asks for huge
+pages (spark.py), which suits work that is done in Python. A job whose work and cache are the JVM's gets Java's own
+values."""
 RECORDS = 1_000_000
 """Of each topic. The more types, the more a large batch helps the job: smaller topics keep its best size from it."""
 TRIGGERS = (0.5, 0.25, 1.0)
