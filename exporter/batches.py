@@ -26,6 +26,8 @@ MEASURED = {RECORDS_OPTION: str(BATCH_RECORDS), BYTES_OPTION: str(BATCH_BYTES)}
 UNMEASURED = str((1 << 31) - 1)
 GUESSED_BYTES_MAX = 4 * BATCH_BYTES
 """What Arrow may allocate for a guessed batch: a vector doubles as it grows, and while it does the old one is there."""
+RETURNED_TIMES = 4
+"""What a task returns comes as one batch and goes as another, whose vectors double as they grow."""
 MEASURED_AFTERWARDS = 10
 """Rounds that are measured after the first wrong guess; after each further one twice as many."""
 _NO_LIMIT = (1 << 63) - 1
@@ -74,7 +76,7 @@ class Batches:
         self._guessing.append(carried_bytes)
         self._conf.set(RECORDS_OPTION, str(max(1, min(BATCH_RECORDS, int(BATCH_BYTES / record_bytes)))))
         self._conf.set(BYTES_OPTION, UNMEASURED)
-        self._allocator.setLimit(self._tasks * GUESSED_BYTES_MAX + 2 * sum(self._guessing))
+        self._allocator.setLimit(self._tasks * GUESSED_BYTES_MAX + RETURNED_TIMES * sum(self._guessing))
 
     def _guessed(self, carried_bytes: int) -> None:
         """A guessed round is over; with the last one the limit goes."""

@@ -27,7 +27,7 @@ from pathlib import Path
 from exporter import jars
 
 ARCHIVE = "classes.jsa"
-LAYOUT = "3"
+LAYOUT = "4"
 """Of what is in a home, apart from the names and sizes of what it is made of."""
 _NEEDLESS = "spark-mllib_"
 """Its functions are registered in every session, and for that Scala's whole reflection is set up."""

@@ -98,7 +98,7 @@ def _fill_and_read(session: Any, folder: Path) -> None:
     table.commit(Change((app_id,), {app_id: 0}, {}, adds=(add_action(growing.finish(), {}),)), lambda view: None)
     rows = session.read.format("delta").load(str(table.folder))
     rows.groupBy("day").count().collect()
-    rows.select("id").mapInArrow(lambda batches: batches, "id long").collect()
+    rows.select("id").mapInArrow(lambda batches: batches, "id long").toArrow()
 
 
 def _read_from_nobody(session: Any) -> None:

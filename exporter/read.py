@@ -20,7 +20,7 @@ from exporter.batches import Batches
 from exporter.errors import ExporterError
 from exporter.gathered import gathered
 from exporter.log import get_logger
-from exporter.slices import slices
+from exporter.slices import Slices, slices
 from exporter.stage import MANIFEST_DDL, Room, StagingOrder, stage
 from exporter.tables import first_line
 from exporter.writers import Fragment, StagedFile
@@ -73,7 +73,7 @@ class RoundResult:
 def warm(session: Any) -> None:
     """Start the Python workers and let them import what a round needs, while the task is put together."""
     cores = session.sparkContext.defaultParallelism
-    session.range(cores, numPartitions=cores).mapInArrow(_pass_on, "id bigint").collect()
+    _rows(session.range(cores, numPartitions=cores).mapInArrow(_pass_on, "id bigint"))
 
 
 class RoundReader:
@@ -114,7 +114,7 @@ class RoundReader:
             with self._lock:
                 self._groups.discard(group)
 
-    def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
+    def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
         """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
         try:
             with self._batches.sized(order.record_bytes, order.carried_bytes):
@@ -125,13 +125,20 @@ class RoundReader:
         log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
         return self._mapped(order, task, ddl)
 
-    def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[Any]:
-        rows: list[Any] = self._records(order).mapInArrow(task, ddl).collect()
-        return rows
+    def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
+        return _rows(self._records(order).mapInArrow(task, ddl))
 
     def _shared(self, order: StagingOrder) -> StagingOrder:
-        """What each task may hold and carry, of what all may."""
-        return replace(order, room=self._room, carried_bytes=order.carried_bytes // self._cores)
+        """What each task may hold and carry, of what all may.
+
+        What is committed next is not carried: the tasks write side by side what the driver would write file by file.
+        But where a partition is cut, the small files of its slices are still to be joined.
+        """
+        written = order.committed_next and self._cut(order).records_max is None
+        return replace(order, room=self._room, carried_bytes=0 if written else order.carried_bytes // self._cores)
+
+    def _cut(self, order: StagingOrder) -> Slices:
+        return slices([plan.end - plan.start for plan in order.plans.values()], self._cores)
 
     def _raw(self, order: StagingOrder) -> Any:
         """The one record of the order as an Arrow table, not routed nor decoded; None if it cannot be read either."""
@@ -173,7 +180,7 @@ class RoundReader:
         assign: dict[str, list[int]] = defaultdict(list)
         for plan in plans:
             assign[plan.tp.topic].append(plan.tp.partition)
-        cut = slices([plan.end - plan.start for plan in plans], self._cores)
+        cut = self._cut(order)
         reader = self._session.read.format("kafka")
         isolation = order.routing.isolation
         for name, value in self._options.items():
@@ -210,7 +217,13 @@ def _split_headers(records: Any) -> Any:
 
 def run_order(records: Any, order: StagingOrder) -> RoundResult:
     """Stage a frame of raw records, those of a partition in the order of their offsets. Raises what Spark raises."""
-    return _result(order, records.mapInArrow(_task(order), MANIFEST_DDL).collect())
+    return _result(order, _rows(records.mapInArrow(_task(order), MANIFEST_DDL)))
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    """What a job makes. As Arrow: otherwise the JVM pickles each row, carried ones of megabytes among them."""
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return rows
 
 
 def _task(order: StagingOrder) -> Any:
@@ -234,25 +247,30 @@ def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
     return json.dumps(by_topic)
 
 
-def _result(order: StagingOrder, rows: Sequence[Any]) -> RoundResult:
+def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResult:
     """The manifest rows of all tasks, per partition, files in offset order."""
     files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}
     unwritten: dict[TopicPartition, dict[str, str]] = {tp: {} for tp in order.plans}
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
-        if row.counts is not None:
-            for name, count in json.loads(row.counts).items():
+        if row["counts"] is not None:
+            for name, count in json.loads(row["counts"]).items():
                 counts[name] += count
             continue
-        tp = TopicPartition(row.topic, row.partition)
-        if row.unwritten is not None:
-            unwritten[tp][row.event_type] = row.unwritten
+        tp, event_type = TopicPartition(row["topic"], row["partition"]), row["event_type"]
+        if row["unwritten"] is not None:
+            unwritten[tp][event_type] = row["unwritten"]
             continue
-        fingerprint = order.fingerprints.get(row.event_type, "")
-        offsets = OffsetRange(row.first_offset, row.last_offset)
-        files[tp][row.event_type].append(
-            StagedFile(row.path, offsets, row.rows, row.size_bytes, row.stats, fingerprint, body=bytes(row.body or b""))
+        staged = StagedFile(
+            path=row["path"],
+            offsets=OffsetRange(row["first_offset"], row["last_offset"]),
+            rows=row["rows"],
+            size_bytes=row["size_bytes"],
+            stats=row["stats"],
+            fingerprint=order.fingerprints.get(event_type, ""),
+            body=row["body"] or b"",
         )
+        files[tp][event_type].append(staged)
     fragments = []
     for tp, plan in order.plans.items():
         whole = {name: staged for name, staged in files[tp].items() if name not in unwritten[tp]}

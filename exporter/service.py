@@ -438,7 +438,18 @@ class Service:
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
             carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
+            committed_next=self._is_all(plans),
         )
+
+    def _is_all(self, plans: tuple[PartitionPlan, ...]) -> bool:
+        """True if a run with an end has nothing but these plans to read, and nothing staged from before them."""
+        ends = self._frozen_ends
+        if not self._until_caught_up or self._rounds.running or ends is None or not self._owned.keys() <= ends.keys():
+            return False
+        read = {plan.tp: plan.end for plan in plans if plan.parked is None}
+        through = {key: max(writer.frontier + 1, read.get(key.tp, 0)) for key, writer in self._writers.items()}
+        staged = any(writer.staged for writer in self._writers.values())
+        return not staged and all(offset >= ends[key.tp] for key, offset in through.items())
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
         """Condemn the single record that this plan would fail on again (protocol 3.7); False if there is none.

@@ -131,6 +131,7 @@ class StagingOrder:
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
     record_bytes: of a record so far, 0 = not known; for the size of batches only (batches.py).
+    committed_next: all that is staged is committed right after the round, and nothing together with it.
     """
 
     root: str
@@ -145,6 +146,7 @@ class StagingOrder:
     room: Room = Room()
     carried_bytes: int = 0
     record_bytes: float = 0.0
+    committed_next: bool = False
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -60,7 +60,7 @@ def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, floa
     counted = reader.collect(order, task, "rows bigint")
     until = time.time()
     bench.close()
-    return {"since": since, "until": until, "rows": sum(row.rows for row in counted)}
+    return {"since": since, "until": until, "rows": sum(row["rows"] for row in counted)}
 
 
 def _without_spark(settings: Settings, config: Path, folder: str) -> dict[str, float]:
