@@ -59,7 +59,7 @@ log = get_logger(__name__)
 
 PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
-COMMIT_THREADS = 2
+COMMIT_THREADS = 3
 LOG_CHECK_SECS = 30.0
 GROUP_OFFSET_SECS = 1.0
 LOOP_SECS = 0.2
@@ -444,7 +444,7 @@ class Service:
     def _is_all(self, plans: tuple[PartitionPlan, ...]) -> bool:
         """True if a run with an end has nothing but these plans to read, and nothing staged from before them."""
         ends = self._frozen_ends
-        if not self._until_caught_up or self._rounds.running or ends is None or not self._owned.keys() <= ends.keys():
+        if self._rounds.running or ends is None or not self._owned.keys() <= ends.keys():
             return False
         read = {plan.tp: plan.end for plan in plans if plan.parked is None}
         through = {key: max(writer.frontier + 1, read.get(key.tp, 0)) for key, writer in self._writers.items()}

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from string import ascii_letters
@@ -18,11 +18,13 @@ import duckdb
 import pytest
 from kafka import KafkaAdminClient
 
+from exporter import commit
 from exporter.broker import create_topic
 from exporter.condemn import SINGLE_FAILURES_MAX
 from exporter.errors import InvariantBroken
 from exporter.read import RoundFailed, RoundReader
 from exporter.routing import DEAD_LETTERS
+from exporter.stage import StagingOrder
 from exporter.stage import stage as export_stage
 from exporter.tables import Change, add_action
 from exporter.writers import StagedFile
@@ -403,6 +405,57 @@ def test_an_outage_condemns_no_good_record(
     e.run(spark)
     assert not silent
     assert e.placed() == {(0, 0): ["order"]}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "round_records_max", "carried"),
+    [(2, 1_000, False), (2, 40, True), (1, 1_000, True)],
+    ids=["all at once", "in several rounds", "in slices"],
+)
+def test_only_what_may_be_joined_before_its_commit_is_carried(
+    partitions: int,
+    round_records_max: int,
+    carried: bool,
+    export: Callable[..., Export],
+    spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The small files of a run's only round are written by its tasks; no other small file is, to be read again."""
+    e = export(partitions, round_records_max=round_records_max)
+    produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(partitions)})
+    monkeypatch.setattr("exporter.slices.SLICE_RECORDS_MIN", 10)
+    joined: list[bool] = []
+
+    def merge(origin: Any, files: Iterable[StagedFile]) -> StagedFile:
+        files = list(files)
+        joined.append(all(file.body for file in files))
+        return real(origin, files)
+
+    real = commit.merge
+    monkeypatch.setattr(commit, "merge", merge)
+    e.run(spark)
+    assert bool(joined) == carried and all(joined)
+    assert wrong_places(e) == {}
+
+
+def test_a_run_without_an_end_carries(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows what comes before the next commit."""
+    e = export(2)
+    produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(2)})
+    orders: list[StagingOrder] = []
+    real = RoundReader.read
+
+    def read(self: RoundReader, order: StagingOrder) -> Any:
+        orders.append(order)
+        return real(self, order)
+
+    monkeypatch.setattr(RoundReader, "read", read)
+    with e.going(spark) as task:
+        wait_until(lambda: task.service.totals.records == 160, 60, "all records")
+    assert orders and not any(order.committed_next for order in orders)
+    assert wrong_places(e) == {}
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["all end well", "one fails while another waits behind it"])
