@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 from time import perf_counter
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -309,7 +308,6 @@ def test_a_file_that_cannot_be_written_is_its_type_s_trouble_alone(tmp_path):
     assert "cannot be written" in told["unwritten"]
     (tmp_path / "a").unlink()
     (other,) = stage(order, iter([batch([record("a", 3)], first=3)]))
-    both = [SimpleNamespace(**row) for row in [*rows, *other.to_pylist()]]
-    result = _result(order, both)
+    result = _result(order, [*rows, *other.to_pylist()])
     assert result.fragments[0].files.keys() == {"b", DEAD_LETTERS}, "what else was written of a is not used"
     assert result.fragments[0].unwritten == result.unwritten == {"a": told["unwritten"]}
