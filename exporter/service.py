@@ -47,7 +47,7 @@ from exporter.tables import Lake, LogCleaned, TableUnreadable, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
 from exporter.watch import Watch
-from exporter.writers import Fragment, PartitionPlan, Writer, WriterKey, integrate, park
+from exporter.writers import Fragment, PartitionPlan, Writer, WriterKey, Writers, integrate, park
 from offsets import Invariant
 from offsets.gaps import find_gaps
 from offsets.positions import Position
@@ -423,9 +423,9 @@ class Service:
         if not plans or self._condemn_poison(plans, now):
             return
         point(Fault.AFTER_PLAN)
-        self._rounds.start(self._order(plans))
+        self._rounds.start(self._order(plans, now))
 
-    def _order(self, plans: tuple[PartitionPlan, ...]) -> StagingOrder:
+    def _order(self, plans: tuple[PartitionPlan, ...], now: float) -> StagingOrder:
         carried = sum(len(file.body) for writer in self._writers.values() for file in writer.staged)
         left = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
         return StagingOrder(
@@ -438,18 +438,13 @@ class Service:
             condemned={plan.tp: self._recovery.condemned.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
             carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
-            committed_next=self._is_all(plans),
+            committed_next=self._is_all(plans, now),
         )
 
-    def _is_all(self, plans: tuple[PartitionPlan, ...]) -> bool:
+    def _is_all(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
         """True if a run with an end has nothing but these plans to read, and nothing staged from before them."""
-        ends = self._frozen_ends
-        if self._rounds.running or ends is None or not self._owned.keys() <= ends.keys():
-            return False
-        read = {plan.tp: plan.end for plan in plans if plan.parked is None}
-        through = {key: max(writer.frontier + 1, read.get(key.tp, 0)) for key, writer in self._writers.items()}
-        staged = any(writer.staged for writer in self._writers.values())
-        return not staged and all(offset >= ends[key.tp] for key, offset in through.items())
+        before = self._rounds.running or any(writer.staged for writer in self._writers.values())
+        return not before and self._read_through(expected(self._writers, plans, now))
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
         """Condemn the single record that this plan would fail on again (protocol 3.7); False if there is none.
@@ -583,14 +578,14 @@ class Service:
         """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""
         if self._stop_at is not None or self._gapped:
             return not self._rounds.running
-        return self._until_caught_up and not self._rounds.running and self._read_through()
+        return self._until_caught_up and not self._rounds.running and self._read_through(self._writers)
 
-    def _read_through(self) -> bool:
-        """True if every active writer has integrated everything up to its partition's frozen end."""
+    def _read_through(self, writers: Writers) -> bool:
+        """True if each of the active writers has integrated everything up to its partition's frozen end."""
         ends = self._frozen_ends
-        if not self._writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
+        if not writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
             return False
-        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) for key, w in self._writers.items())
+        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) for key, w in writers.items())
 
     # 6, 7 -- group offset, progress, end ----------------------------------------------------------
 
@@ -619,7 +614,7 @@ class Service:
     def _is_last(self) -> bool:
         """True if what is committed by now is the last that this run will have to tell, or may be."""
         caught_up = self._until_caught_up and not self._offers.running and not self._rounds.running
-        return self._stop_at is not None or (caught_up and self._read_through())
+        return self._stop_at is not None or (caught_up and self._read_through(self._writers))
 
     def _done(self, now: float) -> bool:
         idle = not self._offers.running and not self._rounds.running
@@ -631,7 +626,7 @@ class Service:
             return False
         if not self._owned:
             return self._is_spare(now)
-        if self._frozen_ends is None or not self._read_through():
+        if self._frozen_ends is None or not self._read_through(self._writers):
             return False
         behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
         if not all(map(_given_up, behind)) or self._group_offset is not None:
