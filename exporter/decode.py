@@ -2,8 +2,9 @@
 
 Three readers, from fast to exact, with ONE verdict per record whatever the path (ROUTE):
 
-    wrapped     pyarrow's JSON reader over a block of the batch; taken only if all is proven good. Records that it
-                refuses, if they are few, are judged alone, and the others read again in smaller blocks
+    wrapped     pyarrow's JSON reader over a block of the batch; taken only if all is proven good. Records that are
+                cut short, if they are few, are judged before it reads; others that it refuses are judged alone, and
+                the rest read again in smaller blocks
     classifier  msgspec, typed and strict, per record; tells the doubtful ones from the others
     judge       stdlib json, per record; the only one that refuses a record and words the reason
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -190,35 +191,48 @@ class Decoder:
         block = values.slice(0, self._rows)
         guarded = self._guarded(block)
         wary = self._judge_all or self._doubted >= WARY_AFTER or self._rewritten(guarded, block)
-        done = None if wary else self._read(block)
+        cut = {} if wary else self._cut_short(block)
+        done = None if wary else self._read(block, cut)
         if done is not None:
             self._doubted = 0
         else:
             size = len(block) if wary else PART_ROWS
             done = self._sort_out(block.slice(0, size), [row for row in guarded if row < size])
             self._doubted = self._doubted + 1 if done.verdicts else 0
-        refused = done.size < len(block) or done.verdicts
+        refused = done.size < len(block) or len(done.verdicts) > len(cut)
         self._rows = PART_ROWS if refused and not self._judge_all else min(self._rows * 5 // 4, BLOCK_ROWS)
         return done
 
-    def _read(self, values: pa.BinaryArray) -> _Sorted | None:
+    def _cut_short(self, values: pa.BinaryArray) -> dict[int, Verdict]:
+        """The refused among values that do not end as an object does, if these are few: none is read in vain."""
+        ended = pc.ends_with(values, pattern="}")
+        if not 0 < ended.false_count <= NAMED_MAX:
+            return {}
+        rows = pc.indices_nonzero(pc.invert(ended)).to_pylist()
+        judged = {row: self._judge.verdict(values[row].as_py()) for row in rows}
+        return {row: verdict for row, verdict in judged.items() if verdict.text is None}
+
+    def _read(self, values: pa.BinaryArray, cut: dict[int, Verdict]) -> _Sorted | None:
         """The first of these values through the wrapped reader: all, those before a refused one, or a part without it.
 
-        None if that one is not to be told.
+        None if that one is not to be told. cut: of rows that are refused already.
         """
-        taken, named = self._try_or_name(values)
-        if named is not None and named < PART_ROWS:
-            return self._without_named(values.slice(0, PART_ROWS), named)
+        rows, texts = _texts(values, cut)
+        taken, named = self._try_or_name(texts)
         if named is not None:
-            values = values.slice(0, named)
-            taken = self._take(values, self._reader)
-        return None if taken is None else _Sorted(len(values), taken)
+            first = rows[named]
+            values = values.slice(0, max(first, PART_ROWS))
+            cut = {row: verdict for row, verdict in cut.items() if row < len(values)}
+            if first < PART_ROWS:
+                return self._without_named(values, first, cut)
+            taken = self._take(_texts(values, cut)[1], self._reader)
+        return None if taken is None else _Sorted(len(values), taken, cut)
 
-    def _without_named(self, values: pa.BinaryArray, first: int) -> _Sorted | None:
+    def _without_named(self, values: pa.BinaryArray, first: int, cut: dict[int, Verdict]) -> _Sorted | None:
         """All values through the wrapped reader but for a few, `first` among them; None if there are more or others."""
-        rows: list[int] = list(range(len(values)))
+        rows: Sequence[int] = range(len(values))
         named: int | None = first
-        verdicts: dict[int, Verdict] = {}
+        verdicts = dict(cut)
         while named is not None and len(verdicts) < NAMED_MAX:
             raw = values[rows[named]].as_py()
             verdict = self._judge.verdict(raw)
@@ -271,7 +285,7 @@ class Decoder:
         raws: list[bytes | None] = values.to_pylist()
         verdicts: dict[int, Verdict] = {}
 
-        def settle(doubtful: Iterable[int], reader: _Reader) -> tuple[_Taken | None, list[int], pa.BinaryArray]:
+        def settle(doubtful: Iterable[int], reader: _Reader) -> tuple[_Taken | None, Sequence[int], pa.BinaryArray]:
             for row in doubtful:
                 if row not in verdicts:
                     verdicts[row] = self._judge.verdict(raws[row])
@@ -433,8 +447,10 @@ def _rescued(notes: dict[int, Verdict], refused: list[int], count: int) -> pa.St
     return pa.array(texts, pa.string())
 
 
-def _texts(values: pa.BinaryArray, verdicts: dict[int, Verdict]) -> tuple[list[int], pa.BinaryArray]:
+def _texts(values: pa.BinaryArray, verdicts: dict[int, Verdict]) -> tuple[Sequence[int], pa.BinaryArray]:
     """Rows not refused, and the text to read for each: its verdict's, or its own if there is none."""
+    if not verdicts:
+        return range(len(values)), values
     rows: list[int] = []
     pieces: list[pa.BinaryArray] = []
     after = 0

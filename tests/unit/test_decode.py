@@ -549,10 +549,39 @@ def test_a_refused_record_costs_few_others_a_second_reading(bad: bytes | None, a
     assert sum(len(call.args[0]) for call in reads.call_args_list) <= 10_000 + BLOCK_ROWS + 2 * PART_ROWS
 
 
+@pytest.mark.parametrize("cut", [b"", b"{", b'{"i":1', b'{"i":1}]', b'{"s":"\xff'])
+def test_records_that_are_cut_short_cost_no_other_a_second_reading(cut: bytes) -> None:
+    """They are judged before the reader sees their block, which stays whole; what they say is as if alone."""
+    decoder = new_decoder("flat")
+    bad = (0, 5, BLOCK_ROWS - 1, BLOCK_ROWS, 9_999)
+    values = [cut if row in bad else b'{"i":%d}' % row for row in range(10_000)]
+    with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
+        decoded = run(decoder, values)
+    (alone,) = run(new_decoder("flat"), [cut]).bad
+    assert decoded.bad == [(row, *alone[1:]) for row in bad]
+    assert decoded.table["i"].to_pylist() == [row for row in range(10_000) if row not in bad]
+    sizes = [len(call.args[0]) for call in reads.call_args_list]
+    assert sizes == [BLOCK_ROWS - 3, BLOCK_ROWS - 1, 9_999 - 2 * BLOCK_ROWS]
+
+
+@pytest.mark.parametrize("ending", [1, NAMED_MAX, NAMED_MAX + 1, 200])
+def test_good_records_with_a_line_break_behind_are_read_as_any(ending: int) -> None:
+    """Few are judged in vain, more are not looked at; a record that is refused besides is told all the same."""
+    decoder = new_decoder("flat")
+    values = [b'{"i":%d}' % row + b"\n" * (row < ending) for row in range(300)]
+    with mock.patch.object(decoder, "_classify", side_effect=AssertionError("classified")):
+        assert run(decoder, values).table["i"].to_pylist() == [*range(300)]
+        values[0], values[250] = b'{"i":', b'{"i":"x"}'
+        assert [(row, why.partition(":")[0]) for row, _, why in run(decoder, values).bad] == [
+            (0, "not_json"),
+            (250, "type_mismatch"),
+        ]
+
+
 def test_blocks_grow_again_after_a_refused_record() -> None:
     """From a part on, up to a whole block."""
     decoder = new_decoder("flat")
-    run(decoder, [b"{", *[b"{}"] * 99])
+    run(decoder, [b'{"i":"x"}', *[b"{}"] * 99])
     with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
         run(decoder, [b"{}"] * 40_000)
     sizes = [len(call.args[0]) for call in reads.call_args_list]
