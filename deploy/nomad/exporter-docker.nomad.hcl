@@ -92,33 +92,41 @@ job "exporter" {
         volumes         = ["${var.lake}:/lake"]
       }
 
-      # stop_budget_secs (20) and what leaving the group and ending the JVM take.
+      # stop_budget_secs, and 15 s for leaving the group and ending the JVM. A client cuts what is beyond its own
+      # max_kill_timeout (30 s unless its configuration says more): for a longer budget raise both.
       kill_signal  = "SIGTERM"
-      kill_timeout = "45s"
+      kill_timeout = "30s"
 
       env {
-        EXPORTER_HTTP_HOST = "0.0.0.0"
-        EXPORTER_HTTP_PORT = "9108"
+        EXPORTER_HTTP_HOST        = "0.0.0.0"
+        EXPORTER_STOP_BUDGET_SECS = "15"
+        EXPORTER_HTTP_PORT        = "9108"
         # For a fixed share per task instead of a consumer group:
         # EXPORTER_ASSIGNMENT = "static"
         # EXPORTER_PARTITIONS = "${NOMAD_ALLOC_INDEX}/2"
       }
 
+      # It may hold a password; the image's user reads it.
       template {
         destination = "local/exporter.toml"
+        perms       = "600"
+        uid         = 10001
+        gid         = 10001
         data        = file(var.config)
       }
 
-      # Credentials of the write-ahead log, from Nomad's variables (or `vault` in the same way).
+      # Credentials of the write-ahead log, from Nomad's variables (or `vault` in the same way). A template that names
+      # a variable waits for it: without the question the task would stay pending where there is none.
       template {
         destination = "secrets/aws.env"
         env         = true
+        perms       = "600"
         data        = <<-EOT
-          {{ with nomadVar "nomad/jobs/exporter" }}
+          {{ if nomadVarExists "nomad/jobs/exporter" }}{{ with nomadVar "nomad/jobs/exporter" }}
           AWS_REGION={{ .aws_region }}
           AWS_ACCESS_KEY_ID={{ .aws_access_key_id }}
           AWS_SECRET_ACCESS_KEY={{ .aws_secret_access_key }}
-          {{ end }}
+          {{ end }}{{ end }}
         EOT
       }
 

@@ -29,6 +29,8 @@ GIVEN = {
     "MESOS_SANDBOX": "/sandbox", "PORT_HTTP": "31108",
 }  # fmt: skip
 """What the schedulers set, for example."""
+NOMAD_KILL_SECS_MAX = 30.0
+"""max_kill_timeout of a Nomad client whose configuration does not name it."""
 STOP_MARGIN_SECS = 15.0
 """What leaving the group and ending the JVM may take beyond stop_budget_secs."""
 
@@ -64,12 +66,19 @@ def nomad(name: str) -> tuple[list[str], dict[str, str], float]:
     task = block(text(name), 'task "exporter"')
     config = block(task, "config")
     args = json.loads(re.search(r"args\s*=\s*(\[[^\]]*\])", config)[1])  # type: ignore[index]
-    command = [attribute(config, "command")] if "command" in config else entrypoint()
+    command = [Path(command_of(name)).name] if "command" in config else entrypoint()
     lines = re.findall(r'^\s*(\w+)\s*=\s*"([^"]*)"', block(task, "env"), re.M)
     assert attribute(task, "kill_signal") == "SIGTERM"
     return [*command, *map(filled, args)], {key: filled(value) for key, value in lines}, _secs(
         attribute(task, "kill_timeout")
     )
+
+
+def command_of(name: str) -> str:
+    """The command of a job without a container: the default of its variable."""
+    variable_of = re.search(r"command\s*=\s*var\.(\w+)", text(name))
+    assert variable_of
+    return attribute(block(text(name), f'variable "{variable_of[1]}"'), "default")
 
 
 def marathon() -> tuple[list[str], dict[str, str], float]:
@@ -139,6 +148,46 @@ def test_without_a_container_scratch_files_go_with_the_task(name: str) -> None:
     """They stand in a folder that the scheduler removes; a container's /tmp goes by itself."""
     _, env, _ = JOBS[name]()
     assert env["TMPDIR"] in ("/alloc/tmp", "/sandbox")
+
+
+def test_nomad_finds_the_command_without_a_path() -> None:
+    """It searches none for what stands on the machine: only an absolute path starts."""
+    assert Path(command_of(NOMAD)).is_absolute()
+
+
+@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER])
+def test_no_nomad_client_cuts_a_stop_short(name: str) -> None:
+    """A client without a word on max_kill_timeout allows 30 s; what a job asks beyond is cut without one either."""
+    assert _secs(attribute(block(text(name), 'task "exporter"'), "kill_timeout")) <= NOMAD_KILL_SECS_MAX
+
+
+@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER])
+def test_a_nomad_job_without_variables_is_not_left_pending(name: str) -> None:
+    """A template that reads a variable waits for it for ever, unless it asks first whether there is one."""
+    task = block(text(name), 'task "exporter"')
+    for asked in re.findall(r'nomadVar "([^"]+)"', task):
+        assert task.index(f'if nomadVarExists "{asked}"') < task.index(f'with nomadVar "{asked}"')
+
+
+@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER])
+def test_what_nomad_writes_for_a_task_is_for_its_user_alone(name: str) -> None:
+    """Settings and credentials may hold secrets; the image's user, who is not root, still reads them."""
+    task = block(text(name), 'task "exporter"')
+    templates = task.split("template {")[1:]
+    assert len(templates) == 2
+    for template in templates:
+        assert attribute(template, "perms") == "600"
+    user = re.search(r"^USER (\d+)", text("docker/Dockerfile"), re.M)
+    assert user
+    if name == NOMAD_DOCKER:
+        settings = next(one for one in templates if "local/exporter.toml" in one)
+        assert re.search(rf"uid\s*=\s*{user[1]}\b", settings)
+
+
+def test_exec_is_not_recommended_without_its_catch() -> None:
+    """A task under exec sees its allocation alone: a lake there would go with it."""
+    head = text(NOMAD).partition("variable")[0]
+    assert "host" in head and "volume" in head
 
 
 def test_a_hung_task_is_ended_and_one_in_an_outage_is_not() -> None:
