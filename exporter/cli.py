@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -21,14 +22,25 @@ from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
-from exporter.errors import ExporterError, FoundProblem
+from exporter.errors import DependencyUnreachable, ExporterError, FoundProblem
 from exporter.faults import Fault, point
 from exporter.printable import escaped
 from exporter.secrets import masked
-from exporter.settings import CONFIG_DEFAULT, Settings
+from exporter.settings import CONFIG_DEFAULT, SCALARS, Settings
 from exporter.settings_load import load
 from exporter.settings_text import click_options, example_toml
 
+LAKE = frozenset(
+    ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory")
+)
+"""Settings that say where topics and tables are: what no verb can do without."""
+VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
+VERDICTS |= {"unknown_fields", "new_type"}
+"""And those that say what becomes of a record: for whoever compares or decodes."""
+LOG = frozenset(("wal_table", "wal_mode", "wal_endpoint"))
+MAINTAINED = frozenset(("maintain_cron", "maintain_file_bytes_max"))
+EXPORTED = frozenset(SCALARS) - MAINTAINED
+"""What a task takes."""
 FORMAT = click.option(
     "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
 )
@@ -43,7 +55,7 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--until-caught-up", is_flag=True, help="Stop at the ends that the topic has now (for cron).")
-@click_options
+@click_options(EXPORTED)
 def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object]) -> None:
     """Export until stopped."""
     from exporter import spark
@@ -73,7 +85,7 @@ def prepare() -> None:
 @click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is written.")
 @click.option("--deep", is_flag=True, help="Also compare every record and row, and the log: are the rows there?")
 @FORMAT
-@click_options
+@click_options(EXPORTED)
 def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Would a task start here? Settings, Java, jars, brokers, topics, log, tables; writes nothing unless told to."""
     from exporter.check import check as findings
@@ -93,7 +105,7 @@ def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags:
 
 @cli.command()
 @FORMAT
-@click_options
+@click_options(EXPORTED)
 def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """What a start would do with each partition, and why; writes nothing. Exit code 1 if it would not run."""
     from exporter.start_plan import start_plan
@@ -111,7 +123,7 @@ def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
         columns = ("partition", "verdict", "floor", "held back by", "end", "lag")
         _print_table(columns, [
             (str(one.tp), one.verdict, _text(one.floor), ",".join(one.held_back_by) or "-", str(one.end),
-             _text(one.lag)) for one in found.partitions
+             _count(one.lag)) for one in found.partitions
         ])  # fmt: skip
         for one in found.partitions:
             for step in one.steps:
@@ -127,7 +139,7 @@ def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     "--write-example", is_flag=True, help=f"Print {CONFIG_DEFAULT} with every setting explained, and do nothing else."
 )
 @FORMAT
-@click_options
+@click_options(SCALARS)
 def show_config(write_example: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Each setting's value and where it came from, secrets masked; needs neither broker nor Java."""
     from exporter.config_view import setting_rows
@@ -144,7 +156,7 @@ def show_config(write_example: bool, output: str, config: Path | None, flags: Ma
 
 @cli.command()
 @FORMAT
-@click_options
+@click_options(VERDICTS | LOG)
 def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Position, end and lag per event type and partition: the tables, their files' names and the log side by side."""
     from exporter.offsets_view import offset_rows
@@ -161,8 +173,8 @@ def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> No
         return
     columns = ("event type", "partition", "position", "end", "lag", "named", "logged", "started", "verdict", "")
     _print_table(columns, [
-        (r.event_type, str(r.tp), _text(r.position), str(r.end), _text(r.lag), _text(r.named), _text(r.logged),
-         str(r.started), r.verdict or "-", r.says) for r in rows
+        (r.event_type, str(r.tp), _text(r.position), str(r.end), _count(r.lag), _text(r.named), _text(r.logged),
+         _count(r.started), r.verdict or "-", r.says) for r in rows
     ])  # fmt: skip
 
 
@@ -173,7 +185,7 @@ def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> No
 @click.option("--url", default="", help="Health server of a task, such as http://host:9108.  [default: from http_port]")
 @click.option("--tables", is_flag=True, help="Do not ask a task, look at the tables.")
 @FORMAT
-@click_options
+@click_options(VERDICTS | LOG | {"http_port", "http_host"})
 def status(
     watch: bool, wait_caught_up: bool, timeout: float, url: str, tables: bool, output: str, config: Path | None,
     flags: Mapping[str, object],
@@ -189,7 +201,10 @@ def status(
             _print_status(ask(), output, watch)
             while watch:
                 time.sleep(how_far.WATCH_SECS)
-                _print_status(ask(), output, watch)
+                try:
+                    _print_status(ask(), output, watch)
+                except DependencyUnreachable as silent:  # a task that starts again is worth waiting for
+                    _say(f"{silent.message}; asked again every {how_far.WATCH_SECS:.0f} s")
     except KeyboardInterrupt:
         if not watch:
             raise
@@ -225,7 +240,7 @@ def _print_status(found: dict[str, Any], output: str, watch: bool) -> None:
 @click.option("--day", type=click.DateTime(["%Y-%m-%d"]), help="Only rows of this event day.")
 @click.option("--from-offsets", help="Only offsets at or after these: [TOPIC:]PARTITION:OFFSET, comma-separated.")
 @FORMAT
-@click_options
+@click_options(VERDICTS)
 def audit(
     day: Any, from_offsets: str | None, output: str, config: Path | None, flags: Mapping[str, object]
 ) -> None:
@@ -253,7 +268,7 @@ def audit(
 @cli.command()
 @click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
 @FORMAT
-@click_options
+@click_options(LAKE)
 def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Data files that killed tasks left behind and that no commit can name any more; needs no broker."""
     from exporter.sweep import sweep as run_sweep
@@ -267,10 +282,11 @@ def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, obj
     if output == "json":
         click.echo(json.dumps([vars(table) for table in swept]))
         return
-    rows = [(t.event_type, str(len(t.paths)), str(t.bytes), str(t.deleted)) for t in swept]
-    _print_table(("event type", "files", "bytes", "deleted"), rows)
-    if not apply and any(table.paths for table in swept):
-        click.echo("nothing was deleted: --apply does it", err=True)
+    sums = [(t.event_type, len(t.paths), t.bytes, t.deleted) for t in swept]
+    _print_table(("event type", "files", "bytes", "deleted"), [(name, *map(_count, of)) for name, *of in sums])
+    files, size, deleted = (sum(column) for column in zip((0, 0, 0), *(of for _, *of in sums), strict=True))
+    told = f"{deleted:,} deleted" if apply else "nothing was deleted" + (": --apply does it" if files else "")
+    _say(f"{files:,} files of {size:,} bytes in {len(sums):,} tables can go; {told}")
 
 
 @cli.command()
@@ -278,7 +294,7 @@ def sweep(apply: bool, output: str, config: Path | None, flags: Mapping[str, obj
 @click.option("--schedule", is_flag=True, help="Stay, and work at the times of `maintain_cron`, until stopped.")
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written or deleted.")
 @FORMAT
-@click_options
+@click_options(LAKE | MAINTAINED)
 def maintain(
     types: str, schedule: bool, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
 ) -> None:
@@ -297,10 +313,13 @@ def maintain(
     if schedule:
         return
     if not as_json:
-        rows = [(s.table, s.what, s.day, str(s.files), str(s.bytes), s.outcome, s.says) for s in steps]
+        rows = [(s.table, s.what, s.day, _count(s.files), _count(s.bytes), s.outcome, s.says) for s in steps]
         _print_table(("table", "step", "day", "files", "bytes", "outcome", ""), rows)
+        outcomes = Counter(step.outcome for step in steps)
+        sums = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
+        _say(f"{len(steps):,} steps in {len({step.table for step in steps}):,} tables: {sums or 'nothing to do'}")
     if any(step.outcome == "due" for step in steps):
-        click.echo("nothing was written: --apply does it", err=True)
+        _say("nothing was written: --apply does it")
     if failed := sum(step.outcome == "failed" for step in steps):
         raise FoundProblem(f"{failed} of the steps failed", "the lines above say why; the other tables were maintained")
 
@@ -309,7 +328,7 @@ def maintain(
 @click.option(
     "--output", "path", default="report.html", show_default=True, help="Where the page is written; - for stdout."
 )
-@click_options
+@click_options(LAKE | {"isolation"})
 def report(path: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """One HTML page: lag, commits, files and dead letters, from the tables; the lag needs a broker that answers."""
     from exporter.report import facts, write
@@ -353,10 +372,17 @@ def _chosen(settings: Settings, types: Sequence[str], reasons: Sequence[str], da
     return Chosen(tuple(types), tuple(reasons), day.date() if day else None, ranges)
 
 
+def _told_of(shown: int, all_rows: int, chosen: Any) -> str:
+    """The last line; whoever misspells a reason must not take an empty answer for good news."""
+    if all_rows or not chosen.of_some:
+        return f"{shown:,} of {all_rows:,} rows"
+    return "no dead letter is so chosen: `exporter dead-letters list` without a choice shows what there is"
+
+
 @dead_letters.command("list")
 @chosen_letters
 @FORMAT
-@click_options
+@click_options(LAKE)
 def list_letters(
     types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, output: str, config: Path | None,
     flags: Mapping[str, object],
@@ -368,16 +394,19 @@ def list_letters(
     settings = _load(config, flags)
     lake = open_lake(settings)
     try:
-        found = counts(lake, _chosen(settings, types, reasons, day, offsets))
+        chosen = _chosen(settings, types, reasons, day, offsets)
+        found = counts(lake, chosen)
     finally:
         lake.session.stop()
     if output == "json":
         click.echo(json.dumps([vars(one) for one in found]))
         return
     _print_table(("event type", "stage", "reason", "day", "rows", "first", "last"), [
-        (_text(one.event_type), one.stage, one.code, one.day, str(one.rows), one.first, one.last)
+        (_text(one.event_type), one.stage, one.code, one.day, _count(one.rows), one.first, one.last)
         for one in found
     ])  # fmt: skip
+    rows = sum(one.rows for one in found)
+    _say(_told_of(rows, rows, chosen))
 
 
 @dead_letters.command("show")
@@ -385,19 +414,21 @@ def list_letters(
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows to show.")
 @click.option("--bytes", "most", type=click.IntRange(min=1), default=2000, show_default=True, help="Bytes of a value.")
 @FORMAT
-@click_options
+@click_options(LAKE)
 def show_letters(
     types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, limit: int, most: int, output: str,
     config: Path | None, flags: Mapping[str, object],
 ) -> None:
     """Whole rows, one after the other; what a terminal would act upon, or is no text, stands as an escape."""
-    from exporter.letters import shown_rows
+    from exporter.letters import counts, shown_rows
     from exporter.task import open_lake
 
     settings = _load(config, flags)
     lake = open_lake(settings)
     try:
-        rows = list(shown_rows(lake, _chosen(settings, types, reasons, day, offsets), limit, most))
+        chosen = _chosen(settings, types, reasons, day, offsets)
+        rows = list(shown_rows(lake, chosen, limit, most))
+        found = counts(lake, chosen)
     finally:
         lake.session.stop()
     for row in rows:
@@ -410,13 +441,14 @@ def show_letters(
                 click.echo(f"  {name}: {escaped(row[name])}")
         for header in row["headers"]:
             click.echo(f"  header {escaped(_text(header['key']))}: {_text(header['value'])}")
+    _say(_told_of(len(rows), sum(one.rows for one in found), chosen))
 
 
 @dead_letters.command("replay")
 @chosen_letters
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
-@click_options
+@click_options(VERDICTS)
 def replay_letters(
     types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, apply: bool, output: str,
     config: Path | None, flags: Mapping[str, object],
@@ -436,8 +468,8 @@ def replay_letters(
     if output == "json":
         click.echo(json.dumps({"applied": apply, "rows": [vars(row) for row in rows]}))
         return
-    _print_table(("outcome", "", "rows"), [(row.outcome, row.name, str(row.rows)) for row in rows])
-    click.echo("done" if apply else "nothing was written; --apply does it", err=True)
+    _print_table(("outcome", "", "rows"), [(row.outcome, row.name, _count(row.rows)) for row in rows])
+    _say(f"{sum(row.rows for row in rows):,} rows; {'done' if apply else 'nothing was written: --apply does it'}")
 
 
 @cli.command()
@@ -447,13 +479,14 @@ def replay_letters(
 @click.option("--adopt", "former", metavar="APP", help="The tables are another app's: go on with them under ours.")
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
-@click_options
+@click_options(VERDICTS | LOG | {"first_position"})
 def repair(
     action: str | None, former: str | None, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
 ) -> None:
     """Put positions right after an accident; shows what it would do unless --apply is given."""
     from exporter.kafka_options import spark_kafka_options
     from exporter.repair import repair as run_repair
+    from exporter.repair_reading import NothingToRepair
     from exporter.task import first_position, open_journal, open_workbench
 
     if (action is None) == (former is None):
@@ -464,15 +497,20 @@ def repair(
         options = spark_kafka_options(settings)
         journal = open_journal(settings, bench.routing)
         rows = run_repair(bench, options, action or "adopt", former or "", first_position(settings), apply, journal)
+    except NothingToRepair as nothing:
+        _say(nothing.message)
+        rows = []
     finally:
         bench.close()
     if output == "json":
         click.echo(json.dumps({"applied": apply, "changes": [row.as_dict() for row in rows]}))
         return
     columns = ("table", "partition", "position", "becomes", "files out", "")
-    shown = [(r.table, _text(r.tp), _text(r.old), _text(r.new), str(r.removed), r.says) for r in rows]
-    _print_table(columns, shown)
-    click.echo("done" if apply else "nothing was written; --apply does it", err=True)
+    shown = [(r.table, _text(r.tp), _text(r.old), _text(r.new), _count(r.removed), r.says) for r in rows]
+    if rows:
+        _print_table(columns, shown)
+        done = "done" if apply else "nothing was written: --apply does it"
+        _say(f"{len(rows):,} positions in {len({row.table for row in rows}):,} tables; {done}")
 
 
 @cli.command()
@@ -528,7 +566,18 @@ def _load(config: Path | None, flags: Mapping[str, object]) -> Settings:
 
 
 def _text(value: object) -> str:
+    """As it is: an offset stands as flags and other tools take it."""
     return "-" if value is None else str(value)
+
+
+def _count(number: int | None) -> str:
+    """How many of something: thousands are set apart, an offset's are not."""
+    return "-" if number is None else f"{number:,}"
+
+
+def _say(text: str) -> None:
+    """To whoever reads along, not to whoever reads the data."""
+    click.echo(text, err=True)
 
 
 def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int] = ()) -> None:

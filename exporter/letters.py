@@ -36,6 +36,11 @@ class Chosen:
     day: date | None = None
     offsets: tuple[tuple[TopicPartition, OffsetRange], ...] = ()
 
+    @property
+    def of_some(self) -> bool:
+        """Whether anything was chosen; else all are."""
+        return bool(self.types or self.reasons or self.day or self.offsets)
+
     def of(self, letters: DataFrame) -> DataFrame:
         """The chosen rows of the table, with the column `code`."""
         rows = letters.withColumn("code", reason_code())

@@ -39,7 +39,7 @@ from exporter.errors import ConfigError, DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
 from exporter.journal import Journal
 from exporter.log import get_logger
-from exporter.repair_reading import Reading, Refused, listed_tables, quoted, undecided
+from exporter.repair_reading import NothingToRepair, Reading, Refused, listed_tables, quoted, undecided
 from exporter.routing import DEAD_LETTERS
 from exporter.tables import (
     TABLE_PROPERTIES,
@@ -83,6 +83,7 @@ from offsets.wal_verdict import Ruling
 
 log = get_logger(__name__)
 
+WHERE = "`exporter offsets` shows where the tables are"
 ATTEMPTS_MAX = 20
 """Full readings before giving up: a task may still be committing."""
 
@@ -160,14 +161,14 @@ class Repairer:
         self._audit = cache(audit)
 
     def run(self, action: str, plan: Callable[[], list[TableRepair]], apply: bool) -> list[RepairRow]:
-        """What was planned, or with `apply` done. Raises Refused if there is nothing to do."""
+        """What was planned, or with `apply` done. Raises NothingToRepair."""
         done: list[RepairRow] = []
         for _ in range(ATTEMPTS_MAX):
             steps = plan()
             if not steps and not done:
                 if action == "rewind":
                     refuse_damage(Reading(self._lake, self._lake.app), self._first_offsets)
-                raise Refused(f"there is nothing to {action}", "`exporter offsets` shows where the tables are")
+                raise NothingToRepair(f"there is nothing to {action}", WHERE)
             if not apply or not steps:
                 return done or [row for step in steps for row in step.rows]
             for step in steps:
@@ -479,7 +480,7 @@ class Repairer:
     # --- the log --------------------------------------------------------------------------------
 
     def put_log_right(self, apply: bool) -> list[RepairRow]:
-        """What was planned, or with `apply` done. Raises Refused if there is nothing to do, or tables come first."""
+        """What was planned, or with `apply` done. Raises NothingToRepair, Refused if tables come first."""
         logged = self._log_check.read(partitions_of(self._identities))
         if logged is None:
             raise Refused("there is no write-ahead log, or it cannot be reached", "set `wal_table` and `wal_mode`")
@@ -494,7 +495,7 @@ class Repairer:
             for at in [reading.views[name].position(self._lake.app, tp) if name in reading.views else None]
         ]
         if not rows:
-            raise Refused("there is nothing to repair in the log", "`exporter offsets` shows where the tables are")
+            raise NothingToRepair("there is nothing to repair in the log", WHERE)
         if apply:
             self._log_check.settle(verdicts, reading.views)
         return rows
@@ -522,7 +523,7 @@ def repair(
 
     kafka_options: of Spark's source, for an audit. journal: of the write-ahead log.
 
-    Raises Refused if there is nothing to repair or the tables do not decide it, Fenced if they do not come to rest.
+    Raises NothingToRepair, Refused if the tables do not decide it, Fenced if they do not come to rest.
     """
     topics = bench.topics
 

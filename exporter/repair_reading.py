@@ -31,9 +31,13 @@ from offsets.table_log import (
 
 
 class Refused(ExporterError):
-    """There is nothing to repair, or the tables alone cannot decide what would be right."""
+    """The tables alone cannot decide what would be right."""
 
     exit_code = 2
+
+
+class NothingToRepair(Refused):
+    """All is as it should be already: for the verb that is no failure."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -23,28 +23,37 @@ REQUIRED = "required"
 _EXAMPLE_TYPE = "order_placed"
 
 
-def click_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--config` and one flag per scalar setting to a click command.
+def click_options(settings: Collection[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds `--config` and a flag for each of these scalar settings to a click command.
 
     The command is called with `config: Path | None` and `flags: dict[str, str]` (those that were
     given) beside its own parameters: `load(config, flags, os.environ)`.
     """
 
-    @functools.wraps(command)
-    def with_settings(*args: Any, **given: Any) -> Any:
-        values = {name: given.pop(f"setting_{name}") for name in SCALARS}
-        flags = {name: value for name, value in values.items() if value is not None}
-        return command(*args, flags=flags, **given)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_settings(*args: Any, **given: Any) -> Any:
+            values = {name: given.pop(f"setting_{name}") for name in SCALARS if name in settings}
+            flags = {name: value for name, value in values.items() if value is not None}
+            return command(*args, flags=flags, **given)
 
-    decorated: Callable[..., Any] = with_settings
-    texts = {name: (default, description) for name, default, description in reference()}
-    for name in reversed(SCALARS):
-        default, description = texts[name]
-        shown = f"{description}  [{'default: ' if default != REQUIRED else ''}{default}]" if default else description
-        decorated = click.option(flag(name), f"setting_{name}", metavar="VALUE", help=shown)(decorated)
-    return click.option(
-        "--config", type=click.Path(path_type=Path), help=f"TOML file with settings.  [default: {CONFIG_DEFAULT}]"
-    )(decorated)
+        decorated: Callable[..., Any] = with_settings
+        texts = {name: (default, description) for name, default, description in reference()}
+        for name in reversed(SCALARS):
+            if name in settings:
+                help_text = _with_default(*texts[name])
+                decorated = click.option(flag(name), f"setting_{name}", metavar="VALUE", help=help_text)(decorated)
+        return click.option(
+            "--config", type=click.Path(path_type=Path), help=f"TOML file with settings.  [default: {CONFIG_DEFAULT}]"
+        )(decorated)
+
+    return decorate
+
+
+def _with_default(default: str, description: str) -> str:
+    if not default:
+        return description
+    return f"{description}  [{'default: ' if default != REQUIRED else ''}{default}]"
 
 
 def reference() -> list[tuple[str, str, str]]:

@@ -181,8 +181,9 @@ def rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]]
     if most is not None and len(positions) > most:
         shown = sorted(positions, key=lambda one: -(one["lag"] or 0))[:most]
     made = [
-        (one["event_type"], f"{one['topic']}-{one['partition']}", *(_number(one[name]) for name in
-         ("committed", "read", "end", "lag", "staged_rows")), one["verdict"] or "-")
+        (one["event_type"], f"{one['topic']}-{one['partition']}",
+         *(_offset(one[name]) for name in ("committed", "read", "end")),
+         *(_count(one[name]) for name in ("lag", "staged_rows")), one["verdict"] or "-")
         for one in shown
     ]  # fmt: skip
     return made, len(positions) - len(shown)
@@ -202,5 +203,10 @@ def fitted(
     return tuple(kept), [tuple(row[index] for index in at) for row in shown], numbers
 
 
-def _number(number: int | None) -> str:
+def _offset(offset: int | None) -> str:
+    """As flags and other tools take it."""
+    return "-" if offset is None else str(offset)
+
+
+def _count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"

@@ -610,7 +610,7 @@ def test_a_command_gets_one_flag_per_scalar() -> None:
 
     @click.command()
     @click.option("--app-id", default="mine")
-    @click_options
+    @click_options(SCALARS)
     def verb(config: Path | None, flags: dict[str, str], app_id: str) -> None:
         """A verb."""
         seen.append((config, flags, app_id))

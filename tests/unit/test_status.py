@@ -54,6 +54,32 @@ def task() -> Iterator[tuple[Watch, int]]:
     server.close()
 
 
+def test_watching_outlives_the_task_that_is_watched(
+    file: Path, task: tuple[Watch, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that ends and starts again is watched on; meanwhile a line says that none answers."""
+    looks: list[float] = []
+
+    def sleep(secs: float) -> None:
+        looks.append(secs)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    answers = iter((True, False, True))
+
+    def fetch(url: str) -> how_far.Status:
+        if not next(answers):
+            raise DependencyUnreachable(f"no task answers at {url}: refused")
+        return {"from": url, "positions": []}
+
+    monkeypatch.setattr("exporter.cli.time.sleep", sleep)
+    monkeypatch.setattr(how_far, "fetch", fetch)
+    found = run("--config", str(file), "--url", "http://here:1", "--watch")
+    assert found.exit_code == 0
+    assert found.stdout.count("0 behind") == 2
+    assert "no task answers at http://here:1: refused; asked again every 2 s" in found.stderr
+
+
 def run(*arguments: str) -> Any:
     return CliRunner().invoke(cli, ["status", *arguments], env={**os.environ, "COLUMNS": "100"})
 

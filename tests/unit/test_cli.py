@@ -1,0 +1,141 @@
+"""What the verbs say: the flags that they take, totals, numbers, and what is no failure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from exporter import cli as verbs
+from exporter.cli import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS, cli
+from exporter.letters import Chosen, LetterCount
+from exporter.repair_reading import NothingToRepair
+from exporter.settings import SCALARS, flag
+from exporter.sweep import SweptTable
+
+TOML = """
+brokers = ["127.0.0.1:1"]
+topics = ["events"]
+group = "exports"
+table_root = "/data/tables"
+[type_from]
+kind = "topic"
+[event_time]
+kind = "record"
+[types.order]
+columns = "id BIGINT"
+"""
+TAKES = {
+    "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
+    "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
+    "maintain": LAKE | MAINTAINED, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
+    "dead-letters show": LAKE, "dead-letters replay": VERDICTS, "repair": VERDICTS | LOG | {"first_position"},
+}  # fmt: skip
+
+
+def invoked(tmp_path: Path, *arguments: str) -> Result:
+    path = tmp_path / "exporter.toml"
+    path.write_text(TOML)
+    return CliRunner().invoke(cli, [*arguments, "--config", str(path)])
+
+
+def every_verb() -> dict[str, click.Command]:
+    """All of them that take settings, sub-verbs by both words."""
+    found: dict[str, click.Command] = {}
+    for name, command in cli.commands.items():
+        inner = command.commands if isinstance(command, click.Group) else {"": command}
+        found |= {f"{name} {sub}".strip(): one for sub, one in inner.items()}
+    return {name: one for name, one in found.items() if any(p.name == "flags" or p.name == "config" for p in one.params)
+            and name != "drill"}  # fmt: skip
+
+
+def test_a_verb_takes_the_flags_of_settings_that_mean_something_to_it() -> None:
+    """Its help is as long as what it does; a flag that would be ignored is refused."""
+    assert every_verb().keys() == TAKES.keys()
+    flags = {flag(name): name for name in SCALARS}
+    for name, command in every_verb().items():
+        shown = {flags[one] for option in command.params for one in option.opts if one in flags}
+        assert shown == TAKES[name], name
+    assert CliRunner().invoke(cli, ["sweep", "--roll-age-max-secs", "5"]).exit_code == 2
+
+
+def test_a_setting_that_decides_what_becomes_of_a_record_is_a_flag_wherever_records_are_judged() -> None:
+    """Else an audit of what a flag of `run` has decided could not be told the same."""
+    decides = {"isolation", "generation", "unknown_fields", "new_type", "record_bytes_max"}
+    for name in ("run", "plan", "audit", "offsets", "repair", "dead-letters replay"):
+        assert decides <= TAKES[name], name
+
+
+def test_a_repair_that_finds_all_in_order_has_not_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 0, and what it found in one line; a script may always call it."""
+
+    def nothing(*_: Any) -> None:
+        raise NothingToRepair("there is nothing to rewind")
+
+    monkeypatch.setattr("exporter.repair.repair", nothing)
+    monkeypatch.setattr("exporter.task.open_workbench", lambda _: SimpleNamespace(routing=None, close=lambda: None))
+    monkeypatch.setattr("exporter.task.open_journal", lambda *_: None)
+    found = invoked(tmp_path, "repair", "--rewind")
+    assert (found.exit_code, found.stdout) == (0, "")
+    assert found.stderr.splitlines()[-1] == "there is nothing to rewind"
+    as_json = invoked(tmp_path, "repair", "--rewind", "--format", "json")
+    assert (as_json.exit_code, as_json.stdout) == (0, '{"applied": false, "changes": []}\n')
+
+
+class Session:
+    """What open_lake gives, for verbs whose work is replaced."""
+
+    def __init__(self) -> None:
+        self.session = SimpleNamespace(stop=lambda: None)
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exporter.task.open_lake", lambda _: Session())
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_sweep_ends_with_its_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over all tables; thousands are set apart, as in every verb."""
+    swept = [SweptTable("order", ("a", "b"), 1_234_567), SweptTable("click", ("c",), 1_000)]
+    monkeypatch.setattr("exporter.sweep.sweep", lambda *_: iter(swept))
+    found = invoked(tmp_path, "sweep")
+    assert "order\t2\t1,234,567\t0" in found.stdout
+    assert found.stderr.splitlines()[-1] == (
+        "3 files of 1,235,567 bytes in 2 tables can go; nothing was deleted: --apply does it"
+    )
+    monkeypatch.setattr("exporter.sweep.sweep", lambda *_: iter(()))
+    assert invoked(tmp_path, "sweep").stderr.splitlines()[-1].startswith("0 files of 0 bytes in 0 tables")
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("verb", ["list", "show"])
+def test_a_misspelt_reason_is_not_silence(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing chosen is told with the way to see what there is; so are the totals of what is chosen."""
+    some: list[LetterCount] = []
+    monkeypatch.setattr("exporter.letters.counts", lambda *_: some)
+    monkeypatch.setattr("exporter.letters.shown_rows", lambda *_: iter(()))
+    found = invoked(tmp_path, "dead-letters", verb, "--reason", "nope")
+    assert found.exit_code == 0
+    assert "no dead letter is so chosen" in found.stderr
+    some += [LetterCount("order", "decode", "not_json", "2026-01-01", 1_500, "t-0:1", "t-0:9")]
+    assert "of 1,500 rows" in invoked(tmp_path, "dead-letters", verb, "--reason", "not_json").stderr
+
+
+def test_nothing_chosen_of_no_dead_letters_is_no_mistake() -> None:
+    """An empty table is good news."""
+    assert verbs._told_of(0, 0, Chosen()) == "0 of 0 rows"
+
+
+def test_offsets_stand_as_other_tools_take_them_and_counts_for_eyes() -> None:
+    """One way for all verbs: an offset can be copied into a flag, a count can be read."""
+    assert verbs._text(1234567) == "1234567"
+    assert verbs._count(1234567) == "1,234,567"
+    assert verbs._text(None) == verbs._count(None) == "-"
+    text = Path(verbs.__file__).read_text("utf-8")
+    assert not re.findall(r"str\((?:one|row|r|s|t)\.(?:rows|files|bytes|lag|deleted|removed|started)\)", text)
