@@ -20,7 +20,7 @@ from typing import Any
 from exporter.accidents import check_accidents, gone
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
-from exporter.files import FileOrigin, NotWritten, merge
+from exporter.files import FileOrigin, NotWritten, Room, merge
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
@@ -102,17 +102,20 @@ class Committer:
         footer: Mapping[str, str],
         journal: Journal | None = None,
         lease: Callable[[TopicPartition], int | None] | None = None,
+        room: Room | None = None,
     ) -> None:
         """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
 
         journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
-        asked right before each commit where partitions are leased.
+        asked right before each commit where partitions are leased. room: of each merging, None for the
+        defaults.
         """
         self._lake = lake
         self._owner = owner
         self._footer = footer
         self._journal = journal or Journal()
         self._lease = lease
+        self._room = room or Room()
         self._topic_ids: dict[str, str] = {}
         self._table_ids: dict[str, str] = {}
         self._checked: dict[str, int] = {}
@@ -233,7 +236,7 @@ class Committer:
             by_day[file.day].append(file)
         merged: list[StagedFile] = []
         for files in by_day.values():
-            for batch in merge_batches(files):
+            for batch in merge_batches(files, self._room):
                 origin = FileOrigin(
                     folder=str(table.folder),
                     app=self._lake.app,
@@ -244,7 +247,7 @@ class Committer:
                     footer=self.footer(claim.key.tp),
                 )
                 written = len(batch) == 1 and not batch[0].body
-                merged.append(batch[0] if written else merge(origin, batch))
+                merged.append(batch[0] if written else merge(origin, batch, self._room))
         return tuple(merged)
 
     def _offer(
@@ -356,14 +359,20 @@ class Committer:
         )
 
 
-def merge_batches(files: Sequence[StagedFile]) -> list[list[StagedFile]]:
-    """Which files of one writer and day become one file: runs of neighbours that are small, up to a size. Pure."""
+def merge_batches(files: Sequence[StagedFile], room: Room) -> list[list[StagedFile]]:
+    """Which files of one writer and day become one file: runs of neighbours that are small, up to a size. Pure.
+
+    One that is small on disk only, for its rows are much alike, has a row group's worth of them by itself.
+    """
     batches: list[list[StagedFile]] = []
-    size = 0
+    size, size_max = 0, min(MERGED_FILE_BYTES, room.encoded_bytes)
+
+    def is_small(file: StagedFile) -> bool:
+        return file.size_bytes < SMALL_FILE_BYTES and file.arrow_bytes < room.unsplit_bytes
+
     for file in sorted(files, key=lambda file: file.offsets):
-        small = file.size_bytes < SMALL_FILE_BYTES
-        joins = batches and small and batches[-1][-1].size_bytes < SMALL_FILE_BYTES
-        if joins and size + file.size_bytes <= MERGED_FILE_BYTES:
+        joins = batches and is_small(file) and is_small(batches[-1][-1])
+        if joins and size + file.size_bytes <= size_max:
             batches[-1].append(file)
             size += file.size_bytes
         else:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -89,6 +89,34 @@ class FileOrigin:
         }
 
 
+@dataclass(frozen=True)
+class Room:
+    """What may be held of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
+
+    If they take more, the largest part of the rows not yet split is split, of those split encoded, of those encoded
+    finished as a file; so is the largest file of too many.
+    """
+
+    bytes: int = 512 << 20
+    files: int = 10_000
+
+    def share(self, tasks: int) -> Room:
+        """Of each of so many tasks that run at once."""
+        return Room(max(1, self.bytes // tasks), max(1, self.files // tasks))
+
+    @property
+    def unsplit_bytes(self) -> int:
+        return self.bytes // 8
+
+    @property
+    def pending_bytes(self) -> int:
+        return self.bytes * 3 // 8
+
+    @property
+    def encoded_bytes(self) -> int:
+        return self.bytes // 2
+
+
 class GrowingFile:
     """One file of one writer and day while it grows: Arrow rows first, then encoded row groups."""
 
@@ -96,6 +124,7 @@ class GrowingFile:
         self.origin = origin
         self.day = day
         self.rows = 0
+        self.arrow_bytes = 0
         self.pending_bytes = 0
         self._pending: list[pa.Table] = []
         self._sink: pa.BufferOutputStream | None = None
@@ -110,14 +139,23 @@ class GrowingFile:
 
     def add(self, table: pa.Table, first_offset: int, last_offset: int) -> None:
         """Rows in offset order, all beyond what was added before."""
-        if first_offset <= self._last_offset:
-            raise ValueError(f"offset {first_offset} after {self._last_offset} in one file")
+        self.reach(OffsetRange(first_offset, last_offset))
+        self.hold(table)
+
+    def reach(self, offsets: OffsetRange) -> None:
+        """From here on the rows of these offsets are held, in one part or in several."""
+        if offsets.first_offset <= self._last_offset:
+            raise ValueError(f"offset {offsets.first_offset} after {self._last_offset} in one file")
         if self._first_offset < 0:
-            self._first_offset = first_offset
-        self._last_offset = last_offset
-        self._pending.append(table)
-        self.rows += table.num_rows
-        self.pending_bytes += table.nbytes
+            self._first_offset = offsets.first_offset
+        self._last_offset = offsets.last_offset
+
+    def hold(self, part: pa.Table) -> None:
+        """Some rows of the range that was reached last, in offset order."""
+        self._pending.append(part)
+        self.rows += part.num_rows
+        self.pending_bytes += part.nbytes
+        self.arrow_bytes += part.nbytes
 
     def encode(self) -> None:
         """Turn the pending rows into one row group."""
@@ -149,7 +187,8 @@ class GrowingFile:
         body = self._sink.getvalue()
         _write_once(Path(self.origin.folder) / name, body)
         stats = json.dumps(statistics(self._metadata[0]), separators=(",", ":"))
-        return StagedFile(name, offsets, self.rows, body.size, stats, self.origin.fingerprint)
+        fingerprint = self.origin.fingerprint
+        return StagedFile(name, offsets, self.rows, body.size, stats, fingerprint, arrow_bytes=self.arrow_bytes)
 
     def carried(self, bytes_max: int) -> StagedFile | None:
         """Its rows, for merge() to write; None if they are more than so many bytes, or if some are encoded already."""
@@ -160,8 +199,10 @@ class GrowingFile:
         with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as stream:
             stream.write_table(table)
         body, offsets = sink.getvalue().to_pybytes(), OffsetRange(self._first_offset, self._last_offset)
-        fingerprint = self.origin.fingerprint
-        return StagedFile(self._name(offsets), offsets, self.rows, len(body), fingerprint=fingerprint, body=body)
+        return StagedFile(
+            self._name(offsets), offsets, self.rows, len(body), fingerprint=self.origin.fingerprint, body=body,
+            arrow_bytes=self.arrow_bytes,
+        )  # fmt: skip
 
     def _name(self, offsets: OffsetRange) -> str:
         origin, unique = self.origin, uuid.uuid4().hex
@@ -253,20 +294,23 @@ class NotWritten(Exception):
     """The storage does not take a file; what it was to be made of is there."""
 
 
-def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
+def merge(origin: FileOrigin, files: Iterable[StagedFile], room: Room) -> StagedFile:
     """One file with the rows of several of one writer and day, in offset order; written inputs stay for the sweep.
 
-    Rows and ranges are equal before and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone,
-    NotWritten if the one cannot be written.
+    Of the rows no more is held than the room allows, however well they were packed. Rows and ranges are equal before
+    and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone, NotWritten if the one cannot be
+    written.
     """
     ordered = sorted(files, key=lambda file: file.offsets)
     growing = GrowingFile(origin, date.fromisoformat(ordered[0].day))
     schema: pa.Schema | None = None
     for file in ordered:
-        table = _rows(origin.folder, file)
-        schema = schema or table.schema
-        same = table if table.schema == schema else table.cast(schema)
-        growing.add(same, file.offsets.first_offset, file.offsets.last_offset)
+        growing.reach(file.offsets)
+        for part in _parts(origin.folder, file, room.unsplit_bytes // 2):
+            schema = schema or part.schema
+            growing.hold(part if part.schema == schema else part.cast(schema))
+            if growing.pending_bytes >= room.unsplit_bytes:
+                growing.encode()
     try:
         merged = growing.finish()
     except OSError as error:
@@ -276,8 +320,12 @@ def merge(origin: FileOrigin, files: Iterable[StagedFile]) -> StagedFile:
     return merged
 
 
-def _rows(folder: str, file: StagedFile) -> pa.Table:
+def _parts(folder: str, file: StagedFile, bytes_max: int) -> Iterator[pa.Table]:
+    """Its rows in order, about so many bytes of them at a time: a page that repeats one value says nothing of them."""
     if file.body:
-        return pa.ipc.open_stream(file.body).read_all()
-    table = pq.ParquetFile(os.path.join(folder, file.path)).read(use_threads=False)
-    return table.replace_schema_metadata(None)
+        yield pa.ipc.open_stream(file.body).read_all()
+        return
+    rows_max = max(1, file.rows * bytes_max // max(1, file.arrow_bytes))
+    with pq.ParquetFile(os.path.join(folder, file.path)) as source:
+        for batch in source.iter_batches(min(file.rows, rows_max), use_threads=False):
+            yield pa.Table.from_batches([batch]).replace_schema_metadata(None)

@@ -18,10 +18,11 @@ from typing import Any
 from exporter import headers
 from exporter.batches import Batches
 from exporter.errors import ExporterError
+from exporter.files import Room
 from exporter.gathered import gathered
 from exporter.log import get_logger
 from exporter.slices import Slices, slices
-from exporter.stage import MANIFEST_DDL, Room, StagingOrder, stage
+from exporter.stage import MANIFEST_DDL, StagingOrder, stage
 from exporter.tables import first_line
 from exporter.writers import Fragment, StagedFile
 from offsets.ranges import OffsetRange, TopicPartition
@@ -269,6 +270,7 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
             stats=row["stats"],
             fingerprint=order.fingerprints.get(event_type, ""),
             body=row["body"] or b"",
+            arrow_bytes=row["arrow_bytes"],
         )
         files[tp][event_type].append(staged)
     fragments = []

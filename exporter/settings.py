@@ -139,7 +139,8 @@ class Settings(BaseSettings):
         default=512 << 20,
         ge=16 << 20,
         description="Bytes that the tasks of a round, all together, hold in memory of files that are not finished; the "
-        "largest are encoded, then finished, before there are more. Each task also has its current batch of records.",
+        "largest are encoded, then finished, before there are more. Each task also has its current batch of records. "
+        "The commits, all together, hold as much at most of small files that they join.",
     )
     open_files_max: Count = Field(
         default=10_000,

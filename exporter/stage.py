@@ -26,7 +26,7 @@ from exporter import headers
 from exporter.by_day import Unsplit
 from exporter.decode import Decoder
 from exporter.faults import Fault, point
-from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile, Room
 from exporter.route import Router
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.schema import arrow_schema
@@ -50,7 +50,7 @@ REASON = "dead_letters:"
 
 MANIFEST_DDL = (
     "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
-    "rows bigint, size_bytes bigint, stats string, body binary, counts string, unwritten string"
+    "rows bigint, size_bytes bigint, arrow_bytes bigint, stats string, body binary, counts string, unwritten string"
 )
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -62,6 +62,7 @@ MANIFEST_SCHEMA = pa.schema(
         ("last_offset", pa.int64()),
         ("rows", pa.int64()),
         ("size_bytes", pa.int64()),
+        ("arrow_bytes", pa.int64()),
         ("stats", pa.string()),
         ("body", pa.binary()),
         ("counts", pa.string()),
@@ -94,34 +95,6 @@ _Dead = tuple[int, str | None, str, str]
 
 
 @dataclass(frozen=True)
-class Room:
-    """What may be held of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
-
-    If they take more, the largest part of the rows not yet split is split, of those split encoded, of those encoded
-    finished as a file; so is the largest file of too many.
-    """
-
-    bytes: int = 512 << 20
-    files: int = 10_000
-
-    def share(self, tasks: int) -> Room:
-        """Of each of so many tasks that run at once."""
-        return Room(max(1, self.bytes // tasks), max(1, self.files // tasks))
-
-    @property
-    def unsplit_bytes(self) -> int:
-        return self.bytes // 8
-
-    @property
-    def pending_bytes(self) -> int:
-        return self.bytes * 3 // 8
-
-    @property
-    def encoded_bytes(self) -> int:
-        return self.bytes // 2
-
-
-@dataclass(frozen=True)
 class StagingOrder:
     """What the tasks of one round are told.
 
@@ -143,7 +116,7 @@ class StagingOrder:
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    room: Room = Room()
+    room: Room = field(default_factory=Room)
     carried_bytes: int = 0
     record_bytes: float = 0.0
     committed_next: bool = False
@@ -222,6 +195,7 @@ class _Task:
                 "last_offset": file.offsets.last_offset,
                 "rows": file.rows,
                 "size_bytes": file.size_bytes,
+                "arrow_bytes": file.arrow_bytes,
                 "stats": file.stats,
                 "body": file.body or None,
             }

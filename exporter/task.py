@@ -20,6 +20,7 @@ from exporter.commit import Committer
 from exporter.decode import Decoder
 from exporter.errors import ConfigError, ExporterError, JvmEnded
 from exporter.faults import Fault, point
+from exporter.files import Room
 from exporter.group import Assignment, Membership
 from exporter.journal import Journal
 from exporter.kafka_options import kafka_python_options, spark_kafka_options
@@ -32,9 +33,8 @@ from exporter.recover import Recovery
 from exporter.roll import RollLimits
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
-from exporter.service import Limits, Progress, Service
+from exporter.service import COMMIT_THREADS, Limits, Progress, Service
 from exporter.settings import Settings, routing
-from exporter.stage import Room
 from exporter.static import StaticAssignment
 from exporter.tables import Lake
 from exporter.topic import TopicReader
@@ -244,9 +244,10 @@ def build_service(
     if (wal := journal.wal) is not None:
         watch.wal_calls = lambda: wal.calls
     options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
-    reader = RoundReader(bench.session, options, Room(settings.memory_max_bytes, settings.open_files_max))
+    room = Room(settings.memory_max_bytes, settings.open_files_max)
+    reader = RoundReader(bench.session, options, room)
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
-    committer = Committer(bench.lake, journal.owner, footer, journal, lease)
+    committer = Committer(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
     recovery = Recovery(
         bench.lake,
         bench.topics,

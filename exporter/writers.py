@@ -34,6 +34,7 @@ class StagedFile:
 
     fingerprint: of the table that it was staged against (protocol 4.2). staged_at: monotonic seconds.
     body: of a small one that is written at its commit only, its rows as an Arrow stream; else empty.
+    arrow_bytes: what its rows take in memory.
     """
 
     path: str
@@ -44,6 +45,7 @@ class StagedFile:
     fingerprint: str = ""
     staged_at: float = field(default=0.0, compare=False)
     body: bytes = field(default=b"", repr=False)
+    arrow_bytes: int = 0
 
     @property
     def day(self) -> str:
