@@ -72,7 +72,7 @@ def as_view(version: int, state: LogState) -> TableView:
         version=version,
         table_id=metadata["id"],
         fingerprint=_fingerprint(metadata, protocol),
-        transactions=dict(state.transactions),
+        transactions=state.transactions,
         properties=dict(metadata.get("configuration") or {}),
         partition_columns=tuple(metadata.get("partitionColumns") or ()),
         schema_json=metadata["schemaString"],

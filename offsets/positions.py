@@ -6,7 +6,8 @@ None means absent. Presence is read from the map of transactions, never from a d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from offsets.names import AppId, BadName
@@ -27,27 +28,70 @@ class Position:
         return f"{self.offset}" if self.epoch == 0 else f"{self.offset} (epoch {self.epoch})"
 
 
-def live_position(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> Position | None:
-    """The position of the highest epoch whose appId is no tombstone; None if there is none."""
-    live = [
-        Position(app_id.epoch, version)
-        for app_id, version in our_transactions(transactions, app)
-        if app_id.tp == tp and app_id.kind is None and version != TOMBSTONE
-    ]
-    return max(live, default=None)
+class Transactions(Mapping[str, int]):
+    """The txn actions of a table: appId -> version. Those of an app are parsed once, however many partitions ask."""
+
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self._versions = dict(versions)
+        self._parsed: dict[str, Mapping[TopicPartition, Sequence[Ours]]] = {}
+
+    def __getitem__(self, app_id: str) -> int:
+        return self._versions[app_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    def __repr__(self) -> str:
+        return repr(self._versions)
+
+    def by_partition(self, app: str) -> Mapping[TopicPartition, Sequence[Ours]]:
+        """What by_partition() makes of them."""
+        if app not in self._parsed:
+            self._parsed[app] = by_partition(self._versions, app)
+        return self._parsed[app]
 
 
-def our_transactions(transactions: Mapping[str, int], app: str) -> list[tuple[AppId, int]]:
-    """The transactions of `app`, parsed; those of other writers are passed over."""
-    ours = []
+Ours = tuple[AppId, int]
+"""A transaction of ours: its appId, parsed, and its version."""
+
+
+def by_partition(transactions: Mapping[str, int], app: str) -> Mapping[TopicPartition, Sequence[Ours]]:
+    """The transactions of `app`, parsed, per partition; those of other writers are passed over."""
+    if isinstance(transactions, Transactions):
+        return transactions.by_partition(app)
+    found: dict[TopicPartition, list[Ours]] = defaultdict(list)
     for text, version in transactions.items():
         if not text.startswith(f"{app}/"):
             continue
         try:
-            ours.append((AppId.parse(text), version))
+            app_id = AppId.parse(text)
         except BadName:
             continue
-    return ours
+        found[app_id.tp].append((app_id, version))
+    return dict(found)
+
+
+def of_partition(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> Sequence[Ours]:
+    """The transactions of `app` that speak of one partition, parsed."""
+    return by_partition(transactions, app).get(tp, ())
+
+
+def our_transactions(transactions: Mapping[str, int], app: str) -> list[Ours]:
+    """The transactions of `app`, parsed, one partition after the other."""
+    return [one for ours in by_partition(transactions, app).values() for one in ours]
+
+
+def live_position(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> Position | None:
+    """The position of the highest epoch whose appId is no tombstone; None if there is none."""
+    live = [
+        Position(app_id.epoch, version)
+        for app_id, version in of_partition(transactions, app, tp)
+        if app_id.kind is None and version != TOMBSTONE
+    ]
+    return max(live, default=None)
 
 
 def floor(positions: Iterable[int]) -> int:
@@ -67,14 +111,14 @@ def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartit
     """
     return frozenset(
         version
-        for app_id, version in our_transactions(transactions, app)
-        if app_id.tp == tp and app_id.kind == "condemned" and version != TOMBSTONE
+        for app_id, version in of_partition(transactions, app, tp)
+        if app_id.kind == "condemned" and version != TOMBSTONE
     )
 
 
 def last_replay(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:
     """The number of the newest replay of dead letters of `tp` into a table; 0 if there was none."""
-    numbers = (one.epoch for one, _ in our_transactions(transactions, app) if one.tp == tp and one.kind == "replay")
+    numbers = (one.epoch for one, _ in of_partition(transactions, app, tp) if one.kind == "replay")
     return max(numbers, default=0)
 
 
@@ -98,8 +142,8 @@ class Interval:
 
 def first_epoch(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:
     """The epoch in which the topic of today began: 0, or that of the last re-base (protocol 7)."""
-    ours = our_transactions(transactions, app)
-    return max((app_id.epoch for app_id, _ in ours if app_id.tp == tp and app_id.kind == "rebased"), default=0)
+    ours = of_partition(transactions, app, tp)
+    return max((app_id.epoch for app_id, _ in ours if app_id.kind == "rebased"), default=0)
 
 
 def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> list[Interval]:
@@ -110,9 +154,7 @@ def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> 
     since = first_epoch(transactions, app, tp)
     anchors: dict[int, int] = {}
     ends: dict[int, int] = {}
-    for app_id, version in our_transactions(transactions, app):
-        if app_id.tp != tp:
-            continue
+    for app_id, version in of_partition(transactions, app, tp):
         if app_id.kind == "anchor":
             anchors[app_id.epoch] = version
         elif app_id.kind in (None, "sealed") and version != TOMBSTONE:

@@ -13,7 +13,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offsets.names import AppId
-from offsets.positions import TOMBSTONE, Position, first_epoch, live_position, our_transactions
+from offsets.positions import (
+    TOMBSTONE,
+    Position,
+    by_partition,
+    first_epoch,
+    live_position,
+    of_partition,
+    our_transactions,
+)
 from offsets.ranges import TopicPartition
 
 
@@ -49,8 +57,8 @@ def first_anchor(transactions: Mapping[str, int], app: str, tp: TopicPartition, 
     """Where the first epoch from `since` on begins (exclusive): nothing at or before it is this table's to hold."""
     anchors = {
         app_id.epoch: version
-        for app_id, version in our_transactions(transactions, app)
-        if app_id.tp == tp and app_id.kind == "anchor" and app_id.epoch >= since
+        for app_id, version in of_partition(transactions, app, tp)
+        if app_id.kind == "anchor" and app_id.epoch >= since
     }
     return anchors[min(anchors)] if anchors else None
 
@@ -128,8 +136,8 @@ def move_transactions(
     if rebased:
         versions[str(AppId(app, tp, new.epoch, "rebased"))] = new.offset
     since = first_epoch(transactions, app, tp)
-    for app_id, version in our_transactions(transactions, app):
-        if app_id.tp != tp or app_id.epoch >= new.epoch or version == TOMBSTONE:
+    for app_id, version in of_partition(transactions, app, tp):
+        if app_id.epoch >= new.epoch or version == TOMBSTONE:
             continue
         if app_id.kind is None:
             sealed = version if rebased else min(version, new.offset)
@@ -154,8 +162,7 @@ def adopted_transactions(transactions: Mapping[str, int], former: str, app: str)
 
 def live_positions(transactions: Mapping[str, int], app: str) -> dict[TopicPartition, Position]:
     """Every partition that a table has a position of."""
-    tps = {app_id.tp for app_id, _ in our_transactions(transactions, app) if app_id.kind is None}
-    found = {tp: live_position(transactions, app, tp) for tp in tps}
+    found = {tp: live_position(transactions, app, tp) for tp in by_partition(transactions, app)}
     return {tp: position for tp, position in sorted(found.items()) if position is not None}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offsets.names import BadName, DataFile
-from offsets.positions import Position, live_position
+from offsets.positions import Position, Transactions, live_position
 from offsets.ranges import TopicPartition
 
 APP_PROPERTY = "exporter.app"
@@ -49,6 +49,9 @@ class TableView:
     schema_json: str = ""
     writer_version: int = 0
     writer_features: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "transactions", Transactions(self.transactions))
 
     def position(self, app: str, tp: TopicPartition) -> Position | None:
         return live_position(self.transactions, app, tp)

@@ -6,17 +6,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offsets.gaps import recorded_gaps
+from offsets.names import AppId
 from offsets.positions import (
     TOMBSTONE,
     Interval,
     Position,
+    condemned_offsets,
+    first_epoch,
     floor,
     intervals,
+    last_replay,
     live_position,
     our_transactions,
     should_skip,
 )
 from offsets.ranges import TopicPartition
+from offsets.rewind import Move, first_anchor, live_positions, move_transactions
+from offsets.table_log import TableView
 
 TP = TopicPartition("orders", 0)
 
@@ -129,3 +136,35 @@ def test_an_epoch_without_anchor_or_end_covers_nothing_that_can_be_told():
     """A tombstone without a seal and a position without an anchor give no interval."""
     transactions = {"app/anchor/orders/0/0": 3, "app/orders/0/0": TOMBSTONE, "app/orders/0/1": 9}
     assert intervals(transactions, "app", TP) == []
+
+
+def test_a_view_parses_its_transactions_once_however_many_partitions_are_asked_for(monkeypatch):
+    """What each partition costs follows the partitions: 1,500 of them had five million appIds parsed at a start."""
+    tps = [TopicPartition("orders", number) for number in range(50)]
+    kinds = ("", "anchor/", "sealed/", "condemned/", "replay/")
+    view = TableView(1, "id", "f", {f"app/{kind}{tp.topic}/{tp.partition}/1": 7 for kind in kinds for tp in tps})
+    parsed = counted_parses(monkeypatch)
+    for tp in tps:
+        assert view.position("app", tp) == Position(1, 7)
+        assert (condemned_offsets(view.transactions, "app", tp), last_replay(view.transactions, "app", tp)) == ({7}, 1)
+        assert (first_epoch(view.transactions, "app", tp), first_anchor(view.transactions, "app", tp)) == (0, 7)
+        assert intervals(view.transactions, "app", tp) == [Interval(1, 7, 7)]
+        assert move_transactions(view.transactions, "app", tp, Move(Position(1, 7), Position(2, 3)))
+    assert live_positions(view.transactions, "app") == dict.fromkeys(tps, Position(1, 7))
+    assert recorded_gaps(view.transactions, "app") == {}
+    assert len(parsed) == len(view.transactions)
+    assert view.position("other", tps[0]) is None and len(parsed) == len(view.transactions)
+
+
+def test_a_view_that_was_asked_before_equals_one_that_was_not():
+    """What is remembered of a reading is no part of it."""
+    asked, fresh = (TableView(1, "id", "f", {"app/orders/0/0": 41}) for _ in range(2))
+    assert asked.position("app", TP) == Position(0, 41)
+    assert asked == fresh and asked.transactions == {"app/orders/0/0": 41}
+
+
+def counted_parses(monkeypatch) -> list[str]:
+    """The texts that are parsed as appIds from now on."""
+    parsed, parse = [], AppId.parse
+    monkeypatch.setattr(AppId, "parse", lambda text: parsed.append(text) or parse(text))
+    return parsed
