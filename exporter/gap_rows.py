@@ -77,7 +77,10 @@ class GapRows:
         folder = self._anchors.lake.table(DEAD_LETTERS).folder
         positions = {gap.tp: position for gap in gaps if (position := letters.position(app, gap.tp)) is not None}
         known = recorded_gaps(letters.transactions, app)
-        files = [self._stage(letters, tp, position, gaps) for tp, position in sorted(positions.items())]
+        by_tp: dict[TopicPartition, list[Gap]] = defaultdict(list)
+        for gap in gaps:
+            by_tp[gap.tp].append(gap)
+        files = [self._stage(letters, tp, position, by_tp[tp]) for tp, position in sorted(positions.items())]
 
         def check(now: TableView | None) -> None:
             if now is None or (now.table_id, now.fingerprint) != (letters.table_id, letters.fingerprint):
@@ -106,13 +109,12 @@ class GapRows:
             log.error("gap_recorded", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
 
     def _stage(
-        self, letters: TableView, tp: TopicPartition, position: Position, gaps: Sequence[Gap]
+        self, letters: TableView, tp: TopicPartition, position: Position, mine: Sequence[Gap]
     ) -> tuple[StagedFile, FileOrigin]:
-        """The rows of one partition as a file of today."""
+        """The rows of one partition as a file of today. mine: its gaps."""
         lake, today = self._anchors.lake, datetime.now(timezone.utc).date()
         folder = str(lake.table(DEAD_LETTERS).folder)
         origin = FileOrigin(folder, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {})
-        mine = [gap for gap in gaps if gap.tp == tp]
         growing = GrowingFile(origin, today)
         first = min(gap.offsets.first_offset for gap in mine)
         growing.add(gap_table(mine), first, max(gap.offsets.last_offset for gap in mine))

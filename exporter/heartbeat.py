@@ -16,9 +16,9 @@ def due(writer: Writer, heartbeat_secs: float, now: float) -> bool:
     )
 
 
-def beats(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, tuple[WriterKey, ...]]:
+def beats(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, list[WriterKey]]:
     """Event type -> the writers whose marker is due."""
-    by_type: dict[str, tuple[WriterKey, ...]] = {}
+    by_type: dict[str, list[WriterKey]] = {}
     for key in sorted(key for key, writer in writers.items() if due(writer, heartbeat_secs, now)):
-        by_type[key.event_type] = (*by_type.get(key.event_type, ()), key)
+        by_type.setdefault(key.event_type, []).append(key)
     return by_type

@@ -13,7 +13,7 @@ import queue
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
@@ -37,11 +37,11 @@ class Landing:
     logged: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Begun:
     """The intents of one offer that are not settled yet. logged: as in Landing."""
 
-    intents: tuple[Intent, ...]
+    intents: dict[TopicPartition, Intent]
     logged: bool
 
 
@@ -79,7 +79,7 @@ class Journal:
             if tried:
                 self.owed.put(((), intents))  # they may have been written all the same, and are never offered
             return "the write-ahead log cannot be reached"
-        self._open[event_type][commit_id] = _Begun(tuple(intents), tried)
+        self._open[event_type][commit_id] = _Begun({intent.key.tp: intent for intent in intents}, tried)
         point(Fault.AFTER_WAL_STARTED)
         return ""
 
@@ -122,13 +122,11 @@ class Journal:
 
     def _take(self, event_type: str, tp: TopicPartition, commit_id: str) -> tuple[Intent, bool] | None:
         """The intent, which is not open any more from now on, and whether the log has it; None if there was none."""
-        begun = self._open[event_type].pop(commit_id, None)
-        if begun is None:
-            return None
-        rest = tuple(intent for intent in begun.intents if intent.key.tp != tp)
-        if rest:
-            self._open[event_type][commit_id] = replace(begun, intents=rest)
-        return next(((intent, begun.logged) for intent in begun.intents if intent.key.tp == tp), None)
+        begun = self._open[event_type].get(commit_id)
+        intent = begun.intents.pop(tp, None) if begun is not None else None
+        if begun is not None and not begun.intents:
+            del self._open[event_type][commit_id]
+        return None if begun is None or intent is None else (intent, begun.logged)
 
     def pay(self, landings: Sequence[Landing], failed: Sequence[Intent]) -> bool:
         """Write what became of intents; False if the log is out of reach. Raises InvariantBroken if it contradicts."""

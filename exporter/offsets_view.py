@@ -6,7 +6,7 @@ The log first, then each table in one snapshot, the dead letters last (protocol 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from exporter.topic import partitions_of
 from exporter.wal_check import LogCheck, Logged
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import TableView, last_named_offsets, own_metadata
+from offsets.table_log import Named, TableView, last_named_offsets, own_metadata
 from offsets.wal import Intent, IntentState, WalUnreachable
 from offsets.wal_verdict import LogVerdict
 
@@ -78,8 +78,8 @@ def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
         found, accidents[name] = _names(bench, name, view)
         for tp in partitions:
             at = view.position(bench.lake.app, tp)
-            if at is not None and (tp, at.epoch) in found:
-                named[name, tp] = found[tp, at.epoch]
+            if at is not None and at.epoch in found.get(tp, {}):
+                named[name, tp] = found[tp][at.epoch]
     verdicts = check.judge(logged, views, named)
     for name in [DEAD_LETTERS, *sorted(names)]:
         for tp in partitions:
@@ -101,7 +101,7 @@ def _logged(check: LogCheck, tps: list[TopicPartition]) -> tuple[Logged | None, 
         return None, error.message
 
 
-def _names(bench: Workbench, name: str, view: TableView) -> tuple[Mapping[tuple[TopicPartition, int], int], str]:
+def _names(bench: Workbench, name: str, view: TableView) -> tuple[Named, str]:
     """What others have named in the table's log since the app's last commit, and the accident that it tells of."""
     app = bench.lake.app
     history = History(bench.lake.table(name), app, view)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from exporter.writers import Fragment, PartitionPlan, Writer, Writers, integrate
+from exporter.writers import Fragment, PartitionPlan, Writer, Writers, integrate_all
 from offsets.positions import floor
 from offsets.ranges import TopicPartition
 
@@ -59,9 +59,7 @@ def expected(writers: Writers, running: Sequence[PartitionPlan], now: float) -> 
 
     Where it comes otherwise, what that round stages is discarded by its bounds like any stale plan's (protocol 3.1).
     """
-    for plan in running:
-        writers = integrate(writers, Fragment(plan), now).writers
-    return writers
+    return integrate_all(writers, map(Fragment, running), now)[0] if running else writers
 
 
 def _event_type(writer: Writer) -> str:

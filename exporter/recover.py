@@ -54,6 +54,7 @@ from offsets.rewind import live_positions
 from offsets.table_log import (
     APP_PROPERTY,
     CONFIG_PROPERTY,
+    Named,
     TableView,
     last_named_offsets,
     own_metadata,
@@ -159,7 +160,7 @@ class Recovery:
         """The log, then every table that is ours, one at a time, the dead letters last (protocol 5.1, 5.3)."""
         logged = self.log_check.read(tps)
         point(Fault.AFTER_WAL_READ)
-        named: dict[str, dict[tuple[TopicPartition, int], int]] = {}
+        named: dict[str, Named] = {}
         views: dict[str, TableView] = {}
         unproven: dict[str, LogCleaned] = {}
         missed: set[str] = set()
@@ -180,9 +181,7 @@ class Recovery:
         states = {tp: {name: self._state(tp, name, views[name], named[name]) for name in views} for tp in tps}
         return Reading(views, states, logged, unproven)
 
-    def _read_table(
-        self, name: str
-    ) -> tuple[TableView, dict[tuple[TopicPartition, int], int], LogCleaned | None] | None:
+    def _read_table(self, name: str) -> tuple[TableView, Named, LogCleaned | None] | None:
         """One table and the offsets that its files have named since our last commit; None if there is none of ours.
 
         With LogCleaned instead where its log no longer tells.
@@ -191,7 +190,7 @@ class Recovery:
         view = table.view()
         if view is None:
             return None
-        named: dict[tuple[TopicPartition, int], int] = {}
+        named: Named = {}
         unproven: LogCleaned | None = None
         try:
             named = self._named_since(table, view)
@@ -206,7 +205,16 @@ class Recovery:
 
     def verdicts(self, reading: Reading) -> dict[TopicPartition, Verdict]:
         """One verdict per partition, from one reading."""
-        return {tp: self._verdict(tp, reading) for tp in reading.states}
+        active = self._routing.active_with(reading.views)
+        switching: dict[str, tuple[str, ...]] = {}
+        found: dict[TopicPartition, Verdict] = {}
+        for tp, states in reading.states.items():
+            history, in_force = self._history(tp, reading.letters)
+            if reading.letters and in_force and self._own not in history.values() and in_force not in switching:
+                switching[in_force] = self._recorded(reading.letters, in_force).active_with(reading.views)
+            in_force_active = switching.get(in_force, ())
+            found[tp] = verdict(states, DEAD_LETTERS, history, self._own, active, in_force_active)
+        return found
 
     def _event_types(self) -> tuple[str, ...]:
         """Active types and tables on disk, listed until two listings agree."""
@@ -229,7 +237,7 @@ class Recovery:
             return True
         return view.properties.get(APP_PROPERTY) == self._lake.app
 
-    def _named_since(self, table: DeltaTable, view: TableView) -> dict[tuple[TopicPartition, int], int]:
+    def _named_since(self, table: DeltaTable, view: TableView) -> Named:
         """Greatest offsets named by files that others have committed since the operations were last looked at.
 
         Our own commits need no such look: their positions reach what they add, or, where a condemned record's row goes
@@ -249,30 +257,20 @@ class Recovery:
         others = (logged for logged in history.since if own_metadata(logged.user_metadata).get("app") != app)
         return last_named_offsets((path for logged in others for path in logged.added), app)
 
-    def _state(
-        self, tp: TopicPartition, name: str, view: TableView, named: Mapping[tuple[TopicPartition, int], int]
-    ) -> PartitionState:
+    def _state(self, tp: TopicPartition, name: str, view: TableView, named: Named) -> PartitionState:
         app = self._lake.app
         position = view.position(app, tp)
         anchored_at = view.transactions.get(str(AppId(app, tp, position.epoch, "anchor"))) if position else None
         unused = position is not None and position.offset == anchored_at and self._routing.is_new(name)
-        offsets = [
-            last
-            for (named_tp, epoch), last in named.items()
-            if named_tp == tp and (position is None or position.epoch == epoch)
-        ]
-        return PartitionState(position, max(offsets, default=-1), unused=unused)
+        epochs = named.get(tp, {})
+        last = epochs.get(position.epoch, -1) if position is not None else max(epochs.values(), default=-1)
+        return PartitionState(position, last, unused=unused)
 
-    def _verdict(self, tp: TopicPartition, reading: Reading) -> Verdict:
-        letters = reading.letters
-        history = letters.routing_history(tp) if letters else {}
+    def _history(self, tp: TopicPartition, letters: TableView | None) -> tuple[Mapping[int, str], str]:
+        """Epoch -> routing fingerprint, and the one in force; empty where there is none."""
         position = letters.position(self._lake.app, tp) if letters else None
-        in_force = history.get(position.epoch) if position else None
-        in_force_active: tuple[str, ...] = ()
-        if letters and in_force and in_force not in (self._own,) and self._own not in history.values():
-            in_force_active = self._recorded(letters, in_force).active_with(reading.views)
-        active = self._routing.active_with(reading.views)
-        return verdict(reading.states[tp], DEAD_LETTERS, history, self._own, active, in_force_active)
+        history = letters.routing_history(tp) if letters else {}
+        return history, history.get(position.epoch, "") if position else ""
 
     def _recorded(self, letters: TableView, fingerprint: str) -> Routing:
         """The configuration that the dead letters record. Raises InvariantBroken if this version cannot run it."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -193,9 +194,12 @@ class Repairer:
         letters, properties = reading.letters, reading.letters_properties
         lost = reading.lost()
         by_table: dict[str, dict[TopicPartition, Move]] = {}
+        held: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
+        for (name, tp), at in taken_back.items():
+            held[tp][name] = at
         for tp in reading.partitions():
             active = reading.in_force(tp)[1].active_with(reading.views)
-            targets = {name: at for (name, of), at in taken_back.items() if of == tp}
+            targets = held[tp]
             targets |= {name: loss.held for name, loss in reading.losses(tp).items()}
             for name, target in targets.items():
                 reading.check_boundary(name, tp, target)
@@ -610,9 +614,12 @@ def _rows(
     history: History | None,
 ) -> Iterator[RepairRow]:
     """What the plan says of one table, partition by partition."""
-    removed = set(chosen.removed)
+    removed, mixed = frozenset(chosen.removed), frozenset(chosen.mixed)
+    paths: dict[TopicPartition, set[str]] = defaultdict(set)
+    for rows in files:
+        paths[rows.tp].add(rows.path)
     for tp, move in table_moves.items():
-        count = len({rows.path for rows in files if rows.tp == tp and rows.path in removed})
+        count = len(paths[tp] & removed)
         if move.old is None:
             says = "made anew; exported again from the next offset on"
         elif not move.cuts:
@@ -621,7 +628,7 @@ def _rows(
             says = f"offsets {move.new.offset + 1}..{move.old.offset} are exported again"
         else:
             says = "a condemned record is looked at again"
-        if any(rows.tp == tp and rows.path in chosen.mixed for rows in files) and move.cuts:
+        if move.cuts and paths[tp] & mixed:
             says += f"; rows beyond {move.new.offset} are deleted first"
         yield RepairRow(name, tp, move.old, move.new, count, says)
     if not table_moves:

@@ -59,7 +59,7 @@ class Reading:
         self.others: dict[str, TableView] = {}
         self.histories: dict[str, History] = {}
         self.cleaned: dict[str, LogCleaned] = {}
-        self._in_force: dict[TopicPartition, tuple[str, Routing]] = {}
+        self._recorded: dict[str, Routing] = {}
         for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
             table = lake.table(name)
             view = table.view()
@@ -164,18 +164,18 @@ class Reading:
 
     def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
         """Fingerprint and configuration in force. Raises Refused if the dead letters do not tell it."""
-        if tp not in self._in_force:
-            self._in_force[tp] = self._read_in_force(tp)
-        return self._in_force[tp]
-
-    def _read_in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
         fingerprint = self.history_of(tp).get(epoch)
         text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
         if fingerprint is None or text is None:
             raise undecided(DEAD_LETTERS, f"records no configuration for epoch {epoch} of {tp}", "put it back")
+        if fingerprint not in self._recorded:
+            self._recorded[fingerprint] = self._read(fingerprint, text)
+        return fingerprint, self._recorded[fingerprint]
+
+    def _read(self, fingerprint: str, text: str) -> Routing:
         try:
-            return fingerprint, Routing.from_json(text)
+            return Routing.from_json(text)
         except (ValueError, TypeError, KeyError) as error:
             raise Refused(
                 f"routing configuration {fingerprint} cannot be read by this version: {error!r}",

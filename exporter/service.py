@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ from exporter.tables import Lake, LogCleaned, TableUnreadable, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
 from exporter.watch import Watch
-from exporter.writers import Fragment, PartitionPlan, Writer, WriterKey, Writers, integrate, park
+from exporter.writers import Fragment, PartitionPlan, Writer, WriterKey, Writers, integrate_all, park
 from offsets import Invariant
 from offsets.gaps import find_gaps
 from offsets.positions import Position
@@ -236,12 +236,12 @@ class Service:
         if self._membership.failure is not None:
             raise DependencyUnreachable(f"the group thread ended: {self._membership.failure}", "start again")
         assigned: dict[TopicPartition, int] = {}
-        for change in self._membership.changes():
+        changes = self._membership.changes()
+        dropped = self._forget(change.tp for change in changes if not isinstance(change, Leaving))
+        for change in changes:
             if isinstance(change, Leaving):
                 self._leaving |= dict.fromkeys(change.tps, change.rolled)
                 continue
-            dropped = sum(writer.staged_rows for key, writer in self._writers.items() if key.tp == change.tp)
-            self._forget([change.tp])
             for of_partition in (self._owned, self._leaving, assigned):
                 of_partition.pop(change.tp, None)
             self._offers.forget(change.tp)
@@ -251,7 +251,8 @@ class Service:
                 log.info("partition_assigned", partition=str(change.tp))
             else:
                 self.totals.rebalances["lost" if change.lost else "revoked"] += 1
-                log.info("partition_revoked", partition=str(change.tp), lost=change.lost, dropped_rows=dropped)
+                log.info("partition_revoked", partition=str(change.tp), lost=change.lost,
+                         dropped_rows=dropped.pop(change.tp, 0))  # fmt: skip
         self._owned |= assigned
         self._to_recover |= assigned.keys()
         self._to_recover &= self._owned.keys()
@@ -288,14 +289,21 @@ class Service:
         self._to_recover.difference_update(tps)
         self._writers |= recovered
         self.totals.took("recover", time.monotonic() - started)
-        floors = {str(tp): min(w.frontier for k, w in recovered.items() if k.tp == tp) + 1 for tp in sorted(tps)}
+        floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(recovered).items())}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
         self._ends_at = float("-inf")
 
-    def _forget(self, tps: Iterable[TopicPartition]) -> None:
-        """Drop writers, staged files included; a running round becomes stale by its ownership epoch."""
-        gone = set(tps)
-        self._writers = {key: writer for key, writer in self._writers.items() if key.tp not in gone}
+    def _forget(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Drop writers, staged files included; a running round becomes stale by its ownership epoch.
+
+        Returns the staged rows that are dropped with them, by partition.
+        """
+        gone, rows = set(tps), Counter[TopicPartition]()
+        if not gone:
+            return {}
+        for key in [key for key in self._writers if key.tp in gone]:
+            rows[key.tp] += self._writers.pop(key).staged_rows
+        return rows
 
     # 2 -- rounds --------------------------------------------------------------------------------
 
@@ -388,13 +396,15 @@ class Service:
         return True
 
     def _integrate(self, result: RoundResult, now: float) -> None:
-        for fragment in result.fragments:
-            if self._owned.get(fragment.plan.tp) != fragment.plan.ownership or fragment.plan.tp in self._leaving:
-                continue
-            fragment = stamped(fragment, self._recovery.table_fingerprints, self._recovery.plain)
-            integrated = integrate(self._writers, fragment, now)
-            self._writers = integrated.writers
-            for name, reason in integrated.discarded.items():
+        staying = self._staying()
+        fragments = [
+            stamped(fragment, self._recovery.table_fingerprints, self._recovery.plain)
+            for fragment in result.fragments
+            if staying.get(fragment.plan.tp) == fragment.plan.ownership
+        ]
+        self._writers, discarded = integrate_all(self._writers, fragments, now)
+        for fragment, reasons in zip(fragments, discarded, strict=True):
+            for name, reason in reasons.items():
                 log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
             self._park_unwritten(fragment, now)
         self._watch.integrated(result, self._rounds.secs)
@@ -539,11 +549,9 @@ class Service:
             self._to_recover |= self._gapped & self._owned.keys()
             self._gapped = set()
 
+
     def _position_bounds(self) -> dict[TopicPartition, tuple[int, int]]:
-        offsets: dict[TopicPartition, list[int]] = defaultdict(list)
-        for key, writer in self._writers.items():
-            offsets[key.tp].append(writer.covered)
-        return {tp: (min(covered), max(covered)) for tp, covered in offsets.items()}
+        return position_bounds(self._writers)
 
     # 3, 4 -- commits, rolls and heartbeats ------------------------------------------------------------------
 
@@ -563,9 +571,8 @@ class Service:
                 fresh[name] += due
             for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
                 fresh[name] += idle
-        for key in self._letters_waited_for():
-            if key not in fresh[DEAD_LETTERS]:
-                fresh[DEAD_LETTERS].append(key)
+        if waited_for := self._letters_waited_for():
+            fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]
         self._offers.offer(self._writers, fresh, now)
 
     def _letters_waited_for(self) -> list[WriterKey]:
@@ -670,6 +677,15 @@ class Service:
     def _waking(self, future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: self._wake.set())
         return future
+
+
+def position_bounds(writers: Writers) -> dict[TopicPartition, tuple[int, int]]:
+    """The least and the greatest position of each partition."""
+    found: dict[TopicPartition, tuple[int, int]] = {}
+    for key, writer in writers.items():
+        least, most = found.get(key.tp, (writer.covered, writer.covered))
+        found[key.tp] = min(least, writer.covered), max(most, writer.covered)
+    return found
 
 
 def _given_up(writer: Writer) -> bool:

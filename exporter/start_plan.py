@@ -178,6 +178,8 @@ class _Planner:
         self._ends = bench.topics.end_offsets(tps)
         self._starts = bench.topics.first_offsets(tps)
         self._marks = bench.topics.high_watermarks(tps)
+        letters = reading.letters
+        self._known_gaps = recorded_gaps(letters.transactions, bench.lake.app) if letters is not None else {}
 
     def plan(self, verdicts: Mapping[TopicPartition, Verdict]) -> StartPlan:
         firsts = self._first_offsets([tp for tp, found in verdicts.items() if isinstance(found, FirstStart)])
@@ -232,9 +234,7 @@ class _Planner:
         return replace(start, floor=least + 1, held_back_by=held_back_by, steps=done)
 
     def _gaps(self, tp: TopicPartition, positions: Mapping[str, Position]) -> tuple[Gap, ...]:
-        letters = self._reading.letters
-        known = recorded_gaps(letters.transactions, self._bench.lake.app) if letters is not None else {}
-        return find_gaps({tp: positions}, self._starts, known)
+        return find_gaps({tp: positions}, self._starts, self._known_gaps)
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where partitions without any position begin: a topic that the tables know, at its earliest offset."""

@@ -24,7 +24,7 @@ from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Change, evolved_schema
 from exporter.topic import TopicIdentity, identity_properties
-from exporter.writers import Writer, WriterKey, freeze, integrate, missing_anchors
+from exporter.writers import Writer, WriterKey, freeze, integrate_all, missing_anchors
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
@@ -124,14 +124,15 @@ class Switcher:
             condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in by_tp}
             footers = {tp: {**self._committer.footer(tp), "routing": old.fingerprint()} for tp in by_tp}
             order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footers, condemned)
-            for fragment in self._read_round(order).fragments:
+            fragments = self._read_round(order).fragments
+            for fragment in fragments:
                 if unanchored := missing_anchors(writers, fragment):
                     raise InvariantBroken(
                         Invariant.ANCHOR,
                         f"{fragment.plan.tp}: {', '.join(unanchored)} have no position in what has to be drained",
                         "start the version that wrote these tables; please report this",
                     )
-                writers = integrate(writers, fragment, time.monotonic()).writers
+            writers, _ = integrate_all(writers, fragments, time.monotonic())
             by_type: dict[str, list[Writer]] = defaultdict(list)
             for key, writer in writers.items():
                 if writer.frontier > writer.covered:
@@ -142,8 +143,7 @@ class Switcher:
                 if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
                     raise Moved(f"a drain of table {name} was refused: {report.error}")
                 for writer in frozen:
-                    covered = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
-                    writers = {**writers, writer.key: covered}
+                    writers[writer.key] = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
 
     def _seal(
         self,

@@ -159,10 +159,10 @@ class LogCheck:
         rows = self._live_rows(table, counted) if counted else {}
         if any(rows[one.key, one.commit_id] < one.rows for one in counted) and _rows_were_changed(table, view.version):
             counted = [one for one in counted if rows[one.key, one.commit_id] >= one.rows]
-        return {
-            tp: replace(one, live_rows={i.commit_id: rows[i.key, i.commit_id] for i in counted if i.key.tp == tp})
-            for tp, one in says.items()
-        }
+        live_rows: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
+        for one in counted:
+            live_rows[one.key.tp][one.commit_id] = rows[one.key, one.commit_id]
+        return {tp: replace(one, live_rows=live_rows[tp]) for tp, one in says.items()}
 
     def _live_rows(self, table: DeltaTable, intents: Sequence[Intent]) -> dict[tuple[IntentKey, str], int]:
         """Rows that are live between the offsets of each intent, by one Spark job."""
@@ -280,10 +280,10 @@ def _rows_were_changed(table: DeltaTable, version: int) -> bool:
 def history(table: DeltaTable, view: TableView, app: str, tps: Sequence[TopicPartition]) -> list[Intent]:
     """The newest commits of this app in a table's log as completed intents, one per partition, as far as it tells."""
     newest: dict[TopicPartition, Intent] = {}
-    open_ = set(tps)
+    open_ = {str(tp): tp for tp in tps}
     for version in range(view.version, max(-1, view.version - REBUILD_VERSIONS_MAX), -1):
         near = view.version - version < ROWS_VERSIONS_MAX
-        if not (open_ if near else [tp for tp in tps if tp not in newest]):
+        if not open_ or not (near or len(newest) < len(tps)):
             break
         try:
             metadata = own_metadata(table.logged(version).user_metadata)
@@ -291,14 +291,15 @@ def history(table: DeltaTable, view: TableView, app: str, tps: Sequence[TopicPar
             break
         if metadata.get("app") != app:
             continue
-        for tp in sorted(open_):
+        said = metadata.get("partitions", {})
+        for name in said.keys() & open_.keys():
+            tp = open_[name]
             at = view.position(app, tp)
-            said = metadata.get("partitions", {}).get(str(tp))
-            intent = _completed(table.event_type, tp, at, metadata, said, version, view.table_id) if said else None
+            intent = _completed(table.event_type, tp, at, metadata, said[name], version, view.table_id)
             if intent is not None and (intent.rows or tp not in newest):
                 newest[tp] = intent
                 if intent.rows:
-                    open_.discard(tp)
+                    del open_[name]
     return [newest[tp] for tp in sorted(newest)]
 
 

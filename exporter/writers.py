@@ -185,6 +185,23 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
     return Integrated(after, discarded)
 
 
+def integrate_all(
+    writers: Writers, fragments: Iterable[Fragment], now: float
+) -> tuple[dict[WriterKey, Writer], list[dict[str, str]]]:
+    """integrate() of one fragment after the other: the writers afterwards, and what was discarded of each.
+
+    A fragment costs what its own partition's writers do, however many there are of others.
+    """
+    after, discarded = dict(writers), []
+    for fragment in fragments:
+        names = {*fragment.plan.bounds, *fragment.files, *fragment.unwritten}
+        keys = (WriterKey(name, fragment.plan.tp) for name in names)
+        found = integrate({key: after[key] for key in keys if key in after}, fragment, now)
+        after |= found.writers
+        discarded.append(found.discarded)
+    return after, discarded
+
+
 def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, unwritten: Mapping[str, str]) -> str:
     """Why the plan's result must not be integrated for this type; empty if it may."""
     if writer is None:

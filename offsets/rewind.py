@@ -205,10 +205,13 @@ def cut(files: Iterable[FileRows], bounds: Sequence[Bound]) -> Cut:
     by_path: dict[str, list[FileRows]] = {}
     for rows in files:
         by_path.setdefault(rows.path, []).append(rows)
+    of: dict[TopicPartition, list[Bound]] = {}
+    for bound in bounds:
+        of.setdefault(bound.tp, []).append(bound)
     removed, mixed = [], []
     for path, parts in sorted(by_path.items()):
-        if all(any(bound.takes_all(part) for bound in bounds) for part in parts):
+        if all(any(bound.takes_all(part) for bound in of.get(part.tp, ())) for part in parts):
             removed.append(path)
-        elif any(bound.takes(part) for part in parts for bound in bounds):
+        elif any(bound.takes(part) for part in parts for bound in of.get(part.tp, ())):
             mixed.append(path)
     return Cut(tuple(removed), tuple(mixed))

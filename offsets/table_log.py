@@ -214,15 +214,19 @@ def same_files_before(live: Collection[str], now: Collection[str], commits: Iter
     return None
 
 
-def last_named_offsets(paths: Iterable[str], app: str) -> dict[tuple[TopicPartition, int], int]:
-    """(topic partition, epoch) -> greatest last offset in the names of data files of `app`, replays left out."""
-    last: dict[tuple[TopicPartition, int], int] = {}
+Named = Mapping[TopicPartition, Mapping[int, int]]
+"""Topic partition -> epoch -> greatest offset that data files are named by."""
+
+
+def last_named_offsets(paths: Iterable[str], app: str) -> Named:
+    """The greatest last offset in the names of data files of `app`, replays left out."""
+    last: dict[TopicPartition, dict[int, int]] = {}
     for path in paths:
         try:
             name = DataFile.parse(path)
         except BadName:
             continue
         if name.app == app and name.replay is None:
-            key = (name.tp, name.epoch)
-            last[key] = max(name.last_offset, last.get(key, -1))
+            epochs = last.setdefault(name.tp, {})
+            epochs[name.epoch] = max(name.last_offset, epochs.get(name.epoch, -1))
     return last

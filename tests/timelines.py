@@ -209,7 +209,7 @@ class Task:
         for name in self.active:
             position = self.tables.position(name)
             named = last_named_offsets(self.tables.paths(name), APP)
-            states[name] = PartitionState(position, named.get((TP, position.epoch), -1) if position else -1)
+            states[name] = PartitionState(position, named.get(TP, {}).get(position.epoch, -1) if position else -1)
         return states
 
     def read(self, through: int) -> Task:

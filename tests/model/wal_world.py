@@ -183,7 +183,7 @@ class _Task:
         )
         self.journal = Journal(script, required, owner)  # type: ignore[arg-type]
         self.journal.down = down
-        self.journal._open[TYPE] = {one[0][0]: _Begun((_intent(one[0]),), one[1]) for one in begun}
+        self.journal._open[TYPE] = {one[0][0]: _Begun({TP: _intent(one[0])}, one[1]) for one in begun}
         self.committer = _Committer(script, owner, {}, self.journal)  # type: ignore[arg-type]
         self.committer._checked[TYPE], self.committer._table_ids[TYPE] = looked, "id"
         self.check = LogCheck(script, self.journal)  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ class _Task:
     def memory(self) -> State:
         self.keeper.take_owed()
         claim = self.claim and (self.claim.expected, self.claim.new, self.claim.offers)
-        begun = tuple((_bare(one.intents[0]), one.logged) for one in self.journal._open[TYPE].values())
+        begun = tuple((_bare(one.intents[TP]), one.logged) for one in self.journal._open[TYPE].values())
         landings = tuple((_bare(one.intent), one.version, one.logged) for one in self.keeper._landings)
         owed = (landings, tuple(_bare(one) for one in self.keeper._dead))
         looked = self.committer.checked_through(TYPE)

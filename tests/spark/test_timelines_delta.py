@@ -161,4 +161,4 @@ def test_the_latest_offset_is_the_largest_over_all_days(tables: DeltaTables) -> 
         assert tables.version("A") - before == bool(moment["write"])
         latest = marks[moment["latest"]]
         assert tables.position("A") == Position(0, latest)
-        assert last_named_offsets(tables.paths("A"), APP) == {(TP, 0): latest}
+        assert last_named_offsets(tables.paths("A"), APP) == {TP: {0: latest}}

@@ -160,6 +160,6 @@ def test_markers_are_grouped_by_type():
     """One commit per type carries the markers of all its quiet partitions; busy writers are left out."""
     state = [writer(tp=T1), writer(), writer(event_type="B"), writer(file(), event_type="C")]
     assert heartbeat.beats({one.key: one for one in state}, 60.0, 9999.0) == {
-        "A": (WriterKey("A", T0), WriterKey("A", T1)),
-        "B": (WriterKey("B", T0),),
+        "A": [WriterKey("A", T0), WriterKey("A", T1)],
+        "B": [WriterKey("B", T0)],
     }

@@ -165,19 +165,19 @@ def test_our_metadata_comes_back_whole():
 def test_the_last_named_offset_is_the_largest_over_all_days():
     """Traps 2: the day of a file does not matter; topic partition and epoch do."""
     paths = [named(30, day="2026-11-03"), named(50, day="2026-11-01"), named(40, day="2026-11-02"), named(7, epoch=1)]
-    assert last_named_offsets(paths, "app") == {(TP, 0): 50, (TP, 1): 7}
+    assert last_named_offsets(paths, "app") == {TP: {0: 50, 1: 7}}
 
 
 def test_a_replays_files_say_nothing_of_positions():
     """They hold dead letters of any offset."""
     paths = [named(30), named(50).replace(".parquet", "").rpartition(".")[0] + ".replay-1-0f.parquet"]
-    assert last_named_offsets(paths, "app") == {(TP, 0): 30}
+    assert last_named_offsets(paths, "app") == {TP: {0: 30}}
 
 
 def test_names_of_other_apps_and_writers_are_passed_over():
     """Spark's part files and other apps' files say nothing about our positions."""
     paths = ["part-0000.parquet", named(9, app="app2"), named(5, topic="a.b"), "s3://b/" + named(8)]
-    assert last_named_offsets(paths, "app") == {(TopicPartition("a.b", 0), 0): 5}
+    assert last_named_offsets(paths, "app") == {TopicPartition("a.b", 0): {0: 5}}
 
 
 @pytest.mark.parametrize(

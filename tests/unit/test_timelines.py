@@ -227,7 +227,7 @@ def test_the_latest_offset_is_the_largest_over_all_days():
         assert tables.version("A") - before == bool(moment["write"])
         latest = marks[moment["latest"]]
         assert tables.position("A") == Position(0, latest)
-        assert last_named_offsets(tables.paths("A"), APP) == {(TP, 0): latest}
+        assert last_named_offsets(tables.paths("A"), APP) == {TP: {0: latest}}
         names = [DataFile.parse(path) for path in tables.paths("A")]
         assert max(names, key=lambda name: name.last_offset).day == days[moment["taken_from"]]
 

@@ -1,0 +1,110 @@
+"""What a task does once per partition costs what that partition needs, however many others there are. Counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from exporter import plan, writers
+from exporter.plan import Budget, expected, plan_round
+from exporter.recover import Recovery
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.wal_check import history
+from exporter.writers import Writer, WriterKey
+from offsets.crosscheck import Agree, Switch
+from offsets.names import AppId
+from offsets.ranges import TopicPartition
+from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
+from tests.unit.test_wal_keeper import metadata
+
+APP = "app"
+TPS = [TopicPartition("events", number) for number in range(40)]
+TYPES = ("click", "order", "refund")
+OLD, NEW = (
+    Routing(TypeFrom("json", "type"), EventTime("record"), tuple((name, "{}") for name in TYPES), generation=number)
+    for number in (0, 1)
+)
+
+
+class Table:
+    """One table with a position and an anchor in every partition, and nothing in its log that is not ours."""
+
+    def __init__(self, name: str) -> None:
+        self.event_type = name
+        self.appids = [AppId(APP, tp, 0, kind) for tp in TPS for kind in (None, "anchor")]
+
+    def view(self) -> TableView:
+        properties = {APP_PROPERTY: APP}
+        if self.event_type == DEAD_LETTERS:
+            properties |= {f"{ROUTING_PROPERTY}{tp}": f'{{"0": "{OLD.fingerprint()}"}}' for tp in TPS}
+            properties[f"{CONFIG_PROPERTY}{OLD.fingerprint()}"] = OLD.to_json()
+        return TableView(0, "id", "f", {str(app_id): 9 for app_id in self.appids}, properties)
+
+    def logged(self, version: int) -> LoggedCommit:
+        return LoggedCommit(version, "", "", (), (), None, False)
+
+
+def recovery(routing: Routing) -> Recovery:
+    """Start-up over tables of TYPES and the dead letters."""
+    tables = {name: Table(name) for name in (*TYPES, DEAD_LETTERS)}
+    lake: Any = SimpleNamespace(app=APP, table=tables.__getitem__, event_types=lambda: tuple(sorted(tables)))
+    nothing: Any = None
+    return Recovery(lake, nothing, routing, nothing, nothing)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, say: Any = lambda *given: given) -> list[Any]:
+    """What say(*arguments) makes of each call of owner.name from now on; the call itself goes on as before."""
+    calls, real = [], getattr(owner, name)
+
+    def call(*given: Any, **named: Any) -> Any:
+        calls.append(say(*given))
+        return real(*given, **named)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
+def test_a_start_parses_each_position_of_each_table_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 1,500 partitions had all appIds of five tables parsed, three times over: two minutes with nothing new."""
+    task = recovery(OLD)
+    parsed = counted(monkeypatch, AppId, "parse")
+    verdicts = task.verdicts(task.read(TPS))
+    assert {tp: type(found) for tp, found in verdicts.items()} == dict.fromkeys(TPS, Agree)
+    assert len(parsed) == (len(TYPES) + 1) * len(TPS) * 2
+
+
+def test_the_configuration_in_force_is_read_once_for_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one text, however many partitions are to be switched from it."""
+    task = recovery(NEW)
+    read = counted(monkeypatch, Routing, "from_json")
+    verdicts = task.verdicts(task.read(TPS))
+    assert {found.in_force_active for found in verdicts.values() if isinstance(found, Switch)} == {OLD.active_types}
+    assert len(verdicts) == len(TPS) and len(read) == 1
+
+
+def test_a_plan_is_integrated_among_the_writers_of_its_own_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plan of a round copied the writers of all partitions: a million of them for a round of 200."""
+    keys = [WriterKey(name, tp) for tp in TPS for name in TYPES]
+    state = {key: Writer(key, 0, 1, 4, 4) for key in keys}
+    plans = plan_round(state, dict.fromkeys(TPS, 10), Budget(10_000), 0.0)
+    seen = []
+    for module in (plan, writers):
+        if hasattr(module, "integrate"):
+            seen.append(counted(monkeypatch, module, "integrate", lambda some, *_: len(some)))
+    after = expected(state, plans, 0.0)
+    assert len(plans) == len(TPS) and {one.frontier for one in after.values()} == {9}
+    assert sum(map(sum, seen)) == len(keys)
+
+
+def test_an_empty_log_is_filled_by_looking_at_what_each_commit_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a commit of one partition nothing is asked for the others."""
+    log = ["", *(metadata(f"c{tp.partition}", 9, 10, tp) for tp in TPS)]
+    said = [LoggedCommit(number, "", text, (), (), None, False) for number, text in enumerate(log)]
+    table: Any = SimpleNamespace(event_type="click", logged=said.__getitem__)
+    view = TableView(len(log) - 1, "id", "f", {str(AppId(APP, tp, 0)): 9 for tp in TPS})
+    asked = counted(monkeypatch, TableView, "position", lambda _, app, tp: tp)
+    assert [one.key.tp for one in history(table, view, APP, TPS)] == TPS
+    assert Counter(asked) == Counter(TPS)
