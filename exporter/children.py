@@ -23,7 +23,7 @@ FOLLOW_PARENT = """import os, threading
 threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
 """
 """First lines of a child: its standard input is a pipe that only the parent holds; the end of it is the parent's."""
-EXPORTER = FOLLOW_PARENT + "from exporter.cli import main; main()"
+EXPORTER = FOLLOW_PARENT + "from exporter.entry import main; main()"
 
 _JAVA_OPTIONS = "JDK_JAVA_OPTIONS"
 """Read by java itself. JVMs that live for seconds spend most of them in their second compiler."""
@@ -194,6 +194,16 @@ def kill_quietly(pid: int, sent: signal.Signals = signal.SIGKILL) -> None:
         os.kill(pid, sent)
     except ProcessLookupError:
         return
+
+
+def hears(pid: int, sent: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal; False where the system does not tell."""
+    try:
+        told = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    caught = next((line.split()[1] for line in told.splitlines() if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (sent - 1) & 1)
 
 
 @contextmanager

@@ -6,13 +6,12 @@ import gc
 import json
 import os
 import sys
+import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import click
@@ -22,13 +21,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
-from exporter.errors import DependencyUnreachable, ExporterError, FoundProblem
+from exporter.ending import ending
+from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.faults import Fault, point
 from exporter.printable import escaped
-from exporter.secrets import masked
 from exporter.settings import CONFIG_DEFAULT, SCALARS, Settings
 from exporter.settings_load import load
 from exporter.settings_text import click_options, example_toml
+from exporter.telling import in_a_thread, overdue, told
 
 LAKE = frozenset(
     ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory")
@@ -63,12 +63,12 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
     gc.disable()  # until the task is at work: all that comes before stays
     settings = _load(config, flags)
     point(Fault.BEFORE_SPARK)
-    with spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}") as started:
-        from exporter.progress import ProgressDisplay  # these take as long as the JVM does
-        from exporter.task import run as run_task
+    started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
+    from exporter.progress import ProgressDisplay  # these take as long as the JVM does
+    from exporter.task import run as run_task
 
-        with ProgressDisplay() as display:
-            run_task(settings, started, until_caught_up, display.update)
+    with ProgressDisplay() as display:
+        run_task(settings, started, until_caught_up, display.update)
 
 
 @cli.command()
@@ -602,22 +602,15 @@ def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: S
 
 
 def main() -> None:
-    """The console script: an ExporterError is shown in two lines, and its exit code is the process's."""
-    sys.excepthook = _show_unforeseen
-    sys.exit(_exit_code(lambda: cli(standalone_mode=False)))
-
-
-def _show_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A traceback as Python prints it, without secrets: what it quotes may hold options of a client."""
-    click.echo(masked("".join(traceback.format_exception(kind, error, trace))), err=True, nl=False)
+    """The console script, once signals are taken over (entry.py): what ends the verb is told, and is its exit code."""
+    ending.install(sys.argv[1:])
+    ending.tell, threading.excepthook = overdue, in_a_thread
+    ending.exit(_exit_code(lambda: cli(standalone_mode=False)))
 
 
 def _exit_code(verb: Callable[[], Any]) -> int:
     try:
         verb()
-    except ExporterError as error:
-        click.echo(masked(f"error: {error}"), err=True)
-        return error.exit_code
     except click.exceptions.Exit as done:
         return int(done.exit_code)
     except click.ClickException as error:
@@ -625,4 +618,6 @@ def _exit_code(verb: Callable[[], Any]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except Exception as error:  # noqa: BLE001 - whatever it is, this is the end
+        return told(error)
     return 0

@@ -25,7 +25,7 @@ from kafka.errors import KafkaError
 
 from exporter.errors import DependencyUnreachable
 from exporter.faults import Fault, point
-from exporter.log import get_logger
+from exporter.log import get_logger, silence
 from exporter.topic import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
 from offsets.selection import is_spare
@@ -94,11 +94,13 @@ class _Assignor(CooperativeStickyAssignor):  # type: ignore[misc]
     """Remembers the topics that it had to leave out.
 
     A leader that knows no metadata of a topic yet gives its partitions to nobody, and nobody would ever ask for them:
-    the client (3.0.12) joins again only if its metadata change afterwards, and misses it if they did meanwhile.
+    the client (3.0.12) joins again only if its metadata change afterwards, and misses it if they did meanwhile. It
+    warns of them at nearly every start; here they are taken care of.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        silence("kafka.coordinator.assignors.sticky")
         self.left_out: frozenset[str] = frozenset()
 
     def assign(self, cluster: Any, members: Any) -> Any:

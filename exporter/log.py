@@ -26,6 +26,10 @@ WARNING_REPEAT_SECS = 60.0
 THINGS = ("table", "partition", "dependency")
 """The fields that say what an event is about."""
 
+ORDINARY = (("kafka.coordinator", "NotCoordinatorError"),)
+"""(logger, part of its line): what a library warns of and gets over by itself, as a group's first member does where
+the coordinator has just come to be."""
+
 _FIRST = ("time", "level", "logger", "event")
 
 
@@ -34,12 +38,22 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     return structlog.stdlib.get_logger(name)
 
 
+_as_json = False
+
+
+def as_json() -> bool:
+    """Whether each line of the log is a JSON object."""
+    return _as_json
+
+
 def configure(json: bool | None = None) -> None:
     """Send all logs to the present stderr. json None: unless it is a terminal. May be called again."""
+    global _as_json
     terminal = sys.stderr.isatty()
-    json = not terminal if json is None else json
+    json = _as_json = not terminal if json is None else json
     handler = logging.StreamHandler(sys.stderr)
     handler.set_name(__name__)
+    handler.addFilter(extraordinary)
     handler.addFilter(Repeats(REPEAT_SECS))
     handler.setFormatter(
         _Masking(
@@ -70,6 +84,22 @@ class _Masking(structlog.stdlib.ProcessorFormatter):
 def silence(library: str) -> None:
     """Let a library say nothing more in this process."""
     logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+def relay(name: str, level: str, text: str) -> None:
+    """What another program says, with a level by its name in logging or log4j.
+
+    The text stands where logging has the line of source: only what is the same is held back as a repetition.
+    """
+    number = logging.getLevelName(level)
+    logger = logging.getLogger(name)
+    if isinstance(number, int) and logger.isEnabledFor(number):
+        logger.handle(logging.LogRecord(name, number, text, 0, text, None, None))
+
+
+def extraordinary(record: logging.LogRecord) -> bool:
+    """Whether a line is none of ORDINARY."""
+    return not any(record.name == name and part in record.getMessage() for name, part in ORDINARY)
 
 
 class Repeats(logging.Filter):

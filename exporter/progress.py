@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, else one line every ten seconds. Writes to stderr only."""
+"""How far a run has come: a bar on a terminal, else an event every ten seconds in which something has changed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from exporter import service
+from exporter.log import get_logger
 
-LINE_SECS = 10.0
+log = get_logger(__name__)
 
-
-def line(progress: service.Progress, secs: float, records_per_sec: float) -> str:
-    """One progress line: what was read and committed, what is left, how fast."""
-    return (
-        f"{secs:5.0f} s {progress.records:>12,} read {progress.committed:>12,} committed "
-        f"{progress.lag:>12,} behind {records_per_sec:>9,.0f} records/s {progress.commits:>6,} commits"
-    )
+TELL_SECS = 10.0
 
 
 class ProgressDisplay:
@@ -27,9 +22,8 @@ class ProgressDisplay:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(file=sys.stderr)
-        self._started = self._line_at = time.monotonic()
-        self._line_records = 0
-        self._last: service.Progress | None = None
+        self._told_at = time.monotonic()
+        self._told: service.Progress | None = None
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -43,20 +37,23 @@ class ProgressDisplay:
 
     def update(self, progress: service.Progress) -> None:
         """Show a moment of the loop; cheap enough for every passing."""
-        self._last = progress
         now = time.monotonic()
         if self._console.is_terminal:
             total = progress.backlog_at_start or None
             done = None if total is None else max(0, total - progress.lag)
             detail = f"{progress.records:,} read, {progress.lag:,} behind"
             self._bar.update(self._task, description="exporting", total=total, completed=done, detail=detail)
-        elif now - self._line_at >= LINE_SECS:
-            self._print(progress, now)
+        elif now - self._told_at >= TELL_SECS:
+            if progress != self._told:
+                self._tell(progress, now - self._told_at)
+            self._told_at, self._told = now, progress
 
-    def _print(self, progress: service.Progress, now: float) -> None:
-        speed = (progress.records - self._line_records) / max(0.001, now - self._line_at)
-        self._line_at, self._line_records = now, progress.records
-        print(line(progress, now - self._started, speed), file=sys.stderr, flush=True)
+    def _tell(self, progress: service.Progress, secs: float) -> None:
+        read = progress.records - (self._told.records if self._told is not None else 0)
+        log.info(
+            "progress", read=progress.records, committed=progress.committed, behind=progress.lag,
+            commits=progress.commits, records_per_sec=round(read / secs),
+        )  # fmt: skip
 
     def __enter__(self) -> ProgressDisplay:
         if self._console.is_terminal:
@@ -68,7 +65,3 @@ class ProgressDisplay:
     ) -> None:
         if self._console.is_terminal:
             self._bar.stop()
-        if self._last is not None:
-            now = time.monotonic()
-            speed = self._last.records / max(0.001, now - self._started)
-            print(line(self._last, now - self._started, speed), file=sys.stderr, flush=True)

@@ -36,11 +36,15 @@ together with what comes meanwhile."""
 
 @dataclass
 class _Reading:
-    """A round that is read, or that waits for cores. started: when it came to be the first one; monotonic seconds."""
+    """A round that is read, or that waits for cores. started: when it came to be the first one; monotonic seconds.
+
+    cancelled: on purpose, so that its failure is none.
+    """
 
     order: StagingOrder
     future: Future[RoundResult]
     started: float
+    cancelled: bool = False
 
     @property
     def plans(self) -> tuple[PartitionPlan, ...]:
@@ -137,13 +141,16 @@ class Rounds:
         try:
             result = first.future.result()
         except RoundFailed as error:
-            self._failed(first.plans, error, now)
+            if not first.cancelled:
+                self._failed(first.plans, error, now)
             return None
         self._passed(first, result, now)
         return result
 
     def cancel(self) -> None:
         """Cancel the running rounds; their results are dropped when they come."""
+        for reading in self._readings:
+            reading.cancelled = True
         if self._readings:
             self._reader.cancel()
 

@@ -27,6 +27,7 @@ from exporter import heartbeat
 from exporter.anchor import Moved, Switched
 from exporter.commit import Committer
 from exporter.condemn import IN_A_ROW_MAX, condemn
+from exporter.ending import ending
 from exporter.errors import DependencyUnreachable, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
@@ -161,7 +162,7 @@ class Service:
         self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, wake.set)
 
     def stop(self) -> None:
-        """Ask the loop to stop; safe in a signal handler."""
+        """Ask the loop to stop; callable from every thread."""
         if self._stop_at is None:
             self._stop_at = time.monotonic() + self._limits.stop_budget_secs
         self._wake.set()
@@ -173,6 +174,7 @@ class Service:
                 self._wake.wait(LOOP_SECS)
                 self._wake.clear()
         finally:
+            ending.leave()
             self._rounds.close()
             self._keeper.close()
             for pool in (self._pool, self._group_pool):

@@ -7,14 +7,17 @@ import shlex
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from exporter import batches, class_data, log_store
+from exporter.aside import aside
+from exporter.errors import JvmEnded
 from exporter.jars import find_java, jar_paths
+from exporter.jvm_lines import JvmLines
 
 CODE_CACHE = "240m"
 """With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
@@ -56,34 +59,26 @@ def start(
 
     short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
     archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
-    A signal to the whole process group reaches the JVM too: it inherits SIGTERM as ignored, and
-    pyspark itself shields it from SIGINT. Callers install their own handlers afterwards.
+    Raises JvmEnded.
     """
-    options = _prepared(master, driver_memory, short_lived, archive)
-    with _term_ignored():
-        return _started(master, app_name, options)
+    interrupted = signal.getsignal(signal.SIGINT)
+    try:
+        return _started(master, app_name, _prepared(master, driver_memory, short_lived, archive))
+    finally:
+        signal.signal(signal.SIGINT, interrupted)  # pyspark takes it over in the main thread
 
 
-@contextmanager
-def starting(master: str, driver_memory: str, app_name: str) -> Iterator[Callable[[], Any]]:
-    """A session as start() makes it, made while the caller does something else; what is yielded waits for it.
-
-    Signals are as in start() until then.
-    """
+def starting(master: str, driver_memory: str, app_name: str) -> Callable[[], Any]:
+    """A session as start() makes it, made while the caller does something else; what is returned waits for it."""
     options = _prepared(master, driver_memory)
-    with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool, ExitStack() as until_there:
-        until_there.enter_context(_term_ignored())
-        session = pool.submit(_started, master, app_name, options)
+    session = aside("spark", lambda: _started(master, app_name, options))
 
-        def there() -> Any:
-            try:
-                import pyspark.testing.utils  # noqa: F401 - py4j's first call wants it: not to be waited for then
+    def there() -> Any:
+        import pyspark.testing.utils  # noqa: F401 - py4j's first call wants it: not to be waited for then
 
-                return session.result()
-            finally:
-                until_there.close()
+        return session.result()
 
-        yield there
+    return there
 
 
 def _prepared(
@@ -105,10 +100,55 @@ def _prepared(
 
 
 def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
-    session = _builder(master, app_name, options).getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    log_store.install(session)
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(options.items()))
+    try:
+        if SparkContext._gateway is None:  # pyspark has one JVM per process
+            SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        log_store.install(session)
+    except Exception as error:
+        gateway = SparkContext._gateway
+        if isinstance(error, PySparkRuntimeError) if gateway is None else gateway.proc.poll() is not None:
+            raise JvmEnded from error
+        raise
     return session
+
+
+def _launched(conf: Any) -> Any:
+    """A JVM whose words go through our log, and that SIGTERM does not end, from its first moment on."""
+    from pyspark.java_gateway import launch_gateway
+
+    with JvmLines.reading() as writing, _deaf():
+        return launch_gateway(conf, popen_kwargs={"stdout": writing, "stderr": writing})
+
+
+_births = threading.local()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that this thread forks in here ignore SIGTERM. This process goes on hearing it.
+
+    pyspark's own shield, against SIGINT, is of Python and between fork and exec: so Python runs this hook there.
+    """
+    _births.deaf = True
+    try:
+        yield
+    finally:
+        _births.deaf = False
+
+
+def _ignore_term() -> None:
+    if getattr(_births, "deaf", False):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_ignore_term)
 
 
 def alive(session: Any) -> bool:
@@ -125,17 +165,6 @@ def start_secs(session: Any) -> tuple[float, float]:
     began = jvm.management.ManagementFactory.getRuntimeMXBean().getStartTime()
     context, now = session.sparkContext.startTime, jvm.System.currentTimeMillis()
     return (context - began) / 1000, (now - context) / 1000
-
-
-@contextmanager
-def _term_ignored() -> Iterator[None]:
-    before_term, before_int = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before_term)
-        signal.signal(signal.SIGINT, before_int)
 
 
 def _java_options(short_lived: bool, home: Path | None, archive: Path | None) -> list[str]:
@@ -195,12 +224,3 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
     else:
         options |= {"spark.jars": ",".join(jars)}
     return options
-
-
-def _builder(master: str, app_name: str, options: Mapping[str, str]) -> Any:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    return builder

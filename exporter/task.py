@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import socket
 import sys
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exporter import __version__, spark
+from exporter.aside import aside
 from exporter.commit import Committer
 from exporter.decode import Decoder
+from exporter.ending import ending
 from exporter.errors import ConfigError, ExporterError, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import Room
@@ -133,12 +133,13 @@ def maintain(
             told(step)
 
     try:
-        with _jvm_watched(lake.session), _stopped_by_signals(lambda: asked.append(True)):
+        with _jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
             if scheduled:
                 on_schedule(settings.maintain_cron, lambda: bool(asked), once)
             else:
                 once()
     finally:
+        ending.leave()
         if spark.alive(lake.session):
             lake.session.stop()
     return steps
@@ -165,14 +166,13 @@ def run(
     watch = open_watch(settings)
     with serving(settings, watch):
         session = started()
-        ahead = ThreadPoolExecutor(1, thread_name_prefix="warm")
-        ahead.submit(warm, session)  # if that fails, the first round fails too and tells why
-        ahead.shutdown(wait=False)
+        aside("warm", lambda: warm(session))  # if that fails, the first round fails too and tells why
         bench = open_workbench(settings, session)
         try:
             with _jvm_watched(bench.session):
                 return _exported(settings, bench, until_caught_up, on_progress, watch)
         finally:
+            ending.leave()
             bench.close()
 
 
@@ -187,9 +187,10 @@ def _exported(
     jvm_secs, spark_secs = spark.start_secs(bench.session)
     log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
     point(Fault.AFTER_SPARK)
+    ending.hold()  # from here on the group waits for this task to leave
     service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
     point(Fault.AFTER_JOIN)
-    with _stopped_by_signals(service.stop):
+    with ending.stopping(service.stop, settings.stop_budget_secs):
         http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
         log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
         gc.freeze()  # what is there by now stays: no collection needs to look at it
@@ -357,22 +358,3 @@ def _jvm_watched(session: Any) -> Iterator[None]:
         if spark.alive(session):
             raise
         raise JvmEnded from error
-
-
-@contextmanager
-def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT ask for a graceful stop; a second one ends the process at once."""
-    seen: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        if seen:
-            os._exit(128 + number)
-        seen.append(number)
-        stop()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -413,7 +413,7 @@ class Process:
     ) -> None:
         self.log = export.root / f"{fresh_name('run')}.log"
         self.scratch = self.log.with_suffix(".it's scratch")
-        command = [sys.executable, "-c", "from exporter.cli import main; main()", *verb.split(), "--config",
+        command = [sys.executable, "-c", "from exporter.entry import main; main()", *verb.split(), "--config",
                    str(export.write()), *flags]  # fmt: skip
         clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
         extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **scratch_in(self.scratch), **(env or {})}
@@ -449,6 +449,14 @@ class Process:
             return text in self.text
 
         wait_until(seen, secs, f"{text!r} in the log of the task\n{self.text[-2000:]}")
+
+    def quiet_events(self, *allowed: str) -> list[dict[str, Any]]:
+        """What it has said, if each line is an event and none but the allowed ones is a warning or holds a trace."""
+        events = [json.loads(line) for line in self.text.splitlines()]
+        loud = [one for one in events if one["level"] not in ("debug", "info") and one["event"] not in allowed]
+        assert loud == []
+        assert "Traceback" not in self.text and "\\tat " not in self.text
+        return events
 
     def stopped(self) -> bool:
         """Whether it is held by SIGSTOP."""

@@ -6,6 +6,7 @@ import signal
 from functools import partial
 from typing import Any
 
+from exporter.children import hears
 from exporter.drill import schedule
 from exporter.drill.group import guest
 from exporter.drill.outages import LEASED
@@ -203,19 +204,16 @@ def rebalance_storm(run: Run) -> None:
 
 
 def sigterm_storm(run: Run) -> None:
-    """SIGTERM at random moments, to one process or to all: from the moment that it listens it ends with 0."""
+    """SIGTERM at random moments, to one process or to all: from the moment that Python is there it ends with 0."""
     run.load()
     for number in range(SIGTERMS):
         task = run.start()
         if number % 3:
             run.wait_event(task, "task_started")
         run.nap(run.rng.uniform(0, 4))
-        listening = task.first("task_started") is not None
+        heard = hears(task.pid, signal.SIGTERM)
         task.signal(signal.SIGTERM, whole=run.rng.random() < 0.5)
-        if not listening:  # while Spark starts, the signal is ignored: whoever sent it sends it again
-            run.wait(partial(_started_or_ended, task), LIFE_SECS_MAX, f"{task.name} starts or ends", task)
-            task.signal(signal.SIGTERM)
-        run.ends(task, *([0] if listening else [0, -signal.SIGTERM, 128 + signal.SIGTERM]))
+        run.ends(task, 0, *(() if heard else (-signal.SIGTERM,)))
         run.check()
     run.finish()
 
@@ -229,10 +227,6 @@ def _wakes(run: Run, sleeper: Task) -> None:
     """It goes on, and learns what it lost."""
     sleeper.signal(signal.SIGCONT, whole=True)
     run.wait_event(sleeper, "partition_revoked")
-
-
-def _started_or_ended(task: Task) -> bool:
-    return task.ended() is not None or task.first("task_started") is not None
 
 
 def _owns(run: Run, task: Task, held: set[str]) -> bool:

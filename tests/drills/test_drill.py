@@ -18,7 +18,7 @@ from tests.lakes import ROOT, descendants, state_of, wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
-DRILL = [sys.executable, "-c", "from exporter.cli import main; main()", "drill", "--format", "json"]
+DRILL = [sys.executable, "-c", "from exporter.entry import main; main()", "drill", "--format", "json"]
 
 
 def started(*flags: str) -> subprocess.Popen[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -150,8 +151,9 @@ def test_a_jvm_that_dies_ends_the_task_with_a_hint(export: Export, spark: Any) -
         (java,) = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
         os.kill(java, signal.SIGKILL)
         assert task.wait(30) == 69, task.text
-        hint = task.text.partition("error: the JVM that runs Spark has ended\n  hint: ")[2]
-        assert "driver_memory" in hint.partition("\n")[0], task.text
+        said = json.loads(task.text.splitlines()[-1])
+        assert (said["event"], said["exit_code"]) == ("task_failed", 69), said
+        assert "the JVM that runs Spark has ended" in said["error"] and "driver_memory" in said["hint"], said
         left = [file.name for file in task.scratch.iterdir()]
         assert any(name.startswith("blockmgr-") for name in left), f"Java's files belong there too: {left}"
     restarted(e).run(spark)

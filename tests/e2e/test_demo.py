@@ -22,7 +22,7 @@ from exporter.settings_load import load
 RECORDS = 5_000
 DEMO_SECS_MAX = 800.0
 
-DEMO = [sys.executable, "-c", "from exporter.cli import main; main()", "demo"]
+DEMO = [sys.executable, "-c", "from exporter.entry import main; main()", "demo"]
 
 
 def run_demo(folder: Path, log: Path) -> tuple[int, str, set[psutil.Process]]:

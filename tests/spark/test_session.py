@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ import pytest
 
 from exporter import class_data
 from exporter.audit_files import replay
+from exporter.jvm_lines import entries
 from exporter.read import RoundReader
 from exporter.spark import LOG4J_FILE, PAGES
 from exporter.tables import Lake
@@ -151,6 +154,20 @@ def test_every_reading_sees_what_others_have_committed(spark: Any, tmp_path: Pat
             assert view is not None and view.version == version
 
 
+def test_sigterm_does_not_end_the_jvm(spark: Any) -> None:
+    """Nor does SIGINT: they are for the driver, which stops it when all is committed."""
+    status = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/status").read_text()
+    ignored = int(re.findall(r"SigIgn:\s+(\w+)", status)[0], 16)
+    assert all(ignored >> (number - 1) & 1 for number in (signal.SIGTERM, signal.SIGINT))
+
+
+def test_what_the_jvm_says_comes_through_the_log(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Both its standard output and its errors are pipes to this process."""
+    for stream in (spark._jvm.java.lang.System.out, spark._jvm.java.lang.System.err):
+        stream.println("said by the JVM")
+    wait_until(lambda: caplog.text.count("said by the JVM\n") == 2, 10, "both lines")
+
+
 def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
     """Spark's Kafka source prints its consumers' options, the login among them, in an exception."""
     jvm = spark._jvm
@@ -163,6 +180,7 @@ def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
     message = jvm.org.apache.logging.log4j.message.SimpleMessage(text)
     level = jvm.org.apache.logging.log4j.Level.ERROR
     event = core.impl.Log4jLogEvent.newBuilder().setLoggerName("a.B").setLevel(level).setMessage(message).build()
-    said = layout.toSerializable(event).partition("B: ")[2].strip()
+    ((name, told_level, said),) = entries(layout.toSerializable(event))
+    assert (name, told_level) == ("java.B", "ERROR")
     masked = 'sasl.jaas.config=X required username="me" password="********";, ssl.key.password=********, x=y}'
     assert said == "old: {a=b, " + masked

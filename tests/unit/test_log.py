@@ -99,6 +99,16 @@ def test_libraries_go_the_same_way_from_warning_on(capsys: pytest.CaptureFixture
     assert (event["level"], event["logger"], event["event"]) == ("warning", name, "lost node")
 
 
+def test_what_a_library_warns_of_in_an_ordinary_life_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A group's first member on a new cluster asks for its coordinator once more; everything else about it is told."""
+    configure(json=True)
+    text = "Marking the coordinator dead (node %s) for group %s: %s."
+    for reason in ("[Error 16] NotCoordinatorError", "Node Disconnected"):
+        logging.getLogger("kafka.coordinator").warning(text, "coordinator-1", "g", reason)
+    (line,) = lines(capsys)
+    assert "Node Disconnected" in json.loads(line)["event"]
+
+
 def test_python_warnings_are_events(capsys: pytest.CaptureFixture[str]) -> None:
     """A library's deprecation notice does not break the one-line form."""
     configure(json=True)

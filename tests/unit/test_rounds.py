@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from exporter.read import RoundFailed, RoundResult
 from exporter.rounds import Rounds
@@ -175,3 +176,22 @@ def test_a_round_waits_behind_another_where_that_is_worth_it(
     for future in reader.ends.values():
         future.set_result(RoundResult((), {}))
     rounds.close()
+
+
+def test_a_round_that_was_cancelled_has_not_failed() -> None:
+    """A stop cancels it: there is nothing to warn of, nothing to bisect and nothing to wait for."""
+
+    class Cancelled(Reader):
+        def read(self, order: StagingOrder) -> RoundResult:
+            ended.result(10)
+            raise RoundFailed("a round failed: cancelled", None)
+
+    ended: Future[None] = Future()
+    rounds = rounds_of(Cancelled(10, 1_000))
+    with capture_logs() as logs:
+        rounds.start(ORDER)
+        rounds.cancel()
+        ended.set_result(None)
+        rounds._readings[0].future.exception(10)
+        assert rounds.take(0.0) is None
+    assert (rounds.failures, rounds.running, logs) == (0, False, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
+import threading
 
 import pytest
 
@@ -15,6 +15,7 @@ from exporter.log import configure, get_logger
 from exporter.secrets import MASK, keep_secret, masked
 from exporter.settings import Settings
 from exporter.settings_tables import KafkaClient
+from exporter.telling import in_a_thread
 
 SECRET = 'pä\\ss "word", x'
 
@@ -51,12 +52,11 @@ def test_a_password_that_nobody_registered_is_masked_where_options_are_shown(tex
 def test_logs_errors_and_tracebacks_are_masked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A field, a library's line at whatever level, an error of ours, and what nobody foresaw."""
+    """A field, a library's line at whatever level, an error of ours, and what nobody foresaw, in whatever thread."""
     keep_secret(SECRET)
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     configure(json=True)
     logging.captureWarnings(False)
     get_logger("exporter.test").warning("round_failed", error=f"options {SECRET}")
@@ -66,10 +66,15 @@ def test_logs_errors_and_tracebacks_are_masked(
         raise ConfigError(f"not {SECRET}", "no")
 
     assert cli._exit_code(refused) == 2
-    try:
+
+    def unforeseen() -> None:
         raise ValueError(SECRET)
-    except ValueError as error:
-        cli._show_unforeseen(type(error), error, error.__traceback__)
+
+    assert cli._exit_code(unforeseen) == 1
+    monkeypatch.setattr(threading, "excepthook", in_a_thread)
+    thread = threading.Thread(target=unforeseen)
+    thread.start()
+    thread.join(10)
     out, err = capsys.readouterr()
-    assert out == "" and err.count(MASK) == 4 and "ValueError" in err, err
+    assert out == "" and err.count(MASK) == 5 and "ValueError" in err, err
     assert "word" not in err.replace("sasl_plain_password", "").replace(__file__, ""), err

@@ -1,0 +1,15 @@
+"""The console script: signals are taken over before all else is loaded, which takes half a second and more."""
+
+from __future__ import annotations
+
+import sys
+
+from exporter.ending import ending
+
+
+def main() -> None:
+    """The verb that the command line names."""
+    ending.install(sys.argv[1:])
+    from exporter.cli import main as verbs
+
+    verbs()

@@ -1,0 +1,89 @@
+"""A task that fails or is stopped while it starts: it is gone in time, whatever was there by then, with its JVM."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from exporter.children import hears
+from tests.lakes import Export, Process, descendants, running, seldom, wait_until
+from tests.services import fresh_name
+
+pytestmark = [pytest.mark.broker, pytest.mark.drill]
+
+START_SECS_MAX = 5.0
+END_SECS_MAX = 60.0
+"""Far more than any end takes; one that hangs takes for ever."""
+
+
+def java_of(task: Process) -> list[int]:
+    return [pid for pid in descendants(task.pid) if command(pid).startswith("java")]
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
+
+
+def terminated(task: Process, secs: float, whole: bool) -> None:
+    """SIGTERM at some moment; before Python has come to our first line it is an end by that signal."""
+    time.sleep(secs)
+    heard = hears(task.pid, signal.SIGTERM)
+    (task.signal_group if whole else task.popen.send_signal)(signal.SIGTERM)
+    assert task.wait(END_SECS_MAX) in ((0,) if heard else (0, -signal.SIGTERM)), task.text
+    task.quiet_events()
+
+
+def without_java(task: Process, secs: float) -> None:
+    """Its JVM is killed at some moment after its first one."""
+    wait_until(lambda: java_of(task) or task.popen.poll() is not None, END_SECS_MAX, "a JVM")
+    time.sleep(secs)
+    for pid in java_of(task):
+        os.kill(pid, signal.SIGKILL)
+    assert task.wait(END_SECS_MAX) == 69, task.text
+    assert "driver_memory" in task.text
+
+
+def refused(task: Process) -> None:
+    """What it is to export is not there: it ends by itself, and its log holds events alone, the last one says why."""
+    assert task.wait(END_SECS_MAX) == 2, task.text
+    assert "does not exist" in task.quiet_events("task_failed")[-1]["error"]
+
+
+def start_that_fails(e: Export, number: int) -> None:
+    """One of the kinds, at a moment that its number says."""
+    rng = random.Random(number)
+    kind = number % 4
+    with running(e.with_(topics=[fresh_name()]) if kind == 3 else e) as task:
+        if kind < 2:
+            terminated(task, rng.uniform(0, START_SECS_MAX), whole=kind == 0)
+        elif kind == 2:
+            without_java(task, rng.uniform(0, 2.0))
+        else:
+            refused(task)
+        wait_until(lambda: not task.members(), 30, f"start {number}: the end of all that it had started")
+
+
+@pytest.mark.timeout(3 * 3600)
+@pytest.mark.parametrize("starts", [6, seldom(1000)])
+def test_every_start_that_fails_or_is_stopped_ends(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, starts: int
+) -> None:
+    """SIGTERM at any moment: exit 0; a JVM that dies: 69; a refusal: 2. None hangs, none leaves a process.
+
+    Two at a time, so that the machine is busy: then a start takes long, and with it the moments that matter.
+    """
+    e = Export(kafka, topic(), tmp_path, fresh_name("app"))
+    with ThreadPoolExecutor(2) as pool:
+        for _ in pool.map(partial(start_that_fails, e), range(starts)):
+            pass
