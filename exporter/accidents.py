@@ -143,8 +143,15 @@ class History:
         if position is None:
             return Setback(start, start, restored=False)
         if logged.operation == "RESTORE":
-            return Setback(position.offset, max(start, self._held_at(self._restored_to(logged), tp, start)), True)
+            then = self._restored_to(logged)
+            through = min([self._held_at(then, tp, start), *(offset - 1 for offset in self._condemned_since(then, tp))])
+            return Setback(position.offset, max(start, through), True)
         return Setback(position.offset, max(start, self._first_lost(logged, tp, start) - 1), False)
+
+    def _condemned_since(self, version: int, tp: TopicPartition) -> frozenset[int]:
+        """The records condemned after a version, wherever its position was: their rows are not in it (protocol 3.7)."""
+        now, then = self.view.transactions, self._at(version).transactions
+        return condemned_offsets(now, self._app, tp) - condemned_offsets(then, self._app, tp)
 
     def _emptied(self, version: int, tp: TopicPartition) -> Setback:
         """What is gone lies between the position before and the one that the next commit, or the table now, goes by."""

@@ -2,37 +2,53 @@
 
     a round fails ── its partitions are read one by one
       one fails ──── its range is halved, down to one record
-        that fails ─ the record is read raw, and its row committed under `<app>/condemned/...`
-                     before any position passes it; every later plan skips its offset
+        that fails ─ the record is read raw and condemned: every later plan skips its offset, for all types
 
-Trouble keeps the bisection (pure); condemn() is the effect.
+Condemned is what the dead letters list as `<app>/skipped/.../<offset>` or `<app>/held/.../<offset>`. Tables may have
+passed the record by then, the dead letters among them, where it ends only the task of a type that was parked, or once
+did not end one. So first it is looked for wherever it may be; the rule, and why it keeps ONCE, is in
+offsets/condemning.py. A repair withdraws a skipped record whose row it takes away, and any that was held: these are
+looked at again.
+
+Trouble keeps the bisection (pure), Poison decides when; condemn() is the effect.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exporter import headers
+from exporter.anchor import Moved
+from exporter.commit import check_properties
 from exporter.errors import InvariantBroken
 from exporter.files import FileOrigin, GrowingFile
+from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS
-from exporter.stage import dead_letter_rows
-from exporter.tables import Change, Lake, add_action
-from exporter.writers import PartitionPlan, StagedFile
+from exporter.stage import dead_letter_rows, letter_days
+from exporter.tables import Change, Lake, add_action, first_line
+from exporter.writers import PartitionPlan
 from offsets import Invariant
-from offsets.names import AppId
-from offsets.positions import condemned_offsets
+from offsets.condemning import condemned_transactions, is_elsewhere, may_hold
+from offsets.names import condemned_file
+from offsets.positions import Position, condemned_offsets, first_epoch
 from offsets.ranges import TopicPartition
-from offsets.table_log import TableView
+from offsets.table_log import APP_PROPERTY, TableView
+
+if TYPE_CHECKING:
+    from exporter.rounds import Rounds
+
+log = get_logger(__name__)
 
 SINGLE_FAILURES_MAX = 3
 """A single record is condemned when it has failed so often on its own, while a raw read of it works."""
 FREE_SPAN = 20_000
 """A troubled partition that has read so many offsets in one round is healthy again."""
+LOOK_THREADS = 4
 IN_A_ROW_MAX = 3
 """So many records in a row, none decoded in between, are no poison but a fault of ours: stop."""
 
@@ -83,51 +99,142 @@ class Trouble:
         return next((tp for tp, count in sorted(self.singles.items()) if count >= SINGLE_FAILURES_MAX), None)
 
 
-def condemn(
-    lake: Lake, plan: PartitionPlan, raw: Any, reason: str, origin: FileOrigin, checked_through: int
-) -> StagedFile | None:
-    """Commit the dead-letter row of the one record in `raw` (an Arrow table), or find it committed already.
+@dataclass(frozen=True)
+class Poisoned:
+    """A plan for one record on which its rounds end, and the tables as the task knows them.
 
-    None if the record is not there any more (compacted away). Raises InvariantBroken if the dead letters have
-    passed it, or whatever Delta raised.
+    known: event type -> position of the partition, of all tables. origin: of a file of the dead letters, in the epoch
+    of their position. checked_through: the newest version of the dead letters whose operations were looked at.
     """
-    if raw.num_rows == 0:
-        return None
-    batch = headers.joined(raw.combine_chunks().to_batches()[0])
-    offset = batch.column("offset")[0].as_py()
-    dead = [(0, None, "condemned", f"condemned: {reason}")]
-    growing = GrowingFile(origin, batch.column("timestamp")[0].as_py().astimezone(timezone.utc).date())
-    growing.add(dead_letter_rows(batch, dead, plan.tp, plan.epoch), offset, offset)
-    file = growing.finish()
-    app_id = str(AppId(lake.app, plan.tp, plan.epoch, "condemned"))
-    position_id = str(AppId(lake.app, plan.tp, plan.epoch))
 
-    def check(view: TableView | None) -> None:
-        position = view.position(lake.app, plan.tp) if view is not None else None
-        if view is None or position is None or position.epoch != plan.epoch or position.offset >= offset:
+    plan: PartitionPlan
+    known: Mapping[str, Position]
+    origin: FileOrigin
+    checked_through: int
+
+
+class Poison:
+    """Condemns what rounds end on again and again. One per task, whatever its rounds are for."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._in_a_row = 0
+
+    @staticmethod
+    def is_next(rounds: Rounds, plan: PartitionPlan) -> bool:
+        """Whether the plan is for the one record that has ended its round often enough."""
+        return rounds.trouble.poison() == plan.tp
+
+    def passed(self) -> None:
+        """A round has decoded records: what was condemned before were single ones."""
+        self._in_a_row = 0
+
+    def condemn(self, rounds: Rounds, poisoned: Poisoned) -> bool:
+        """Condemn the one record of the plan; False if that could not be done now.
+
+        Raises Moved, and InvariantBroken where that has been done too often.
+        """
+        plan, offset = poisoned.plan, poisoned.plan.start
+        if self._in_a_row >= IN_A_ROW_MAX:
             raise InvariantBroken(
-                Invariant.ONCE,
-                f"{plan.tp}: offset {offset} cannot be condemned, the dead letters are at {position}",
-                "another task passed it; start again",
+                Invariant.ROUTE,
+                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {offset} end their task: {rounds.error}",
+                "this is no bad record but a fault of the exporter or its machine; please report it",
             )
-        if offset in condemned_offsets(view.transactions, lake.app, plan.tp):
-            raise AlreadyCondemned
+        try:
+            held = condemn(self._lake, poisoned, rounds.raw, rounds.error)
+        except (InvariantBroken, Moved):
+            raise
+        except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
+            log.warning("condemning_failed", partition=str(plan.tp), offset=offset, error=first_line(error))
+            rounds.pause(time.monotonic())
+            return False
+        rounds.trouble = rounds.trouble.passed([plan])
+        self._in_a_row += 1
+        log.error("record_condemned", partition=str(plan.tp), offset=offset, error=rounds.error, held_by=held)
+        return True
+
+
+def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
+    """Commit that a record is condemned, with its row unless a table holds it: then the table's name is given back.
+
+    Nothing is done if it was committed already. raw: the record as an Arrow table; without rows if it is not there
+    any more (compacted away).
+
+    Raises Moved if a table is not where the task thought, InvariantBroken, or whatever Delta raised.
+    """
+    app, tp, offset, known = lake.app, poisoned.plan.tp, poisoned.plan.start, poisoned.known
+    letters = lake.table(DEAD_LETTERS).view()
+    if letters is None or raw.num_rows == 0:
+        return ""
+    if offset in condemned_offsets(letters.transactions, app, tp):
+        return ""
+    held = _holder(lake, letters, tp, offset, known)
+    position = known[DEAD_LETTERS]
+    versions = condemned_transactions(app, tp, offset, position, bool(held))
+
+    def check(now: TableView | None) -> None:
+        if now is None or (now.table_id, now.fingerprint) != (letters.table_id, letters.fingerprint):
+            raise Moved(f"table {DEAD_LETTERS} was changed meanwhile")
+        check_properties(DEAD_LETTERS, now, app)
+        if now.position(app, tp) != position or offset in condemned_offsets(now.transactions, app, tp):
+            raise Moved(f"table {DEAD_LETTERS}, {tp}: another task was faster")
 
     metadata = {
         "commit_id": uuid.uuid4().hex,
         "action": "condemn",
-        "app": lake.app,
-        "checked_through": checked_through,
-        "partitions": {str(plan.tp): {"epoch": plan.epoch, "first": offset, "last": offset, "rows": 1}},
+        "app": app,
+        "checked_through": poisoned.checked_through,
+        "partitions": {str(tp): {"epoch": position.epoch, "first": offset, "last": offset, "rows": 0 if held else 1}},
         "reason": reason,
+        **({"held_by": held} if held else {}),
     }
-    add = add_action(file, {**origin.tags(file.offsets), "condemned": "true"})
-    try:
-        lake.table(DEAD_LETTERS).commit(Change((app_id, position_id), {app_id: offset}, metadata, (add,)), check)
-    except AlreadyCondemned:
-        return file
-    return file
+    change = Change(
+        tuple(versions),
+        versions,
+        metadata,
+        () if held else (_row(poisoned.origin, raw, offset, reason),),
+    )
+    lake.table(DEAD_LETTERS).commit(change, check)
+    return held
 
 
-class AlreadyCondemned(Exception):
-    """Another task was faster; its row is the one that counts."""
+def _row(origin: FileOrigin, raw: Any, offset: int, reason: str) -> dict[str, Any]:
+    """The `add` action of a file with the record's one dead-letter row."""
+    batch = headers.joined(raw.combine_chunks().to_batches()[0])
+    (day,) = letter_days(batch.column("timestamp")).to_pylist()
+    growing = GrowingFile(origin, day)
+    rows = dead_letter_rows(batch, [(0, None, "condemned", f"condemned: {reason}")], origin.tp, origin.epoch)
+    growing.add(rows, offset, offset)
+    file = growing.finish(condemned_file(day, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
+    return add_action(file, {**origin.tags(file.offsets), "condemned": "true"})
+
+
+def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, known: Mapping[str, Position]) -> str:
+    """The table that holds the record, or empty. Raises Moved if one is not where the task thought."""
+    since = first_epoch(letters.transactions, lake.app, tp)
+
+    def holds(name: str) -> bool:
+        view = letters if name == DEAD_LETTERS else lake.table(name).view()
+        if view is None or view.properties.get(APP_PROPERTY) != lake.app:
+            return False
+        position = view.position(lake.app, tp)
+        if is_elsewhere(known, name, position):
+            raise Moved(f"table {name}, {tp}: {position} instead of {known[name]}")
+        return may_hold(position, offset) and _holds(lake, name, view, tp, offset, since)
+
+    names = lake.event_types()
+    with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="look") as pool:
+        return next((name for name, found in zip(names, pool.map(holds, names), strict=True) if found), "")
+
+
+def _holds(lake: Lake, name: str, view: TableView, tp: TopicPartition, offset: int, since: int) -> bool:
+    """Whether a row of the table is the record's. since: the epoch in which the topic of today began."""
+    from pyspark.sql import functions as sf  # a start does not wait for these imports
+
+    from exporter.letters import rows_at
+
+    kafka = sf.col("_kafka")
+    of_record = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition) & (kafka["offset"] == offset)
+    of_topic = sf.coalesce(kafka["epoch"], sf.lit(0)) >= since
+    return bool(rows_at(lake, name, view).where(of_record & of_topic).limit(1).count())

@@ -20,15 +20,14 @@ from dataclasses import dataclass, field
 from exporter.accidents import History, gone
 from exporter.anchor import Anchors, Moved, Switched
 from exporter.commit import Committer, check_properties
+from exporter.drain import DrainRounds
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import Fault, point
 from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
 from exporter.journal import Journal
 from exporter.log import get_logger
-from exporter.read import RoundResult
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.stage import StagingOrder
 from exporter.switch import Switcher
 from exporter.tables import DeltaTable, Lake, LogCleaned, evolved_schema, holds_just
 from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
@@ -98,13 +97,15 @@ class Recovery:
         topics: TopicReader,
         routing: Routing,
         committer: Committer,
-        read_round: Callable[[StagingOrder], RoundResult],
+        drain: DrainRounds | None = None,
         first_position: str | int = "earliest",
-        round_records_max: int = 200_000,
         on_gap: str = "stop",
         journal: Journal | None = None,
     ) -> None:
-        """first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record."""
+        """drain: reads what a switch has to drain; None for who only looks.
+
+        first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record.
+        """
         self.log_check = LogCheck(lake, journal or Journal())
         self._lake = lake
         self._topics = topics
@@ -112,8 +113,8 @@ class Recovery:
         self._own = routing.fingerprint()
         self._committer = committer
         self._anchors = Anchors(lake, topics, routing, first_position)
-        self._read_round = read_round
-        self._switcher = Switcher(self._anchors, committer, self._read_same_topics, round_records_max)
+        self._drain = drain
+        self._switcher = Switcher(self._anchors, committer, drain, self.check_topics)
         self._identity: dict[str, str] = {}
         self._gap_rows = GapRows(self._anchors)
         self._records_gaps = on_gap == "record"
@@ -124,18 +125,22 @@ class Recovery:
         self.said: dict[TopicPartition, str] = {}
         """The verdict of the last reading, per partition, for those who watch."""
 
-    def recover(self, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
+    def recover(
+        self, ownership: Mapping[TopicPartition, int], go_on: Callable[[], None] = lambda: None
+    ) -> dict[WriterKey, Writer]:
         """The writers of the given partitions (each with its ownership epoch), at the positions of the tables.
 
         A task that worked in an epoch which a repair has closed since ends: it may hold what is no longer true.
+        go_on: called every moment of a drain; what it raises ends it.
 
-        Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable, WalUnreachable.
+        Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable, WalUnreachable;
+        BrokerSilent and Interrupted to be called again later.
         """
         identities = self._topics.identities_of({tp.topic for tp in ownership})
         for _ in range(ATTEMPTS_MAX):
             reading, verdicts = self._confirmed(ownership, identities)
             try:
-                if self._advance(reading, verdicts, identities):
+                if self._advance(reading, verdicts, identities, go_on):
                     continue
             except Moved as moved:
                 log.info("reading_restarted", reason=str(moved))
@@ -143,18 +148,17 @@ class Recovery:
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
 
+    def close(self) -> None:
+        """Nothing is drained any more."""
+        if self._drain is not None:
+            self._drain.close()
+
     def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
         """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
 
         positions: greatest offset that the tables hold. Raises InvariantBroken, BrokerSilent.
         """
         check_identity(self._identity, self._topics.identities_of({tp.topic for tp in positions}), positions)
-
-    def _read_same_topics(self, order: StagingOrder) -> RoundResult:
-        """Read a round of a drain; what was read is of the topic that the tables know, else InvariantBroken."""
-        result = self._read_round(order).whole()
-        self.check_topics({tp: plan.start - 1 for tp, plan in order.plans.items()})
-        return result
 
     def read(self, tps: Sequence[TopicPartition] | Mapping[TopicPartition, int]) -> Reading:
         """The log, then every table that is ours, one at a time, the dead letters last (protocol 5.1, 5.3)."""
@@ -309,7 +313,11 @@ class Recovery:
         return reading, verdicts
 
     def _advance(
-        self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict], identities: Mapping[str, TopicIdentity]
+        self,
+        reading: Reading,
+        verdicts: Mapping[TopicPartition, Verdict],
+        identities: Mapping[str, TopicIdentity],
+        go_on: Callable[[], None],
     ) -> bool:
         """Do the next thing that has to be done before the partitions may run; False if there is nothing."""
         self.check_lake(reading, identities)
@@ -322,7 +330,7 @@ class Recovery:
         if self._close_gaps(reading, in_force):
             return True
         if switches:
-            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identities)
+            self._switcher.switch(reading.views, switches, self._in_force(reading, switches), identities, go_on)
             return True
         missing: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for tp, found in verdicts.items():

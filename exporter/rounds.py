@@ -154,6 +154,11 @@ class Rounds:
         if self._readings:
             self._reader.cancel()
 
+    def abandon(self) -> None:
+        """Forget the running rounds, whatever becomes of them: nobody waits for them any more."""
+        self.cancel()
+        self._readings.clear()
+
     def close(self) -> None:
         self.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -175,7 +180,6 @@ class Rounds:
         self._reader.cancel()
 
     def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
-        self.error = error.message
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
         self.trouble = self.trouble.failed(plans, readable)
@@ -188,11 +192,15 @@ class Rounds:
     def _came_to_nothing(self, error: str, now: float) -> None:
         """It is read again later; what waits behind it was planned for what is not there."""
         self.failures += 1
-        self.cancel()
-        self._readings.clear()
+        self.error = error
+        self.abandon()
         self.pause(now)
         log.warning("round_failed", error=error, failures=self.failures)
 
     def pause(self, now: float) -> None:
         """Start no round for a while, the longer the more have failed in a row."""
         self._not_before = now + min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(self.failures, 6))
+
+    def pause_left(self, now: float) -> float:
+        """Seconds until the next round may start."""
+        return max(0.0, self._not_before - now)

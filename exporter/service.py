@@ -26,7 +26,8 @@ from typing import Any
 from exporter import heartbeat
 from exporter.anchor import Moved, Switched
 from exporter.commit import Committer
-from exporter.condemn import IN_A_ROW_MAX, condemn
+from exporter.condemn import Poison, Poisoned
+from exporter.drain import Interrupted
 from exporter.ending import ending
 from exporter.errors import DependencyUnreachable, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
@@ -49,7 +50,6 @@ from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
 from exporter.watch import Watch
 from exporter.writers import Fragment, PartitionPlan, Writer, WriterKey, Writers, integrate_all, park
-from offsets import Invariant
 from offsets.gaps import find_gaps
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -118,8 +118,12 @@ class Service:
         journal: Journal | None = None,
         wal_verify_secs: float = 60.0,
         watch: Watch | None = None,
+        poison: Poison | None = None,
     ) -> None:
-        """alive: whether the JVM that runs Spark is there. journal: that of the committer. watch: told of all."""
+        """alive: whether the JVM that runs Spark is there. journal: that of the committer. watch: told of all.
+
+        poison: that of the drains.
+        """
         self._watch = watch or Watch()
         self.totals = self._watch.totals
         self._lake = lake
@@ -150,7 +154,7 @@ class Service:
         )  # fmt: skip
         self._waiting: RoundResult | None = None
         self._anchoring: Future[dict[str, TableView]] | None = None
-        self._condemned_in_a_row = 0
+        self._poison = poison or Poison(lake)
         self._retry_at: dict[str, float] = {}
         self._group_offset: Future[str] | None = None
         self._group_offsets_sent: dict[TopicPartition, int] = {}
@@ -176,6 +180,7 @@ class Service:
         finally:
             ending.leave()
             self._rounds.close()
+            self._recovery.close()
             self._keeper.close()
             for pool in (self._pool, self._group_pool):
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -280,10 +285,15 @@ class Service:
         point(Fault.BEFORE_POSITIONS)
         try:
             with self._watch.busy():
-                recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps})
+                recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps}, self._go_on)
         except BrokerSilent as error:
             self._watch.outages.seen(KAFKA, error.message, now)
             self._retry_at[""] = now + 1.0
+            return
+        except Interrupted as why:
+            log.info("drain_interrupted", reason=str(why), pause_secs=round(why.pause_secs, 1))
+            self._watch.storage_is_out(now)
+            self._retry_at[""] = time.monotonic() + why.pause_secs
             return
         except WalUnreachable:  # it has been told; the keeper asks until it answers
             return
@@ -294,6 +304,14 @@ class Service:
         floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(recovered).items())}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
         self._ends_at = float("-inf")
+
+    def _go_on(self) -> None:
+        """Asked every moment by a drain, that holds up the loop meanwhile. Raises JvmEnded, Interrupted to stop it."""
+        if not self._alive():
+            raise JvmEnded
+        if self._stop_at is not None:
+            raise Interrupted("told to stop")
+        self._watch.still_busy()
 
     def _forget(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Drop writers, staged files included; a running round becomes stale by its ownership epoch.
@@ -411,7 +429,7 @@ class Service:
             self._park_unwritten(fragment, now)
         self._watch.integrated(result, self._rounds.secs)
         if result.counts.get("records"):
-            self._condemned_in_a_row = 0
+            self._poison.passed()
 
     def _park_unwritten(self, fragment: Fragment, now: float) -> None:
         """The types whose files cannot be written are parked, the others go on (protocol 3.6).
@@ -459,35 +477,28 @@ class Service:
         return not before and self._read_through(expected(self._writers, plans, now))
 
     def _condemn_poison(self, plans: tuple[PartitionPlan, ...], now: float) -> bool:
-        """Condemn the single record that this plan would fail on again (protocol 3.7); False if there is none.
+        """Condemn the single record that this plan would fail on again (protocol 3.7).
 
-        One at a time per partition: the positions have to pass the last one first, a table remembers one.
+        True if no round is to start now: it could not be done yet, or the tables are not where this task thought.
         """
         plan = plans[0]
-        if self._rounds.trouble.poison() != plan.tp:
+        if not self._poison.is_next(self._rounds, plan):
             return False
-        known = self._recovery.condemned.get(plan.tp, frozenset())
-        if any(key.tp == plan.tp and writer.covered < max(known, default=-1) for key, writer in self._writers.items()):
+        mine = {key.event_type: writer for key, writer in self._writers.items() if key.tp == plan.tp}
+        if any(writer.claim is not None for writer in mine.values()):
             return True
-        if self._condemned_in_a_row >= IN_A_ROW_MAX:
-            raise InvariantBroken(
-                Invariant.ROUTE,
-                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {plan.start} end their task: {self._rounds.error}",
-                "this is no bad record but a fault of the exporter or its machine; please report it",
-            )
+        known = {name: Position(writer.epoch, writer.covered) for name, writer in mine.items()}
         checked_through = self._committer.checked_through(DEAD_LETTERS)
         try:
-            condemn(self._lake, plan, self._rounds.raw, self._rounds.error, self._letters_origin(plan), checked_through)
-        except InvariantBroken:
-            raise
-        except Exception as error:  # noqa: BLE001 - the next try sees in the table whether this one landed
-            log.warning("condemning_failed", partition=str(plan.tp), offset=plan.start, error=first_line(error))
-            self._rounds.pause(now)
+            if not self._poison.condemn(
+                self._rounds, Poisoned(plan, known, self._letters_origin(plan), checked_through)
+            ):
+                return True
+        except Moved as moved:
+            log.info("reading_restarted", reason=str(moved))
+            self._to_recover.add(plan.tp)
             return True
-        self._recovery.condemned[plan.tp] = known | {plan.start}
-        self._rounds.trouble = self._rounds.trouble.passed(plans)
-        self._condemned_in_a_row += 1
-        log.error("record_condemned", partition=str(plan.tp), offset=plan.start, error=self._rounds.error)
+        self._recovery.condemned[plan.tp] = self._recovery.condemned.get(plan.tp, frozenset()) | {plan.start}
         return False
 
     def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:

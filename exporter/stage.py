@@ -300,9 +300,8 @@ class _Task:
         part = batch.take(pa.array([row[0] for row in dead], pa.int64()))
         self._counts[tp]["dead_letters"] += len(dead)
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
-        days = part.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
         table = dead_letter_rows(part, dead, tp, plan.epoch)
-        self._add_rows(DEAD_LETTERS, tp, table, days)
+        self._add_rows(DEAD_LETTERS, tp, table, letter_days(part.column("timestamp")))
 
     def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, days: pa.Array) -> None:
         """Rows beyond all that this writer had, and their event days."""
@@ -405,6 +404,11 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPart
         ],
         schema=DEAD_LETTER_SCHEMA,
     )
+
+
+def letter_days(timestamps: Any) -> pa.Array:
+    """The day of each dead letter, that of its Kafka timestamp."""
+    return timestamps.cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
 
 
 def coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:

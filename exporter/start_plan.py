@@ -13,8 +13,6 @@ from typing import Any
 from exporter.commit import Committer
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.gap_rows import refuse
-from exporter.kafka_options import spark_kafka_options
-from exporter.read import RoundReader
 from exporter.recover import Reading, Recovery, refusal, truncated
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
@@ -106,9 +104,8 @@ class StartPlan:
 def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
     """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
     committer = Committer(bench.lake, "plan", {})
-    reader = RoundReader(bench.session, spark_kafka_options(settings))
     journal = open_journal(settings, bench.routing)
-    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, reader.read, journal=journal)
+    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, journal=journal)
     identities = bench.topics.require()
     tps = partitions_of(identities)
     try:

@@ -14,17 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from exporter.anchor import Anchors, Moved
 from exporter.commit import Committer
+from exporter.condemn import Poisoned
+from exporter.drain import DrainRounds
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
+from exporter.files import FileOrigin
 from exporter.log import get_logger
 from exporter.outcome import Landed
-from exporter.plan import Budget, plan_round
-from exporter.read import RoundResult
+from exporter.plan import plan_round
 from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Change, evolved_schema
 from exporter.topic import TopicIdentity, identity_properties
-from exporter.writers import Writer, WriterKey, freeze, integrate_all, missing_anchors
+from exporter.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
@@ -42,13 +44,14 @@ class Switcher:
         self,
         anchors: Anchors,
         committer: Committer,
-        read_round: Callable[[StagingOrder], RoundResult],
-        round_records_max: int,
+        drain: DrainRounds | None,
+        check_topics: Callable[[Mapping[TopicPartition, int]], None],
     ) -> None:
+        """check_topics: raises if a topic is not the one that the tables know, given what they hold of it."""
         self._anchors = anchors
         self._committer = committer
-        self._read_round = read_round
-        self._round_records_max = round_records_max
+        self._rounds = drain
+        self._check_topics = check_topics
 
     def switch(
         self,
@@ -56,8 +59,9 @@ class Switcher:
         switches: Mapping[TopicPartition, Switch],
         recorded: Mapping[str, Routing],
         identities: Mapping[str, TopicIdentity],
+        go_on: Callable[[], None],
     ) -> None:
-        """views: of one full reading; recorded: routing fingerprint -> configuration in force.
+        """views: of one full reading; recorded: routing fingerprint -> configuration in force. go_on: as in drain.py.
 
         Raises ConfigError, before it has changed anything, if a declared column has another type in its table.
         """
@@ -69,7 +73,7 @@ class Switcher:
         for tp, switch in switches.items():
             by_config[switch.in_force].append(tp)
         for fingerprint, tps in by_config.items():
-            self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint])
+            self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint], go_on)
         names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
         for name in names:
             self._seal(views, name, switches, {}, identities)
@@ -83,7 +87,13 @@ class Switcher:
         self._seal(views, DEAD_LETTERS, switches, history, identities)
         log.info("configuration_switched", partitions=len(switches), routing=self._anchors.own)
 
-    def _drain(self, views: Mapping[str, TableView], switches: Mapping[TopicPartition, Switch], old: Routing) -> None:
+    def _drain(
+        self,
+        views: Mapping[str, TableView],
+        switches: Mapping[TopicPartition, Switch],
+        old: Routing,
+        go_on: Callable[[], None],
+    ) -> None:
         """Bring every position of the old configuration to `through`, in whatever epoch each table is."""
         writers = {
             WriterKey(name, tp): Writer(WriterKey(name, tp), position.epoch, 0, position.offset, position.offset)
@@ -104,7 +114,7 @@ class Switcher:
         for name, view in views.items():
             self._committer.trust(name, view)
         for epoch in sorted({writer.epoch for writer in writers.values()}):
-            self._drain_epoch(views, {k: w for k, w in writers.items() if w.epoch == epoch}, through, old)
+            self._drain_epoch(views, {k: w for k, w in writers.items() if w.epoch == epoch}, through, old, go_on)
 
     def _drain_epoch(
         self,
@@ -112,38 +122,70 @@ class Switcher:
         writers: dict[WriterKey, Writer],
         through: Mapping[TopicPartition, int],
         old: Routing,
+        go_on: Callable[[], None],
     ) -> None:
         """Read, stage and commit until every writer of one epoch is at `through`."""
-        lake = self._anchors.lake
+        if self._rounds is None:
+            raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
         ends = {tp: offset + 1 for tp, offset in through.items()}
-        budget = Budget(self._round_records_max)
-        fingerprints = {name: view.fingerprint for name, view in views.items()}
-        while plans := plan_round(writers, ends, budget, time.monotonic()):
-            by_tp = {plan.tp: plan for plan in plans}
-            letters = views[DEAD_LETTERS].transactions
-            condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in by_tp}
-            footers = {tp: {**self._committer.footer(tp), "routing": old.fingerprint()} for tp in by_tp}
-            order = StagingOrder(str(lake.root), lake.app, old, by_tp, fingerprints, footers, condemned)
-            fragments = self._read_round(order).fragments
-            for fragment in fragments:
+
+        def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
+            return self._order(views, plans, old)
+
+        def poisoned(plan: PartitionPlan) -> Poisoned:
+            return self._poisoned(views, plan, old)
+
+        while plans := plan_round(writers, ends, self._rounds.budget(), time.monotonic()):
+            result = self._rounds.read(plans, order, poisoned, go_on)
+            self._check_topics({fragment.plan.tp: fragment.plan.start - 1 for fragment in result.fragments})
+            for fragment in result.fragments:
                 if unanchored := missing_anchors(writers, fragment):
                     raise InvariantBroken(
                         Invariant.ANCHOR,
                         f"{fragment.plan.tp}: {', '.join(unanchored)} have no position in what has to be drained",
                         "start the version that wrote these tables; please report this",
                     )
-            writers, _ = integrate_all(writers, fragments, time.monotonic())
-            by_type: dict[str, list[Writer]] = defaultdict(list)
-            for key, writer in writers.items():
-                if writer.frontier > writer.covered:
-                    base = self._committer.checked_through(key.event_type)
-                    by_type[key.event_type].append(freeze(writer, base))
-            for name, frozen in by_type.items():
-                report = self._committer.commit(name, [writer.claim for writer in frozen if writer.claim])
-                if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
-                    raise Moved(f"a drain of table {name} was refused: {report.error}")
-                for writer in frozen:
-                    writers[writer.key] = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
+            writers, _ = integrate_all(writers, result.fragments, time.monotonic())
+            self._commit(writers)
+
+    def _order(self, views: Mapping[str, TableView], plans: Sequence[PartitionPlan], old: Routing) -> StagingOrder:
+        lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
+        return StagingOrder(
+            str(lake.root),
+            lake.app,
+            old,
+            {plan.tp: plan for plan in plans},
+            {name: view.fingerprint for name, view in views.items()},
+            {plan.tp: self._footer(plan.tp, old) for plan in plans},
+            {plan.tp: condemned_offsets(letters, lake.app, plan.tp) for plan in plans},
+        )
+
+    def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
+        return {**self._committer.footer(tp), "routing": old.fingerprint()}
+
+    def _poisoned(self, views: Mapping[str, TableView], plan: PartitionPlan, old: Routing) -> Poisoned:
+        """What condemning the plan's record goes by: the tables as they were read."""
+        lake, tp, letters = self._anchors.lake, plan.tp, views[DEAD_LETTERS]
+        known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
+        origin = FileOrigin(
+            str(lake.table(DEAD_LETTERS).folder), lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
+            letters.fingerprint, self._footer(tp, old),
+        )  # fmt: skip
+        return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))
+
+    def _commit(self, writers: dict[WriterKey, Writer]) -> None:
+        """All that the writers have staged. Raises Moved."""
+        by_type: dict[str, list[Writer]] = defaultdict(list)
+        for key, writer in writers.items():
+            if writer.frontier > writer.covered:
+                base = self._committer.checked_through(key.event_type)
+                by_type[key.event_type].append(freeze(writer, base))
+        for name, frozen in by_type.items():
+            report = self._committer.commit(name, [writer.claim for writer in frozen if writer.claim])
+            if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
+                raise Moved(f"a drain of table {name} was refused: {report.error}")
+            for writer in frozen:
+                writers[writer.key] = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
 
     def _seal(
         self,

@@ -9,6 +9,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 from exporter import __version__, spark
 from exporter.aside import aside
 from exporter.commit import Committer
+from exporter.condemn import Poison
 from exporter.decode import Decoder
+from exporter.drain import DrainRounds
 from exporter.ending import ending
 from exporter.errors import ConfigError, ExporterError, JvmEnded
 from exporter.faults import Fault, point
@@ -31,6 +34,7 @@ from exporter.outages import storage_trouble
 from exporter.read import RoundReader, warm
 from exporter.recover import Recovery
 from exporter.roll import RollLimits
+from exporter.rounds import Rounds
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
 from exporter.service import COMMIT_THREADS, Limits, Progress, Service
@@ -249,14 +253,15 @@ def build_service(
     reader = RoundReader(bench.session, options, room)
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
+    poison = Poison(bench.lake)
+    drain = DrainRounds(lambda waking: _rounds(settings, reader, waking, watch), poison)
     recovery = Recovery(
         bench.lake,
         bench.topics,
         bench.routing,
         committer,
-        reader.read,
+        drain,
         first_position=first_position(settings),
-        round_records_max=settings.round_records_max,
         on_gap=settings.on_gap,
         journal=journal,
     )
@@ -276,7 +281,15 @@ def build_service(
         journal,
         settings.wal_verify_secs,
         watch,
+        poison,
     )
+
+
+def _rounds(
+    settings: Settings, reader: RoundReader, waking: Callable[[Future[Any]], Future[Any]], watch: Watch
+) -> Rounds:
+    bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
+    return Rounds(reader, *bounds, waking, watch.probe)
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

@@ -70,6 +70,10 @@ class Watch:
         finally:
             self.busy_since = None
 
+    def still_busy(self) -> None:
+        """What takes long has gone on by a step."""
+        self.busy_since = self._clock()
+
     def ends_read(self, ends: Mapping[TopicPartition, int], now: float) -> None:
         """The offsets after the last records, just looked at."""
         self._ends = dict(ends)

@@ -7,6 +7,7 @@
             <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
     replay  <app>/replay/<topic>/<partition>/<replay number>; its files' attempt: replay-<replay number>-<uuid>
+    condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
 What is stored is for ever: new code reads old names.
@@ -36,10 +37,12 @@ _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
-Kind = Literal["anchor", "sealed", "condemned", "rebased", "replay", "gap"]
-KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "rebased", "replay")
+Kind = Literal["anchor", "sealed", "condemned", "skipped", "held", "rebased", "replay", "gap"]
+KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "skipped", "held", "rebased", "replay")
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
-condemned: the last record that no decoder survived (dead letters only; protocol 3.7).
+skipped: a record that no task may read again; its row came with it. held: another one, whose row some table had
+already. Dead letters only; the record's offset stands where an epoch would, the version is that of the epoch
+(protocol 3.7, condemn.py). condemned: as earlier versions wrote it, the last such offset of an epoch.
 rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
 replay: the greatest offset that a replay of dead letters added; its number, from 1, stands where an epoch would.
 gap, with an event type: the last offset that retention took from the type (dead letters only; protocol 5.5)."""
@@ -162,8 +165,17 @@ def gap_file(day: date, app: str, tp: TopicPartition, epoch: int, attempt: str) 
     Such a row may be committed at any position of the dead letters, so no offset in a name could tell the sweep when
     the file is dead: it is left to VACUUM.
     """
+    return _apart(day, app, tp, epoch, "gap", attempt)
+
+
+def condemned_file(day: date, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
+    """As gap_file(), of the row of a condemned record, which comes before or after the position passes it."""
+    return _apart(day, app, tp, epoch, "condemned", attempt)
+
+
+def _apart(day: date, app: str, tp: TopicPartition, epoch: int, what: str, attempt: str) -> str:
     DataFile(day, app, tp, epoch, 0, attempt)  # raises BadName
-    return f"day={day.isoformat()}/{app}.{tp.topic}.{tp.partition}.{epoch}.gap.{attempt}{_SUFFIX}"
+    return f"day={day.isoformat()}/{app}.{tp.topic}.{tp.partition}.{epoch}.{what}.{attempt}{_SUFFIX}"
 
 
 def table_folder(event_type: str) -> str:

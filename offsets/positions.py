@@ -105,14 +105,14 @@ def should_skip(offset: int, bound: int) -> bool:
 
 
 def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> frozenset[int]:
-    """The offsets of `tp` that no task may decode again, from the dead letters' transactions (protocol 3.7).
+    """The offsets of `tp` that no task may read again, from the dead letters' transactions (protocol 3.7).
 
     A repair withdraws one, by a tombstone, whose row it took away.
     """
     return frozenset(
-        version
+        version if app_id.kind == "condemned" else app_id.epoch
         for app_id, version in of_partition(transactions, app, tp)
-        if app_id.kind == "condemned" and version != TOMBSTONE
+        if app_id.kind in ("condemned", "skipped", "held") and version != TOMBSTONE
     )
 
 

@@ -128,8 +128,9 @@ def move_transactions(
     """The txn actions of one move: tombstone and seal of the old epoch, position and anchor of the new one.
 
     A seal beyond the new position is drawn back to it, so that every offset is covered by one epoch alone; a
-    condemned record whose row goes away is withdrawn. rebased: the new epoch belongs to another topic, so the old
-    seals stay what they were and every condemned offset is withdrawn.
+    condemned record whose row goes away is withdrawn, and one that any table held, for this move may be that of the
+    table. rebased: the new epoch belongs to another topic, so the old seals stay what they were and every condemned
+    offset is withdrawn.
     """
     new = move.new
     versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}
@@ -137,9 +138,14 @@ def move_transactions(
         versions[str(AppId(app, tp, new.epoch, "rebased"))] = new.offset
     since = first_epoch(transactions, app, tp)
     for app_id, version in of_partition(transactions, app, tp):
-        if app_id.epoch >= new.epoch or version == TOMBSTONE:
+        if version == TOMBSTONE:
             continue
-        if app_id.kind is None:
+        if app_id.kind in ("skipped", "held"):  # their number is an offset
+            if rebased or app_id.kind == "held" or (move.cuts and app_id.epoch > new.offset):
+                versions[str(app_id)] = TOMBSTONE
+        elif app_id.epoch >= new.epoch:
+            continue
+        elif app_id.kind is None:
             sealed = version if rebased else min(version, new.offset)
             versions[str(app_id)] = TOMBSTONE
             versions[str(AppId(app, tp, app_id.epoch, "sealed"))] = sealed

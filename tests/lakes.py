@@ -39,6 +39,7 @@ from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings, routing
 from exporter.settings_load import load
+from exporter.stage import StagingOrder, stage
 from exporter.tables import Change, Lake, table_schema
 from exporter.task import Workbench, build_service, parse_schemas
 from exporter.topic import TopicReader
@@ -394,6 +395,24 @@ def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
         return report
 
     monkeypatch.setattr(Committer, "commit", commit)
+
+
+def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a record with `boom` in its value ends the process that is to decode it."""
+
+    def task(order: StagingOrder) -> Any:
+        spared = {offset for offsets in order.condemned.values() for offset in offsets}
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                if any(b"boom" in (row["value"] or b"") and row["offset"] not in spared for row in batch.to_pylist()):
+                    os._exit(1)
+                yield from stage(order, iter([batch]))
+
+        return run
+
+    monkeypatch.setattr("exporter.read._task", task)
+    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
 
 
 def delete_before(export: Export, offset: int, partition: int = 0) -> None:

@@ -35,7 +35,7 @@ from kafka import KafkaConsumer, TopicPartition
 from tests.naive_record import EPOCH, LETTERS, US, Columns, Config, Message, Place, comparable, place, same
 
 TOMBSTONE = 2**63 - 1
-KINDS = ("anchor", "sealed", "condemned", "rebased", "gap")
+KINDS = ("anchor", "sealed", "condemned", "skipped", "held", "rebased", "gap")
 READ_SECS_MAX = 60.0
 Partition = tuple[str, int]
 At = tuple[str, int, int]
@@ -89,7 +89,8 @@ class Table:
         return max(self._by_epoch(tp, "rebased"), default=0)
 
     def condemned(self, tp: Partition) -> int:
-        return max(self._by_epoch(tp, "condemned").values(), default=-1)
+        offsets = [*self._by_epoch(tp, "condemned").values(), *self._by_epoch(tp, "skipped")]
+        return max(offsets, default=-1)
 
     def _by_epoch(self, tp: Partition, kind: str) -> dict[int, int]:
         head = f"{kind}/{tp[0]}/{tp[1]}/" if kind else f"{tp[0]}/{tp[1]}/"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 from collections import Counter
@@ -20,12 +19,12 @@ from kafka import KafkaAdminClient
 
 from exporter import commit
 from exporter.broker import create_topic
+from exporter.commit import Committer
 from exporter.condemn import SINGLE_FAILURES_MAX
 from exporter.errors import InvariantBroken
 from exporter.read import RoundFailed, RoundReader
 from exporter.routing import DEAD_LETTERS
 from exporter.stage import StagingOrder
-from exporter.stage import stage as export_stage
 from exporter.tables import Change, add_action
 from exporter.writers import StagedFile
 from offsets import Invariant
@@ -33,9 +32,11 @@ from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.lakes import (
     NOON,
+    Crash,
     Export,
     bad,
     days,
+    deadly,
     delete_before,
     event,
     messages,
@@ -504,18 +505,7 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     e = export(2)
     produce(e.kafka, e.topic, {0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)], 1: mixed(8, first=20)})
 
-    def task(order: Any) -> Any:
-        def run(batches: Any) -> Any:
-            for batch in batches:
-                spared = {offset for offsets in order.condemned.values() for offset in offsets}
-                if any(b"boom" in r["value"] and r["offset"] not in spared for r in batch.to_pylist()):
-                    os._exit(1)
-                yield from export_stage(order, iter([batch]))
-
-        return run
-
-    monkeypatch.setattr("exporter.read._task", task)
-    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
+    deadly(monkeypatch)
     e.run(spark)
     placed = e.placed()
     assert placed[(0, 5)] == ["dead_letters"]
@@ -526,6 +516,38 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     produce(e.kafka, e.topic, {0: mixed(5, first=40)})
     e.run(spark)
     assert len(e.placed()) == 24 and e.placed()[(0, 5)] == ["dead_letters"]
+
+
+@pytest.mark.parametrize("holds", [False, True], ids=["of the table behind", "of a table that has it"])
+def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_once_in_the_lake(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, holds: bool
+) -> None:
+    """One table is behind all others: its record becomes a dead letter, that of another table stays there alone."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(10)})
+    e.run(spark)
+    boom = event("click" if holds else "order", 99, boom=1)
+    produce(e.kafka, e.topic, {0: [*mixed(5, first=10), boom, *mixed(5, first=16)]})
+    real = Committer.commit
+
+    def commit(self: Committer, event_type: str, claims: Any) -> Any:
+        if event_type == "order":
+            raise Crash(event_type)
+        return real(self, event_type, claims)
+
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(Committer, "commit", commit)
+        with e.going(spark) as task:
+            behind = {**dict.fromkeys(("click", "payment", DEAD_LETTERS), (0, 20)), "order": (0, 9)}
+            wait_until(lambda: task.error or e.positions() == behind, 60, "all but one table committed")
+            wait_until(lambda: task.error, 60, "the end")
+    deadly(monkeypatch)
+    e.run(spark)
+    placed = e.placed()
+    assert placed[(0, 15)] == ["click" if holds else DEAD_LETTERS]
+    assert len(placed) == 21 and all(len(tables) == 1 for tables in placed.values())
+    assert set(e.positions().values()) == {(0, 20)}
+    assert e.audit(spark).clean
 
 
 MOMENTS = {

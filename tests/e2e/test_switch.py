@@ -15,11 +15,12 @@ from exporter import faults
 from exporter.check import check_tables
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.faults import InjectedFault
+from exporter.read import RoundFailed, RoundReader
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import routing
 from exporter.task import parse_schemas
 from offsets import Invariant
-from tests.lakes import DDL, Crash, Export, crash_after, event, running, seldom, wait_until
+from tests.lakes import DDL, Crash, Export, crash_after, deadly, event, running, seldom, wait_until
 from tests.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -94,6 +95,33 @@ def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     export.with_(NEW).run(spark)
     expect(export, 119, switched_at=90)
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 119))
+
+
+def test_a_drain_outlives_rounds_that_fail_and_a_record_that_kills_its_task(
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As any round: tried again, then by halves; the one record becomes a dead letter, the others land once."""
+    produce(export.kafka, export.topic, {0: trio(30)})
+    export.run(spark)
+    produce(export.kafka, export.topic, {0: [*trio(15, first=30), event("order", 45, boom=1), *trio(14, first=46)]})
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        crash_after(patch, "click")
+        export.run(spark)
+    deadly(monkeypatch)
+    failing, real = [RoundFailed("as ordered")] * 2, RoundReader.read
+
+    def read(self: RoundReader, order: Any) -> Any:
+        if failing:
+            raise failing.pop()
+        return real(self, order)
+
+    monkeypatch.setattr(RoundReader, "read", read)
+    export.with_(NEW).run(spark)
+    assert not failing
+    placed = export.placed()
+    assert placed.pop((0, 45)) == [DEAD_LETTERS]
+    assert len(placed) == 59 and all(len(tables) == 1 for tables in placed.values())
+    assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 59))
 
 
 def test_what_another_isolation_left_uncommitted_is_drained_under_it(

@@ -30,6 +30,7 @@ PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crossc
 SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offsets/table_log.py"
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
+CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
 LEASE, LEASES = "exporter/lease.py", "offsets/leases.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -802,7 +803,7 @@ MUTANTS = (
     Mutant(
         "repair_keeps_condemned",
         "7, 3.7 a record whose row was taken away stays condemned: every task skips it",
-        ((REWIND, 'elif app_id.kind == "condemned" and (', 'elif app_id.kind == "condemned" and False and ('),),
+        ((REWIND, "(move.cuts and app_id.epoch > new.offset)", "False"),),
         LOSS,
         {"log": "X", "restorable": "D"},
         "restore",
@@ -814,6 +815,46 @@ MUTANTS = (
         frozenset({"ONCE"}),
         {"log": "X", "restorable": "D", "restores": 2, "still": "A"},
         "restore",
+    ),
+    Mutant(
+        "condemn_looks_nowhere",
+        "3.7 a record gets a dead-letter row although a table that has passed it may hold it",
+        ((CONDEMNING, "position is not None and position.offset >= offset", "False"),),
+        frozenset({"ONCE"}),
+        {},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_believes_memory",
+        "3.7 a table that another task has moved is looked at all the same: its row, if it has one, is found",
+        ((CONDEMNING, "return event_type in known and position != known[event_type]", "return False"),),
+        NOTHING,
+        {"tasks": 2},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_writes_no_position",
+        "3.7, 7 a condemnation leaves the dead letters' position alone: a repair that has read it does not notice",
+        ((CONDEMNING, ", str(AppId(app, tp, letters.epoch)): letters.offset", ""),),
+        LOSS,
+        {},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_compares_nothing",
+        "3.7 a condemnation does not compare what is condemned: two tasks write the row",
+        ((CONDEMN, " or RECORD in self.condemned(world[D])", ""),),
+        frozenset({"ONCE"}),
+        {"tasks": 2},
+        "condemn",
+    ),
+    Mutant(
+        "repair_keeps_held",
+        "7, 3.7 a record stays condemned whose row went away with the table that held it",
+        ((REWIND, 'app_id.kind == "held" or ', ""),),
+        LOSS,
+        {},
+        "condemn",
     ),
     Mutant(
         "repair_believes_positions",

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets import crosscheck, rewind
+from offsets.condemning import condemned_transactions
 from offsets.names import AppId
 from offsets.positions import Position, condemned_offsets, live_position, should_skip
 from offsets.ranges import TopicPartition
@@ -286,7 +287,7 @@ class RestoreWorld:
         table, (epoch, position) = world[self.letters], expected
         if (_app_id(epoch), position) not in table[-1][1] or offset in self.condemned(table):
             return None
-        txns = _written(table, {_app_id(epoch, "condemned"): offset})
+        txns = _written(table, condemned_transactions(APP, TP, offset, Position(epoch, position), False))
         files = (*table[-1][2], (len(table), epoch, (offset,)))
         return _append(world, self.letters, (COMMIT, txns, files, checked, table[-1][4]))
 

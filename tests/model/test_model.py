@@ -4,6 +4,7 @@
     pair_world.py     4.1, 4.3, 4.4 for commits that carry two partitions
     switch_world.py   5.3: the configuration changes; met_world.py: while a type is met at run time (4.7)
     restore_world.py  4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
+    condemn_world.py  3.7, 7: a record that ends its tasks after some tables have passed it
     sweep_world.py    6: who may delete
     test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
@@ -91,6 +92,7 @@ SWEEPS = (
     {"steps": 1},
     {"writers": 1, "attempts": 2, "steps": 2, "closes": True},
 )
+CONDEMNS = ({}, {"tasks": 2, "repairs": 2}, {"kind": "D", "tasks": 2})
 RESTORES = (
     {},
     {"log": "A", "tasks": 2},
@@ -179,6 +181,12 @@ def test_a_sweep_never_deletes_a_committed_file(scope: dict[str, Any]) -> None:
 def test_a_restored_table_stops_its_exporters_until_it_is_repaired(scope: dict[str, Any]) -> None:
     """No record is lost or doubled in silence, however repairs, tasks and further RESTOREs interleave."""
     hold_in_every_state("restore", scope)
+
+
+@pytest.mark.parametrize("scope", CONDEMNS, ids=name_of)
+def test_a_record_that_comes_to_end_its_tasks_is_in_one_table(scope: dict[str, Any]) -> None:
+    """Whichever tables have passed it by then, and whatever is taken back and repaired meanwhile."""
+    hold_in_every_state("condemn", scope)
 
 
 @pytest.mark.drill

@@ -86,7 +86,7 @@ class Exported:
         try:
             rounds = RoundReader(self.session, self.kafka_options)
             committer = Committer(self.lake, "test", {})
-            recovery = Recovery(self.lake, reader, self.routing, committer, rounds.read, first_position=first_position)
+            recovery = Recovery(self.lake, reader, self.routing, committer, first_position=first_position)
             tps = partitions_of(reader.identities())
             writers: dict[WriterKey, Writer] = dict(recovery.recover(dict.fromkeys(tps, 1)))
             ends = {tp: end if through is None else min(end, through) for tp, end in reader.end_offsets(tps).items()}

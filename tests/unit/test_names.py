@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from offsets.names import (
     FOLDER_BYTES_MAX,
+    KINDS,
     AppId,
     BadName,
     DataFile,
@@ -33,7 +34,7 @@ topics = st.one_of(
 )
 partitions = st.builds(TopicPartition, topics, st.integers(0, 2**31 - 1))
 epochs = st.integers(0, 2**31 - 1)
-kinds = st.sampled_from([None, "anchor", "sealed", "condemned"])
+kinds = st.sampled_from([None, *KINDS])
 event_types = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 gap_types = st.one_of(st.sampled_from(["gap", "anchor", "0", "a/b", "..", "~2F"]), st.text(max_size=20, min_size=1))
 app_ids = st.one_of(
@@ -71,6 +72,9 @@ STORED_APP_IDS = {
     ),
     "exporter/gap/dead_letters/orders/0/0": AppId("exporter", TopicPartition("orders", 0), 0, "gap", "dead_letters"),
     "exporter/replay/eu.orders.v1/0/12": AppId("exporter", TopicPartition("eu.orders.v1", 0), 12, "replay"),
+    "exporter/condemned/orders/0/1": AppId("exporter", TopicPartition("orders", 0), 1, "condemned"),
+    "exporter/skipped/eu.orders.v1/0/41": AppId("exporter", TopicPartition("eu.orders.v1", 0), 41, "skipped"),
+    "exporter/held/orders/12/0": AppId("exporter", TopicPartition("orders", 12), 0, "held"),
     "exporter/gap/0/1": AppId("exporter", TopicPartition("gap", 0), 1),
     "exporter/anchor/0/1": AppId("exporter", TopicPartition("anchor", 0), 1),
 }

@@ -101,7 +101,8 @@ def test_a_table_that_is_made_anew_begins_in_the_next_epoch() -> None:
 BEFORE = {
     "app/orders/0/0": TOMBSTONE, "app/anchor/orders/0/0": 9, "app/sealed/orders/0/0": 60,
     "app/orders/0/1": 199, "app/anchor/orders/0/1": 60, "app/condemned/orders/0/0": 50, "app/condemned/orders/0/1": 150,
-    "app/orders/1/1": 7, "other/orders/0/1": 5,
+    "app/orders/1/1": 7, "other/orders/0/1": 5, "app/skipped/orders/0/45": 0, "app/skipped/orders/0/160": 1,
+    "app/held/orders/0/30": 1, "app/skipped/orders/1/3": 1,
 }  # fmt: skip
 
 
@@ -114,15 +115,17 @@ def test_a_rewind_closes_the_old_epoch_and_every_offset_stays_in_one_interval(ta
     assert live_position(after, "app", TP) == Position(2, target)
     covered = [o for one in intervals(after, "app", TP) for o in range(one.after + 1, one.through + 1)]
     assert covered == list(range(10, target + 1))
-    assert condemned_offsets(after, "app", TP) == {c for c in (50, 150) if c <= target}
+    assert condemned_offsets(after, "app", TP) == {c for c in (45, 50, 150, 160) if c <= target}
+    assert condemned_offsets(after, "app", OTHER) == {3}
     assert (after["app/orders/1/1"], after["other/orders/0/1"]) == (7, 5)
 
 
 def test_a_table_that_only_follows_keeps_its_condemned_records() -> None:
-    """Their rows are still there: read again they would be there twice."""
+    """Their rows are still there: read again they would be there twice. Only what that table may have held goes."""
     move = Move(Position(1, 100), Position(2, 100))
     after = {**BEFORE, **move_transactions(BEFORE, "app", TP, move)}
-    assert condemned_offsets(after, "app", TP) == {50, 150}
+    assert condemned_offsets(BEFORE, "app", TP) == {30, 45, 50, 150, 160}
+    assert condemned_offsets(after, "app", TP) == {45, 50, 150, 160}
 
 
 def test_a_rebase_forgets_what_was_said_of_the_former_topic() -> None:
@@ -143,7 +146,7 @@ def test_an_adopted_table_remembers_all_under_the_new_name_and_the_former_is_clo
     """Epochs, anchors, seals and condemned offsets are the same; a task of the former app finds tombstones."""
     after = {**BEFORE, **adopted_transactions(BEFORE, "app", "mine")}
     assert intervals(after, "mine", TP) == intervals(BEFORE, "app", TP)
-    assert condemned_offsets(after, "mine", TP) == {50, 150}
+    assert condemned_offsets(after, "mine", TP) == {30, 45, 50, 150, 160}
     assert live_positions(after, "mine") == {TP: Position(1, 199), OTHER: Position(1, 7)}
     assert live_positions(after, "app") == {}
     assert after["other/orders/0/1"] == 5

@@ -302,7 +302,7 @@ def recovery(world: World) -> Recovery:
     world.lake.event_types = lambda: tuple(sorted(world.tables))
     nothing: Any = None
     committer: Any = SimpleNamespace(trust_topics=lambda ids: None)
-    return Recovery(world.lake, nothing, routing, committer, nothing, journal=world.journal)
+    return Recovery(world.lake, nothing, routing, committer, journal=world.journal)
 
 
 def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:

@@ -1,0 +1,191 @@
+"""The rounds of a drain: waited for, and never waited out."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from exporter.condemn import SINGLE_FAILURES_MAX, Poison, Poisoned
+from exporter.drain import DrainRounds, Interrupted
+from exporter.errors import DependencyUnreachable, JvmEnded
+from exporter.files import FileOrigin
+from exporter.read import RoundFailed, RoundResult
+from exporter.rounds import Rounds
+from exporter.routing import EventTime, Routing, TypeFrom
+from exporter.stage import StagingOrder
+from exporter.writers import Fragment, PartitionPlan
+from offsets.ranges import TopicPartition
+
+T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
+
+
+class Reader:
+    """Reads what `of` says, in the round's thread; a cancelled round ends."""
+
+    def __init__(self, of: Callable[[StagingOrder], RoundResult]) -> None:
+        self.of = of
+        self.cancelled = threading.Event()
+        self.read_ranges: list[tuple[int, int]] = []
+
+    def read(self, order: StagingOrder) -> RoundResult:
+        self.read_ranges += [(plan.start, plan.end) for plan in order.plans.values()]
+        return self.of(order)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+class Condemning(Poison):
+    """Remembers whom it condemned."""
+
+    def __init__(self) -> None:
+        self.condemned: list[int] = []
+
+    def condemn(self, rounds: Rounds, poisoned: Poisoned) -> bool:
+        self.condemned.append(poisoned.plan.start)
+        rounds.trouble = rounds.trouble.passed([poisoned.plan])
+        return True
+
+    def passed(self) -> None:
+        pass
+
+
+def plan(tp: TopicPartition, start: int, end: int) -> PartitionPlan:
+    return PartitionPlan(tp, 0, 0, start, end, {"order": start - 1})
+
+
+def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
+    return replace(ORDER, plans={one.tp: one for one in plans})
+
+
+def poisoned(one: PartitionPlan) -> Poisoned:
+    return Poisoned(one, {}, FileOrigin("", "app", one.tp, 0, "dead_letters", "", {}), 0)
+
+
+def passed(order: StagingOrder, unwritten: str = "") -> RoundResult:
+    fragments = (Fragment(one, {}, {"order": unwritten} if unwritten else {}) for one in order.plans.values())
+    return RoundResult(tuple(fragments), {"records": 1, "bytes": 10})
+
+
+def drain_of(reader: Any, poison: Any = None, secs_max: float = 600.0) -> DrainRounds:
+    return DrainRounds(lambda waking: Rounds(reader, 1_000, 1_000_000, secs_max, waking), poison or Condemning())
+
+
+def go_on() -> None:
+    """Nothing stops it."""
+
+
+def drained(drain: DrainRounds, ends: dict[TopicPartition, int]) -> int:
+    """Readings of all tables until everything up to the ends is read."""
+    at = dict.fromkeys(ends, 0)
+    for reading in itertools.count(1):
+        assert reading < 200
+        try:
+            while plans := [plan(tp, at[tp], end) for tp, end in ends.items() if at[tp] < end]:
+                for fragment in drain.read(plans, order, poisoned, go_on).fragments:
+                    at[fragment.plan.tp] = fragment.plan.end
+        except Interrupted:
+            continue
+        return reading
+    return 0
+
+
+def test_a_record_that_ends_its_task_is_found_and_condemned() -> None:
+    """By partition, then by halves, as in any round; everything before and after it is read."""
+    poison = Condemning()
+
+    def read(order: StagingOrder) -> RoundResult:
+        deadly = T1 in order.plans and order.plans[T1].start <= 37 < order.plans[T1].end
+        if deadly and not poison.condemned:
+            failed = RoundFailed("a worker died")
+            failed.raw = object()
+            raise failed
+        return passed(order)
+
+    drain = drain_of(Reader(read), poison)
+    drained(drain, {T0: 100, T1: 100})
+    assert poison.condemned == [37]
+    drain.close()
+
+
+def test_a_round_that_fails_is_tried_again_after_a_pause() -> None:
+    """The task does not end for it; the pauses grow, and nobody is condemned while not even a raw read works."""
+    failing = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 2)
+
+    def read(order: StagingOrder) -> RoundResult:
+        if failing:
+            raise failing.pop()
+        return passed(order)
+
+    poison = Condemning()
+    drain = drain_of(Reader(read), poison)
+    pauses = []
+    while failing:
+        with pytest.raises(Interrupted, match="silent") as interrupted:
+            drain.read([plan(T0, 5, 6)], order, poisoned, go_on)
+        pauses.append(interrupted.value.pause_secs)
+    assert pauses == sorted(pauses) and pauses[0] > 0.5
+    assert drain.read([plan(T0, 5, 6)], order, poisoned, go_on).fragments and not poison.condemned
+    drain.close()
+
+
+def test_a_table_that_cannot_be_written_interrupts_a_drain() -> None:
+    """Nothing of the round is taken; it is read again later."""
+    drain = drain_of(Reader(lambda order: passed(order, unwritten="no space")))
+    with pytest.raises(Interrupted, match="no space"):
+        drain.read([plan(T0, 0, 9)], order, poisoned, go_on)
+    drain.close()
+
+
+@pytest.mark.parametrize("why", [JvmEnded(), Interrupted("told to stop")], ids=["the JVM ends", "a stop"])
+def test_a_drain_waits_neither_for_a_dead_jvm_nor_after_a_stop(why: Exception) -> None:
+    """The round is cancelled and forgotten, whatever becomes of it."""
+
+    def read(order: StagingOrder) -> RoundResult:
+        reader.cancelled.wait(60)
+        return passed(order)
+
+    reader = Reader(read)
+    drain = drain_of(reader)
+    asked = iter([None, None, why])
+
+    def stops() -> None:
+        if (error := next(asked)) is not None:
+            raise error
+
+    with pytest.raises(type(why)):
+        drain.read([plan(T0, 0, 9)], order, poisoned, stops)
+    assert reader.cancelled.is_set() and not drain._rounds.running
+    drain.close()
+
+
+def test_a_round_of_a_drain_has_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond round_secs_max it is cancelled and tried again; if Spark does not even cancel, the task ends with 69."""
+
+    def read(order: StagingOrder) -> RoundResult:
+        reader.cancelled.wait(60)
+        raise RoundFailed("cancelled")
+
+    reader = Reader(read)
+    drain = drain_of(reader, secs_max=0.0)
+    with pytest.raises(Interrupted, match="cancelled"):
+        drain.read([plan(T0, 0, 9)], order, poisoned, go_on)
+    drain.close()
+    ends = threading.Event()
+
+    def deaf(order: StagingOrder) -> RoundResult:
+        ends.wait(60)
+        return passed(order)
+
+    monkeypatch.setattr("exporter.rounds.CANCEL_SECS_MAX", 0.0)
+    drain = drain_of(Reader(deaf), secs_max=0.0)
+    with pytest.raises(DependencyUnreachable, match="cannot be cancelled"):
+        drain.read([plan(T0, 0, 9)], order, poisoned, go_on)
+    ends.set()
+    drain.close()
