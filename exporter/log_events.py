@@ -33,6 +33,7 @@ class Event(str, Enum):
     DRAIN_STARTED = "drain_started", "Settings changed: the topic is read to one position under the old ones first."
     DRAIN_INTERRUPTED = "drain_interrupted", "A round of it failed, or a stop came; it goes on where the tables are."
     CONFIGURATION_SWITCHED = "configuration_switched", "From here on the new settings are in force."
+    TRANSACTION_OPEN = "transaction_open", "A run with an end leaves what is behind a transaction to the next one."
     ROUND_READ = "round_read", "A round of records was read and staged."
     ROUND_FAILED = "round_failed", "A round failed; it is tried again, smaller."
     ROUND_OUTGROWN = "round_outgrown", "Records were suddenly larger; the round ran again with smaller batches."

@@ -126,14 +126,16 @@ METRICS: tuple[Described, ...] = (
               lambda s: sorted(s.wal_calls.items())),
     Described("exporter_wal_owed", "gauge", "Commits whose completion the write-ahead log could not be told yet.", (),
               lambda s: _one(s.owed)),
-    Described("exporter_end_offset", "gauge", "Offset after the last record of the partition.", _TP,
-              _of_partitions("end")),
+    Described("exporter_end_offset", "gauge", "Offset after the last record of the partition, also if a transaction "
+              "keeps it from being read.", _TP, _of_partitions("end")),
     Described("exporter_committed_offset", "gauge", "Least offset through which all tables hold the partition.", _TP,
               _of_partitions("committed")),
-    Described("exporter_lag_records", "gauge", "Offsets that are not committed in all tables yet.", _TP,
-              _of_partitions("lag")),
+    Described("exporter_lag_records", "gauge", "Offsets that are not committed in all tables yet, those of open "
+              "transactions among them.", _TP, _of_partitions("lag")),
     Described("exporter_lag_seconds", "gauge", "Age of the oldest record that is not committed in all tables yet, at "
               "most.", _TP, _of_partitions("lag_secs")),
+    Described("exporter_open_transaction_seconds", "gauge", "For how long a transaction has been open at the first "
+              "offset that cannot be read; 0 = all can be read.", _TP, _of_partitions("open_secs")),
     Described("exporter_committable_delay_records", "gauge", "Offsets between the greatest one that is read and staged "
               "and the end of the log.", _TP, _of_partitions("committable_delay")),
     Described("exporter_position_discrepancy_records", "gauge", "Offsets between the most and the least advanced of "

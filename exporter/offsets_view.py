@@ -68,7 +68,7 @@ def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
     partitions = partitions_of(bench.topics.identities())
     check = LogCheck(bench.lake, open_journal(settings, bench.routing))
     logged, silent = _logged(check, partitions)
-    ends = bench.topics.end_offsets(partitions)
+    ends = bench.topics.high_watermarks(partitions)
     names = {*bench.lake.event_types(), *bench.routing.active_types} - {DEAD_LETTERS}
     read = {name: bench.lake.table(name).view() for name in [*sorted(names), DEAD_LETTERS]}
     views = {name: view for name, view in read.items() if view is not None}

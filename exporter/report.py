@@ -62,7 +62,7 @@ def _ends(settings: Settings, notes: list[str]) -> dict[TopicPartition, int]:
     try:
         topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         try:
-            return topics.end_offsets(partitions_of(topics.identities()))
+            return topics.high_watermarks(partitions_of(topics.identities()))
         finally:
             topics.close()
     except ExporterError as error:

@@ -143,6 +143,7 @@ class Service:
         self._to_recover: set[TopicPartition] = set()
         self._gapped: set[TopicPartition] = set()
         self._ends: dict[TopicPartition, int] = {}
+        self._goals: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
         self._rounds = Rounds(
             reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking,
@@ -517,6 +518,7 @@ class Service:
         if now - self._ends_at < self._look_secs or not self._owned:
             return
         try:
+            last = self._topics.high_watermarks(self._owned)  # first: what is not readable after it is held back
             ends = self._topics.end_offsets(self._owned)
             bounds = self._position_bounds()
             went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
@@ -529,16 +531,26 @@ class Service:
             self._ends_at = now
             return
         self._ends_at = now
-        self._watch.ends_read(ends, now)
-        if self._until_caught_up:
-            frozen = self._frozen_ends if self._frozen_ends is not None else {}
-            self._frozen_ends = {**{tp: end for tp, end in ends.items() if tp not in frozen}, **frozen}
-            ends = {tp: self._frozen_ends[tp] for tp in ends}
-        self._ends = ends
+        last = {tp: max(end, last[tp]) for tp, end in ends.items()}
+        self._watch.ends_read(last, now, ends)
+        self._ends = self._frozen(ends, last) if self._until_caught_up else ends
+        self._goals = self._ends if self._until_caught_up else last
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
             if self._backlog_at_start > PROBE_RECORDS:
                 self._rounds.expect(self._topics.offset_bytes(self._owned))
+
+    def _frozen(
+        self, ends: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """The ends at which this run ends: the first ones seen, before open transactions (protocol 3.5)."""
+        frozen = self._frozen_ends if self._frozen_ends is not None else {}
+        new = {tp: end for tp, end in ends.items() if tp not in frozen}
+        for tp, end in sorted(new.items()):
+            if end < last[tp]:
+                log.info("transaction_open", partition=str(tp), reads_to=end - 1, last_offset=last[tp] - 1)
+        self._frozen_ends = {**frozen, **new}
+        return {tp: self._frozen_ends[tp] for tp in ends}
 
     def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
@@ -673,7 +685,7 @@ class Service:
 
     def _lag(self) -> int:
         bounds = self._position_bounds()
-        return sum(max(0, end - 1 - bounds[tp][0]) for tp, end in self._ends.items() if tp in bounds)
+        return sum(max(0, end - 1 - bounds[tp][0]) for tp, end in self._goals.items() if tp in bounds)
 
     def _progress(self) -> Progress:
         return Progress(

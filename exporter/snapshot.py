@@ -33,8 +33,9 @@ class Trouble:
 class PartitionState:
     """One owned partition. committed: least position of its tables; None as long as they have not been read.
 
-    committable: greatest offset that is read and staged. discrepancy: between the positions of the tables that are
-    behind the end; those that are not behind do not count. lag: offsets; lag_secs: age of what is not committed yet.
+    end: after the last record, readable or not. committable: greatest offset that is read and staged. discrepancy:
+    between the positions of the tables that are behind what can be read; those that are not behind do not count.
+    lag: offsets; lag_secs: age of what is not committed yet. open_secs: for how long a transaction has been open.
     """
 
     tp: TopicPartition
@@ -46,13 +47,15 @@ class PartitionState:
     committable_delay: int | None
     discrepancy: int | None
     verdict: str
+    open_secs: float | None = None
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """at, started: monotonic seconds. wall_ms: the clock's time at `at`. waiting: owned, but not recovered yet.
 
-    ends: offset after the last record, as last read. marks: through which time offsets reach. verdicts: of start-up,
+    ends: offset after the last record, as last read; readable: after the last one before an open transaction, which
+    has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     """
@@ -66,6 +69,8 @@ class Snapshot:
     waiting: frozenset[TopicPartition] = frozenset()
     writers: Mapping[WriterKey, Writer] = field(default_factory=dict)
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    readable: Mapping[TopicPartition, int] = field(default_factory=dict)
+    open_secs: Mapping[TopicPartition, float] = field(default_factory=dict)
     marks: Mapping[TopicPartition, Marks] = field(default_factory=dict)
     verdicts: Mapping[TopicPartition, str] = field(default_factory=dict)
     log_verdicts: Mapping[tuple[str, TopicPartition], str] = field(default_factory=dict)
@@ -106,10 +111,11 @@ class Snapshot:
         committable = max(writer.frontier for writer in writers)
         if end is None:
             return PartitionState(tp, end, committed, committable, None, None, None, None, verdict)
-        behind = [writer.covered for writer in writers if writer.covered < end - 1]
+        behind = [writer.covered for writer in writers if writer.covered < self.readable.get(tp, end) - 1]
         return PartitionState(
             tp, end, committed, committable, max(0, end - 1 - committed), self.lag_secs(tp, committed),
             max(0, end - 1 - committable), max(behind) - min(behind) if behind else 0, verdict,
+            self.open_secs.get(tp, 0.0),
         )  # fmt: skip
 
     def lag_secs(self, tp: TopicPartition, committed: int) -> float | None:
@@ -193,7 +199,7 @@ class Snapshot:
                     "topic": one.tp.topic, "partition": one.tp.partition, "committed": one.committed,
                     "read": one.committable, "end": one.end, "lag": one.lag, "lag_secs": one.lag_secs,
                     "committable_delay": one.committable_delay, "discrepancy": one.discrepancy,
-                    "verdict": one.verdict,
+                    "verdict": one.verdict, "open_transaction_secs": one.open_secs,
                 }
                 for one in self.partitions
             ],

@@ -112,6 +112,16 @@ def behind(status: Status, ends: Mapping[tuple[str, int], int]) -> int:
     return sum(max(0, end - 1 - least[tp]) for tp, end in ends.items() if tp in least)
 
 
+def held_back(status: Status) -> str:
+    """The open transaction that has kept records from being read for longest, if a task tells of one."""
+    known = [one for one in status.get("partitions", ()) if one.get("open_transaction_secs")]
+    worst = max(known, key=lambda one: float(one["open_transaction_secs"]), default=None)
+    if worst is None:
+        return ""
+    secs = worst["open_transaction_secs"]
+    return f"; a transaction has been open for {secs:,.0f} s in {worst['topic']}-{worst['partition']}"
+
+
 def wait_caught_up(
     ask: Callable[[], Status],
     timeout_secs: float,
@@ -133,7 +143,7 @@ def wait_caught_up(
             left = behind(status, ends)
             if status.get("ready", True) and not left:
                 return status
-            why = status.get("not_ready") or f"{left:,} offsets are not committed"
+            why = status.get("not_ready") or f"{left:,} offsets are not committed{held_back(status)}"
         if clock() >= deadline:
             raise FoundProblem(f"not caught up after {timeout_secs:.0f} s: {why}")
         sleep(min(WATCH_SECS, max(0.1, deadline - clock())))
@@ -150,6 +160,8 @@ def head_lines(status: Status) -> list[str]:
         lines.append("ready" if status["ready"] else f"NOT READY: {status['not_ready']}")
     for name, outage in status.get("outages", {}).items():
         lines.append(f"OUTAGE of {name} for {outage['secs']:.0f} s: {outage['error']}")
+    if open_transaction := held_back(status):
+        lines.append(f"behind{open_transaction}")
     for table in status.get("tables", ()):
         if table["parked"]:
             lines.append(f"PARKED: table {table['event_type']}: {table['parked']}")

@@ -60,6 +60,8 @@ class Watch:
         self._wall = wall
         self._marks: dict[TopicPartition, Marks] = {}
         self._ends: dict[TopicPartition, int] = {}
+        self._readable: dict[TopicPartition, int] = {}
+        self._open: dict[TopicPartition, tuple[int, float, float]] = {}
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -74,11 +76,20 @@ class Watch:
         """What takes long has gone on by a step."""
         self.busy_since = self._clock()
 
-    def ends_read(self, ends: Mapping[TopicPartition, int], now: float) -> None:
-        """The offsets after the last records, just looked at."""
-        self._ends = dict(ends)
+    def ends_read(
+        self, ends: Mapping[TopicPartition, int], now: float, readable: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """The offsets after the last records, just looked at; those after the last ones that can be read, behind them.
+
+        Where records cannot be read although they are there, a transaction is open since that has stood still.
+        """
+        self._ends, self._readable = dict(ends), dict(ends if readable is None else readable)
+        before, self._open = self._open, {}
         for tp, end in ends.items():
             self._mark(tp, end - 1, int(self._wall() * 1000))
+            if (at := self._readable.get(tp, end)) < end:
+                stood_at, since, _ = before.get(tp, (at, now, now))
+                self._open[tp] = (at, since if stood_at == at else now, now)
         self.outages.over(KAFKA, now)
 
     def integrated(self, result: RoundResult, secs: float) -> None:
@@ -130,6 +141,7 @@ class Watch:
             least[key.tp] = min(writer.covered, least.get(key.tp, writer.covered))
         self._marks = {tp: marks.since(least.get(tp, -1)) for tp, marks in self._marks.items() if tp in mine}
         self._ends = {tp: end for tp, end in self._ends.items() if tp in mine}
+        self._open = {tp: seen for tp, seen in self._open.items() if tp in mine}
         self.snapshot = Snapshot(
             at=now,
             started=self.started,
@@ -140,6 +152,8 @@ class Watch:
             waiting=frozenset(waiting),
             writers=dict(writers),
             ends=dict(self._ends),
+            readable=dict(self._readable),
+            open_secs={tp: looked - since for tp, (_, since, looked) in self._open.items()},
             marks=dict(self._marks),
             verdicts={tp: verdict for tp, verdict in verdicts.items() if tp in mine},
             log_verdicts=dict(log_verdicts),

@@ -45,10 +45,9 @@ def terminated(task: Process, secs: float, whole: bool) -> None:
 
 
 def without_java(task: Process, secs: float) -> None:
-    """Its JVM is killed at some moment after its first one."""
-    wait_until(lambda: java_of(task) or task.popen.poll() is not None, END_SECS_MAX, "a JVM")
+    """Its JVM is killed at some moment: Spark's own one or that before it, which makes the command line for it."""
     time.sleep(secs)
-    for pid in java_of(task):
+    for pid in wait_until(lambda: java_of(task), END_SECS_MAX, "a JVM"):
         os.kill(pid, signal.SIGKILL)
     assert task.wait(END_SECS_MAX) == 69, task.text
     assert "driver_memory" in task.text
@@ -68,7 +67,7 @@ def start_that_fails(e: Export, number: int) -> None:
         if kind < 2:
             terminated(task, rng.uniform(0, START_SECS_MAX), whole=kind == 0)
         elif kind == 2:
-            without_java(task, rng.uniform(0, 2.0))
+            without_java(task, rng.uniform(0, START_SECS_MAX))
         else:
             refused(task)
         wait_until(lambda: not task.members(), 30, f"start {number}: the end of all that it had started")

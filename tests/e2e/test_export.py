@@ -16,6 +16,7 @@ import confluent_kafka as ck
 import duckdb
 import pytest
 from kafka import KafkaAdminClient
+from structlog.testing import capture_logs
 
 from exporter import commit
 from exporter.broker import create_topic
@@ -25,6 +26,7 @@ from exporter.errors import InvariantBroken
 from exporter.read import RoundFailed, RoundReader
 from exporter.routing import DEAD_LETTERS
 from exporter.stage import StagingOrder
+from exporter.status import behind, goals, table_status
 from exporter.tables import Change, add_action
 from exporter.writers import StagedFile
 from offsets import Invariant
@@ -240,7 +242,10 @@ def test_aborted_transactions_leave_no_row_and_positions_pass_their_markers(
 
 
 def test_records_of_an_open_transaction_are_waited_for(export: Callable[..., Export], spark: Any) -> None:
-    """The end is the last stable offset: nothing passes an open transaction, and its records are there afterwards."""
+    """The end is the last stable offset: nothing passes an open transaction, and its records are there afterwards.
+
+    A run with an end says that it leaves them; they count as lag, so whoever waits until all is committed waits.
+    """
     e = export()
     produce(e.kafka, e.topic, {0: mixed(10)})
     producer = ck.Producer({"bootstrap.servers": e.kafka, "transactional.id": fresh_name("tx"), "log_level": 3})
@@ -250,8 +255,16 @@ def test_records_of_an_open_transaction_are_waited_for(export: Callable[..., Exp
     producer.produce(e.topic, waiting.value, waiting.key, 0, timestamp=waiting.timestamp_ms)
     producer.flush(30)
     produce(e.kafka, e.topic, {0: mixed(10, first=11)})
-    e.run(spark)
+    with capture_logs() as logs:
+        watch = e.run(spark)._watch
     assert set(e.positions().values()) == {(0, 9)}
+    (said,) = [line for line in logs if line["event"] == "transaction_open"]
+    assert (said["reads_to"], said["last_offset"]) == (9, 20)
+    (seen,) = watch.snapshot.partitions
+    assert (seen.end, seen.lag, seen.open_secs > 0) == (21, 11, True)
+    with e.bench(spark) as bench:
+        told = table_status(bench, e.settings())
+    assert behind(told, goals(told)) == 11
     producer.commit_transaction(30)
     e.run(spark)
     assert wrong_places(e) == {}

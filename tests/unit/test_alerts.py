@@ -101,6 +101,8 @@ CAUSES: dict[str, tuple[Day, dict[str, str]]] = {
     "ExporterOutage": (lambda minute: changed(minute, troubles={"kafka": Trouble(0.0, "silent")}),
                        {"dependency": "kafka"}),
     "ExporterLag": (lambda minute: behind(minute, RATE, RATE), {"topic": "events", "partition": "0"}),
+    "ExporterOpenTransaction": (lambda m: changed(m, open_secs={P1: 60.0 * (m - 60)}),
+                                {"topic": "events", "partition": "1"}),
     "ExporterFallsBehind": (slow_reading, {"partition": "0"}),
     "ExporterFailedWrites": (lambda m: with_totals(m, lambda t: t.outcomes.update({("order", "refused"): m})), {}),
     "ExporterTablesApart": (lambda m: tables_apart(m), {"partition": "0"}),

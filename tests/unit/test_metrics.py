@@ -212,6 +212,26 @@ def test_a_table_is_complete_through_its_slowest_partition_less_the_lateness() -
     assert replace(behind, waiting=frozenset({P1})).complete_through_ms("order") is None
 
 
+def test_records_behind_an_open_transaction_are_lag_and_hold_the_completeness_mark_back() -> None:
+    """Read as far as it can be is not caught up: they are there, and are committed later with an earlier time."""
+    wall = [10_000.0]
+    watch = watched(wall)
+    watch.ends_read({P0: 11}, 1000.0)
+    for wall[0], last in ((10_100.0, 21), (10_200.0, 21), (10_300.0, 31)):
+        watch.ends_read({P0: last}, wall[0] - 9000.0, {P0: 11})
+    held = moment(watch, writer("order", P0, 10), writer("click", P0, 10))
+    (found,) = held.partitions
+    assert (found.end, found.lag, found.committable_delay, found.discrepancy) == (31, 20, 20, 0)
+    assert (found.lag_secs, found.open_secs) == (300.0, 200.0)
+    assert held.complete_through_ms("order") == 10_000_000 - 60_000
+    watch.ends_read({P0: 31}, 1400.0, {P0: 21})
+    assert moment(watch, writer("order", P0, 20)).partitions[0].open_secs == 0.0, "another transaction, not the first"
+    watch.ends_read({P0: 31}, 1500.0, {P0: 31})
+    done = moment(watch, writer("order", P0, 30))
+    assert (done.partitions[0].lag, done.partitions[0].open_secs) == (0, 0.0)
+    assert done.complete_through_ms("order") == 10_300_000 - 60_000
+
+
 # --- ready or not
 
 

@@ -157,6 +157,8 @@ def test_waiting_for_too_long_is_a_found_problem_that_says_what_is_left() -> Non
 
     for moment, says in (
         (snapshot(writer("order", P0, 5), ends={P0: 1011}).as_dict(), "1,005 offsets are not committed"),
+        (snapshot(writer("order", P0, 5), ends={P0: 11}, readable={P0: 6}, open_secs={P0: 1200.4}).as_dict(),
+         "5 offsets are not committed; a transaction has been open for 1,200 s in events-0"),
         (snapshot(writer("order", P0, 5), stopping=True).as_dict(), "it is stopping"),
     ):
         now[0] = 0.0
