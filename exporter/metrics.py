@@ -151,7 +151,7 @@ METRICS: tuple[Described, ...] = (
               "one counts.", _TABLE, _of_tables(_complete_secs)),
     Described("exporter_records_read_total", "counter", "Records read from Kafka; one that is read again counts again.",
               (), lambda s: _one(s.totals.records)),
-    Described("exporter_read_bytes_total", "counter", "Bytes of the values of the records read.", (),
+    Described("exporter_read_bytes_total", "counter", "Bytes of the keys, values and headers of the records read.", (),
               lambda s: _one(s.totals.bytes)),
     Described("exporter_records_skipped_total", "counter", "Records read that their table had already.", (),
               lambda s: _one(s.totals.skipped)),

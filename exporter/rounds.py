@@ -28,7 +28,7 @@ log = get_logger(__name__)
 PAUSE_SECS_MAX = 30.0
 CANCEL_SECS_MAX = 60.0
 LEAST_RECORD_BYTES = 1.0
-"""Tombstones count as no bytes: without it the guess of their size would come down to nothing, to divide by."""
+"""A tombstone without a key has no bytes: without it the guess of a size would come down to nothing, to divide by."""
 AHEAD_SHARE = 2
 """A round waits behind another where at least one such part of a round is left to read: less is better read later,
 together with what comes meanwhile."""

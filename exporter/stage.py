@@ -234,7 +234,7 @@ class _Task:
                 return
         counts = self._counts.setdefault(tp, Counter())
         counts["records"] += batch.num_rows
-        counts["bytes"] += pc.sum(pc.binary_length(batch.column("value"))).as_py() or 0
+        counts["bytes"] += _record_bytes(batch)
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         routed = self._router.route(batch)
         dead: list[_Dead] = []
@@ -404,6 +404,14 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPart
         ],
         schema=DEAD_LETTER_SCHEMA,
     )
+
+
+def _record_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of keys, values and headers."""
+    columns = [batch.column("key"), batch.column("value")]
+    if "headers" in batch.schema.names:
+        columns += batch.column("headers").flatten().flatten()
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
 
 
 def letter_days(timestamps: Any) -> pa.Array:

@@ -127,6 +127,19 @@ def test_a_bad_record_below_its_types_bound_but_above_the_dead_letters_is_not_lo
     assert files == {DEAD_LETTERS: [[1]]}
 
 
+def test_keys_and_headers_count_among_the_bytes_of_a_round(tmp_path):
+    """The size of the next round follows from them (round_bytes_max), be the values large or not."""
+    kind = stage_module.DEAD_LETTER_SCHEMA.field("headers").type
+    heads = [None, [], [("n" * 20, b"v" * 30)], [("n" * 3, None), ("m" * 7, b"v" * 100)]]
+    pairs = [None if one is None else [{"key": k, "value": v} for k, v in one] for one in heads]
+    sent = batch([None, b"x" * 1_000, b"", None])
+    names = sent.schema.names
+    sent = sent.set_column(names.index("key"), "key", pa.array([b"k" * 500, None, b"", b"k"], pa.binary()))
+    sent = sent.set_column(names.index("headers"), "headers", pa.array(pairs, kind))
+    _, counts = run(tmp_path, [sent], ALL)
+    assert counts["bytes"] == 500 + 1_000 + (20 + 30) + (1 + 3 + 7 + 100)
+
+
 def test_condemned_offsets_are_skipped_for_all_types(tmp_path):
     """A record that killed a task before is never decoded again (protocol 3.7)."""
     files, _ = run(tmp_path, [batch([record("a", i) for i in range(4)])], ALL, frozenset({1, 2}))
