@@ -31,12 +31,17 @@ CERTIFICATE_DAYS_MIN = 14
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. level error makes the verb exit 1."""
+    """One line of the report. level error makes the verb exit 1, or 2 if what is wrong stands in the settings."""
 
     what: str
     level: Literal["ok", "warn", "error"]
     says: str
     hint: str = ""
+    in_settings: bool = False
+
+    @classmethod
+    def of(cls, what: str, error: ExporterError) -> Finding:
+        return cls(what, "error", error.message, error.hint, isinstance(error, ConfigError))
 
 
 def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
@@ -63,7 +68,7 @@ def _found(what: str, find: Any) -> Finding:
     try:
         return Finding(what, "ok", find())
     except ExporterError as error:
-        return Finding(what, "error", error.message, error.hint)
+        return Finding.of(what, error)
 
 
 def check_broker(settings: Settings) -> Iterator[Finding]:
@@ -200,7 +205,7 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
         try:
             wider = _widened(view.schema_json, table_schema(declared[name]))
         except ConfigError as error:
-            yield Finding(what, "error", error.message, error.hint)
+            yield Finding.of(what, error)
             continue
         coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
         yield Finding(what, "ok", f"version {view.version}{coming}")

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from exporter import __version__, log
 from exporter.ending import ending
-from exporter.errors import DependencyUnreachable, FoundProblem
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.faults import Fault, point
 from exporter.printable import escaped
 from exporter.settings import CONFIG_DEFAULT, SCALARS, Settings
@@ -91,8 +91,10 @@ def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags:
     from exporter.check import check as findings
 
     bad = 0
+    kind: type[ExporterError] = FoundProblem
     for finding in findings(_load(config, flags), create_wal, deep):
         bad += finding.level == "error"
+        kind = ConfigError if finding.in_settings else kind
         if output == "json":
             click.echo(json.dumps(vars(finding)))
         else:
@@ -100,7 +102,7 @@ def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags:
             if finding.hint:
                 click.echo(f"       hint: {finding.hint}")
     if bad:
-        raise FoundProblem(f"{bad} of the checks found an error")
+        raise kind(f"{bad} of the checks found an error")
 
 
 @cli.command()

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from exporter.errors import ConfigError
-
-RESERVED = frozenset({"_kafka", "_rescued", "day"})
-"""Top-level names that the exporter itself writes (compared without case)."""
 
 SCHEMA_DEPTH_MAX = 50
 """Levels of struct, array and map; far below what any JSON engine in use can recurse."""
@@ -41,24 +37,18 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 def arrow_schema(spark_schema_json: str, event_type: str) -> pa.Schema:
     """The Arrow schema of `StructType.json()` text; nullable=false is kept.
 
-    Raises ConfigError for a type that has no JSON form here, a name of ours (_kafka,
-    _rescued, day), names of one level that differ by case only, and empty structs.
+    Raises ConfigError for a type that has no JSON form here and for empty structs. Names are columns.py's to judge.
     """
     spec = json.loads(spark_schema_json)
     if not isinstance(spec, dict) or spec.get("type") != "struct":
         raise _refused(event_type, "", "the schema is not a struct of columns", "give it as columns: `a INT, b STRING`")
-    fields = _fields(spec["fields"], event_type, "", 1)
-    for field in fields:
-        if field.name.lower() in RESERVED:
-            raise _refused(event_type, field.name, "the exporter writes a column of that name itself", "rename it")
-    return pa.schema(fields)
+    return pa.schema(_fields(spec["fields"], event_type, "", 1))
 
 
 def _fields(specs: list[dict[str, Any]], event_type: str, path: str, depth: int) -> list[pa.Field]:
     """The children of one struct."""
     if not specs:
         raise _refused(event_type, path, "a struct without fields cannot be stored", "declare fields or drop it")
-    _no_twins((spec["name"] for spec in specs), event_type, path)
     fields = []
     for spec in specs:
         name = spec["name"]
@@ -95,17 +85,6 @@ def _primitive(name: str, event_type: str, path: str) -> pa.DataType:
     if decimal:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     raise _unsupported(name, event_type, path)
-
-
-def _no_twins(names: Iterable[str], event_type: str, path: str) -> None:
-    """Delta and Spark compare names without case; JSON does not."""
-    seen: dict[str, str] = {}
-    for name in names:
-        twin = seen.get(name.lower())
-        if twin is not None:
-            what = f"columns {twin!r} and {name!r} differ by case only or not at all"
-            raise _refused(event_type, path, what, "rename one")
-        seen[name.lower()] = name
 
 
 def _unsupported(kind: str, event_type: str, path: str) -> ConfigError:

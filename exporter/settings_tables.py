@@ -163,6 +163,8 @@ def _check_path(what: str, path: str, needed: bool, dotted: bool) -> None:
         raise ValueError(f"{what} is {'missing' if needed else 'not used'} with this kind")
     if dotted and needed and (path.startswith("$.") or not all(path.split("."))):
         raise ValueError(f"{what} {path!r} should be a dotted path such as meta.type")
+    if dotted and re.search(r'[\x00-\x1f"\\\\]', path):
+        raise ValueError(f"{what} {path!r} holds a character that a JSON text cannot hold as it is")
 
 
 TABLES: dict[str, type[Table]] = {

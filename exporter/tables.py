@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter import log_state
+from exporter.columns import clashes
 from exporter.errors import ConfigError, ExporterError
 from exporter.secrets import masked
 from exporter.writers import StagedFile
@@ -113,11 +114,19 @@ def evolved_schema(table_json: str, declared_json: str) -> str:
     """The table's schema with the declared columns that it lacks, at every level; unchanged text if it lacks none.
 
     Both are Spark schema JSON; declared_json as table_schema() gives it. Columns of the table that are not
-    declared stay. Raises ConfigError where a column has another type: no type is ever changed silently.
+    declared stay. Raises ConfigError where a column has another type, for no type is ever changed silently, and for
+    a new column that readers would take for one that the table has.
     """
     table, declared = json.loads(table_json), json.loads(declared_json)
     merged = _merge_types(table, declared, "")
-    return table_json if merged == table else json.dumps(merged, separators=(",", ":"))
+    if merged == table:
+        return table_json
+    for one, other in set(clashes(merged["fields"])) - set(clashes(table["fields"])):
+        raise ConfigError(
+            f"the table has a column {one}, which readers cannot tell from {other}",
+            "declare it by the name that the table has, or give the new column another one",
+        )
+    return json.dumps(merged, separators=(",", ":"))
 
 
 def _merge_types(have: Any, want: Any, path: str) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from exporter import __version__, spark
 from exporter.aside import aside
+from exporter.columns import check_columns
 from exporter.commit import Committer
 from exporter.condemn import Poison
 from exporter.decode import Decoder
@@ -91,6 +92,7 @@ def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
             ) from error
         schemas[name] = parsed.json()
         arrow_schema(schemas[name], name)
+        check_columns(schemas[name], name)
     return schemas
 
 

@@ -74,12 +74,6 @@ MAP_OF_VOID = {"type": "map", "keyType": "string", "valueType": "void", "valueCo
         ([field("m", {"type": "map", "keyType": "long", "valueType": "long", "valueContainsNull": True})], "column m:"),
         ([field("m", MAP_OF_VOID)], "column m{}: type"),
         ([field("c", {"type": "udt"})], "column c: type UDT"),
-        ([field("_kafka", "string")], "column _kafka:"),
-        ([field("_Rescued", "string")], "column _Rescued:"),
-        ([field("DAY", "date")], "column DAY:"),
-        ([field("a", "long"), field("A", "long")], "columns 'a' and 'A'"),
-        ([field("a", "long"), field("a", "long")], "columns 'a' and 'a'"),
-        ([field("s", struct(field("a", "long"), field("A", "long")))], "column s: columns 'a' and 'A'"),
         ([field("s", struct())], "column s: a struct without fields"),
         ([], "types.orders: a struct without fields"),
     ],
@@ -92,11 +86,6 @@ def test_refusals_name_the_column(fields: list[dict[str, Any]], shown: str) -> N
     assert refused.value.message.startswith("types.orders")
     assert shown in refused.value.message
     assert refused.value.hint
-
-
-def test_names_of_ours_are_free_below_the_top() -> None:
-    """`day` and the like are reserved only as top-level columns."""
-    assert schema_of(field("s", struct(field("day", "date")))).field("s").type.field(0).name == "day"
 
 
 def test_too_deep() -> None:

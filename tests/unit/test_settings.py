@@ -368,6 +368,7 @@ def test_an_event_type_that_no_table_can_carry_is_refused(tables: str, reason: s
         ('name = "meta.type"', "", "name is missing"),
         ('name = "meta.type"', 'name = "meta..type"', "dotted path"),
         ('name = "meta.type"', 'name = "$.type"', "dotted path"),
+        ('name = "meta.type"', "name = 'meta.ty\"pe'", "cannot hold as it is"),
         ('kind = "json"\nname', 'kind = "topic"\nname', "name is not used"),
         ('kind = "json"\nname', 'kind = "jsn"\nname', "[type_from] kind in exporter.toml: should be 'header'"),
         ('path = "at"', "", "path is missing"),

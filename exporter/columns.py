@@ -1,0 +1,111 @@
+"""What a column may be called, at every level of a type's schema: the one place that decides it. Pure.
+
+    a name alone     ours, empty, or with a character that Delta, Parquet or a reader of JSON refuses
+    names together   equal but for case, or a dotted name that reads like a nested field: `a.b` beside STRUCT<b: ...>
+
+For what is declared now. What an earlier version has recorded is drained as it was declared then.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from exporter.errors import ConfigError
+
+RESERVED = frozenset({"_kafka", "_event_time", "_rescued", "day"})
+"""Top-level names that the exporter itself writes (compared without case)."""
+INSIDE_OURS = "_kafka."
+"""A top-level name that begins so reads like one of the coordinates."""
+
+REFUSED = frozenset(' ,;{}()="\\')
+"""Characters that no name can hold, nor any control character. Delta refuses a space to =, and tab and line feed; the
+last two and control characters cannot stand in a JSON text as they are."""
+
+_INSIDE = {
+    "array": (("elementType", "[]", ".list.element"),),
+    "map": (("keyType", "{}", ".key_value.key"), ("valueType", "{}", ".key_value.value")),
+}
+"""Kind of a type -> the types in it: their key in Spark's JSON, how a path shows them, what Parquet calls them."""
+
+_LEAVE_OUT = "leave the column out: a field of that name is kept in `_rescued`"
+
+
+class _Node(NamedTuple):
+    """A column or a part of one. path: as it is shown. stored: the names in a Parquet file that lead to it, by dots.
+
+    name: None of what has none, such as an element of an array.
+    """
+
+    path: str
+    stored: str
+    name: str | None
+
+
+def check_columns(spark_schema_json: str, event_type: str) -> None:
+    """Raises ConfigError for the first name that no column may have. The text is that of `StructType.json()`."""
+    fields = json.loads(spark_schema_json)["fields"]
+    for field in fields:
+        name = _folded(field["name"])
+        if name in RESERVED or name.startswith(INSIDE_OURS):
+            what = "the exporter writes a column of that name itself"
+            raise _refused(event_type, field["name"], what, "rename it")
+    for node in _nodes(fields):
+        if node.name is not None and (what := _unfit(node.name)):
+            raise _refused(event_type, node.path, what, _LEAVE_OUT)
+    for one, other in clashes(fields):
+        if _folded(one) == _folded(other):
+            raise _refused(event_type, other, f"{one} is there too, and Spark and Delta ignore case", "rename one")
+        what = f"readers cannot tell it from {one}"
+        raise _refused(event_type, other, what, "rename one: a dotted name must not read like a nested field")
+
+
+def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The paths of two columns each, or parts of such, that a reader of the table takes for one another.
+
+    fields: of a Spark schema, as parsed JSON.
+    """
+    seen: dict[str, str] = {}
+    for node in _nodes(fields):
+        key = _folded(node.stored)
+        if key in seen:
+            yield seen[key], node.path
+        seen.setdefault(key, node.path)
+
+
+def _nodes(fields: Sequence[Mapping[str, Any]], path: str = "", stored: str = "") -> Iterator[_Node]:
+    """The fields of a struct and all that is in them."""
+    for field in fields:
+        name = field["name"]
+        shown = f"`{name}`" if "." in name else name
+        node = _Node(f"{path}.{shown}" if path else shown, f"{stored}.{name}" if stored else name, name)
+        yield node
+        yield from _inside(field["type"], node)
+
+
+def _inside(kind: Any, node: _Node) -> Iterator[_Node]:
+    """All that is in a type. node: what has it."""
+    if not isinstance(kind, dict):
+        return
+    yield from _nodes(kind.get("fields", ()), node.path, node.stored)
+    for part, shown, stored in _INSIDE.get(kind["type"], ()):
+        inner = _Node(node.path + shown, node.stored + stored, None)
+        yield inner
+        yield from _inside(kind[part], inner)
+
+
+def _unfit(name: str) -> str:
+    """What is wrong with a name by itself; empty if it will do."""
+    bad = (char for char in name if char in REFUSED or unicodedata.category(char) == "Cc")
+    return next((f"a name cannot hold {char!r}" for char in bad), "" if name else "a name cannot be empty")
+
+
+def _folded(text: str) -> str:
+    """Equal for names that Spark or Delta take for one: they ignore case, letter by letter."""
+    return "".join(up if len(up := char.upper()) == 1 else char for char in text).lower()
+
+
+def _refused(event_type: str, path: str, what: str, hint: str) -> ConfigError:
+    return ConfigError(f"types.{event_type}, column {path!r}: {what}", hint)

@@ -1,0 +1,139 @@
+"""What a column may be called: every verb says the same, before anything is made, and what is allowed is read right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import QueryBuilder
+
+from exporter.cli import _exit_code, cli
+from tests.lakes import NOON, Export, millis
+from tests.services import Record, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+class Kept:
+    """The tests' session for verbs that would end it."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        """It goes on."""
+
+
+@pytest.fixture
+def verbs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verbs, run in this process on the tests' session."""
+
+    monkeypatch.setattr("exporter.spark.start", lambda *_, **__: Kept(spark))
+    monkeypatch.setattr("exporter.spark.starting", lambda *_: lambda: Kept(spark))
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("id BIGINT, `_event_time` STRING", "column '_event_time': the exporter writes a column of that name itself"),
+        ("`_kafka.offset` BIGINT", "column '_kafka.offset': the exporter writes a column of that name itself"),
+        ("s ARRAY<STRUCT<`a b`: INT>>", "column 's[].a b': a name cannot hold ' '"),
+        ('`a"b` INT', "column 'a\"b': a name cannot hold '\"'"),
+        ("`a\tb` INT", r"column 'a\tb': a name cannot hold '\t'"),
+        ("a STRUCT<b: INT>, `a.b` INT", "column '`a.b`': readers cannot tell it from a.b"),
+        ("m MAP<STRING, STRUCT<a: INT, A: INT>>", "column 'm{}.A': m{}.a is there too"),
+    ],
+)
+def test_every_verb_refuses_a_name_with_2_and_a_hint_before_anything_is_made(
+    columns: str, says: str, kafka: str, topic: Callable[..., str], tmp_path: Path, verbs: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`check`, `plan` and `run` name the type, the column's path and what is wrong with it; there is no table."""
+    config = Export(kafka, topic(), tmp_path, fresh_name("app"), types={"order": columns}).write()
+    for verb in ("check", "plan", "run"):
+        arguments = [verb, "--config", str(config)]
+        code = _exit_code(lambda: cli(arguments, standalone_mode=False))  # noqa: B023 - called at once
+        told = capsys.readouterr()
+        text = told.out + told.err
+        assert code == 2, text
+        assert f"types.order, {says}" in text, text
+        assert "hint: " in text
+        assert "Traceback" not in text
+    assert not (tmp_path / "lake").exists()
+
+
+
+NAMES = [*(f"x{char}y" for char in "!#$%&'*+-/:<>?@[]^_`|~"), *"!#$%&'*+-/:<>?@[]^`|~", "größe", "日本", "a\u00a0b"]
+"""Names that are allowed: each character that a keyboard has and no rule refuses, within a name and alone."""
+GROUPS = [NAMES[at : at + 12] for at in range(0, len(NAMES), 12)]
+"""Few enough for all columns of a type to have statistics, and for a filter on all of them."""
+
+
+@pytest.mark.long
+def test_every_name_that_is_allowed_is_exported_and_read_right_by_every_reader(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """As a column and as a field: by a filter on all of them Spark, DuckDB and delta-rs find one row of three files."""
+    types = {f"columns{at}": listed(some, " ") for at, some in enumerate(GROUPS)}
+    types |= {f"fields{at}": f"s STRUCT<{listed(some, ': ')}>" for at, some in enumerate(GROUPS)}
+    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types=types)
+    sent = []
+    for day in range(3):
+        for at, some in enumerate(GROUPS):
+            values = {name: 10 * number + day for number, name in enumerate(some)}
+            sent += [named(f"columns{at}", day, values), named(f"fields{at}", day, {"s": values})]
+    produce(kafka, e.topic, {0: sent})
+    e.run(spark)
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+    for kind in types:
+        assert len(e.live(kind)) == 3
+        wanted = [(name, 10 * number + 1) for number, name in enumerate(GROUPS[int(kind[-1])])]
+        found = [read(e, spark, kind, wanted) for read in (by_spark, by_duckdb, by_delta_rs)]
+        assert found == [1, 1, 1], kind
+
+
+def named(kind: str, day: int, fields: dict[str, Any]) -> Record:
+    value = {"type": kind, "at": (NOON - timedelta(days=day)).isoformat(), **fields}
+    return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
+
+
+def listed(some: list[str], between: str) -> str:
+    """Columns, or the fields of a struct, as Spark DDL."""
+    return ", ".join(f"{ticked(name)}{between}BIGINT" for name in some)
+
+
+def ticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def by_spark(e: Export, spark: Any, kind: str, wanted: list[tuple[str, int]]) -> int:
+    head = "s." if kind.startswith("fields") else ""
+    condition = " AND ".join(f"{head}{ticked(name)} = {value}" for name, value in wanted)
+    return len(spark.table(f"delta.`{e.folder(kind)}`").where(condition).select("day").collect())
+
+
+def by_duckdb(e: Export, _spark: Any, kind: str, wanted: list[tuple[str, int]]) -> int:
+    with duckdb.connect() as connection:
+        connection.register("exported", e.table(kind).to_pyarrow_dataset())
+        return len(connection.execute(f"SELECT day FROM exported WHERE {condition(kind, wanted)}").fetchall())
+
+
+def by_delta_rs(e: Export, _spark: Any, kind: str, wanted: list[tuple[str, int]]) -> int:
+    query = QueryBuilder().register("exported", e.table(kind))
+    return int(query.execute(f"SELECT day FROM exported WHERE {condition(kind, wanted)}").read_all().num_rows)
+
+
+def condition(kind: str, wanted: list[tuple[str, int]]) -> str:
+    """A filter in the SQL of DuckDB and DataFusion alike."""
+    if kind.startswith("fields"):
+        return " AND ".join("s['" + name.replace("'", "''") + f"'] = {value}" for name, value in wanted)
+    return " AND ".join('"' + name.replace('"', '""') + f'" = {value}' for name, value in wanted)

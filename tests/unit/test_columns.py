@@ -1,0 +1,116 @@
+"""What a column may be called, alone and beside others, at every level; and how a refusal reads."""
+
+from __future__ import annotations
+
+import json
+import string
+from typing import Any
+
+import pytest
+
+from exporter.columns import RESERVED, check_columns
+from exporter.errors import ConfigError
+from exporter.tables import DEAD_LETTER_FIELDS, table_schema
+
+
+def field(name: str, kind: Any = "long") -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def array(element: Any) -> dict[str, Any]:
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+def map_of(value: Any) -> dict[str, Any]:
+    return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
+
+
+def refused(*fields: dict[str, Any]) -> str:
+    """The refusal's text after the type's name; it has a hint and exit code 2."""
+    with pytest.raises(ConfigError) as caught:
+        check_columns(json.dumps(struct(*fields)), "order")
+    assert caught.value.hint and caught.value.exit_code == 2
+    assert caught.value.message.startswith("types.order, column ")
+    return caught.value.message.removeprefix("types.order, column ")
+
+
+@pytest.mark.parametrize("name", [*sorted(RESERVED), "_Kafka", "_EVENT_TIME", "Day", "_\u212aafka", "_kafka.offset"])
+def test_names_of_ours_are_refused_as_columns(name: str) -> None:
+    """In any case, and what reads like one of the coordinates."""
+    assert refused(field("a"), field(name)) == f"{name!r}: the exporter writes a column of that name itself"
+
+
+def test_names_of_ours_are_free_below_the_top() -> None:
+    """They are reserved as columns only."""
+    check_columns(json.dumps(struct(field("s", struct(*map(field, sorted(RESERVED)))))), "order")
+
+
+def test_every_column_that_the_exporter_adds_is_reserved() -> None:
+    """Those of a type's table; a dead letter's columns are of a table of its own."""
+    added = {one["name"] for one in json.loads(table_schema(json.dumps(struct())))["fields"]}
+    assert added <= RESERVED
+    assert RESERVED.isdisjoint(name for name, _ in DEAD_LETTER_FIELDS)
+
+
+@pytest.mark.parametrize("char", [*" ,;{}()=\"\\", *map(chr, range(32)), "\x7f", "\x85"])
+def test_characters_that_delta_or_json_refuse_are_refused_at_every_level(char: str) -> None:
+    """Delta would refuse the table for ever, or the decoder the record."""
+    name = f"a{char}b"
+    for wrapped, path in (
+        (field(name), name),
+        (field("s", struct(field(name))), f"s.{name}"),
+        (field("l", array(array(struct(field(name))))), f"l[][].{name}"),
+        (field("m", map_of(struct(field(name)))), f"m{{}}.{name}"),
+    ):
+        assert refused(field("a"), wrapped) == f"{path!r}: a name cannot hold {char!r}"
+
+
+def test_an_empty_name_is_refused() -> None:
+    """DuckDB has no way to write it."""
+    assert refused(field("s", struct(field("")))) == "'s.': a name cannot be empty"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [field(f"x{char}y") for char in string.punctuation if char not in ',;{}()="\\'],
+        [field(char) for char in string.punctuation if char not in ',;{}()="\\'],
+        [field("größe"), field("日本"), field("😀"), field("a\u00a0b"), field("x" * 300)],
+        [field("a"), field("a.b")],
+        [field("a", struct(field("c"))), field("a.b"), field("a.b.d")],
+        [field("a", array("long")), field("a.element"), field("m", map_of("long")), field("m.key")],
+        [field("s", struct(field("a"), field("b"))), field("a"), field("b")],
+    ],
+)
+def test_all_other_names_are_free(fields: list[dict[str, Any]]) -> None:
+    """Whatever the readers tell apart, dots included; in a struct as well."""
+    check_columns(json.dumps(struct(*fields)), "order")
+    check_columns(json.dumps(struct(field("inner", struct(*fields)))), "order")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ([field("a"), field("A")], "'A': a is there too, and Spark and Delta ignore case"),
+        ([field("a"), field("a")], "'a': a is there too, and Spark and Delta ignore case"),
+        ([field("s"), field("\u017f")], "'\u017f': s is there too, and Spark and Delta ignore case"),
+        ([field("a", struct(field("b"))), field("a.b")], "'`a.b`': readers cannot tell it from a.b"),
+        ([field("a.b"), field("A", struct(field("B")))], "'A.B': readers cannot tell it from `a.b`"),
+        ([field("a.b", struct(field("c"))), field("a", struct(field("b.c")))],
+         "'a.`b.c`': readers cannot tell it from `a.b`.c"),
+        ([field("a", array("long")), field("a.list.element")], "'`a.list.element`': readers cannot tell it from a[]"),
+        ([field("m", map_of("long")), field("m.key_value.value")],
+         "'`m.key_value.value`': readers cannot tell it from m{}"),
+    ],
+)  # fmt: skip
+def test_names_that_a_reader_takes_for_one_another_are_refused_at_every_level(
+    fields: list[dict[str, Any]], says: str
+) -> None:
+    """Spark ignores case; a dotted name may be the path of another column, in Spark or in the Parquet file."""
+    assert refused(*fields) == says
+    inner = refused(field("s", struct(*fields)))
+    assert inner.partition(": ")[0] == f"'s.{says[1:].partition(': ')[0]}"
