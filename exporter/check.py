@@ -137,7 +137,10 @@ def check_log(settings: Settings, create: bool) -> Iterator[Finding]:
         calls = connect(settings.wal_endpoint)
         state = create_table(calls, table) if create else look_at_table(calls, table)
     except (WalUnreachable, WalMismatch) as error:
-        hint = "check `wal_endpoint`, AWS_REGION, the credentials and their rights (deploy/dynamodb/policy.json)"
+        hint = (
+            "check `wal_endpoint`, AWS_REGION, the credentials and their rights: DescribeTable, DescribeTimeToLive and "
+            "DescribeContinuousBackups here; GetItem, PutItem, Query and UpdateItem, also on the index, for a task"
+        )
         yield Finding(what, "error", error.message, hint)
         return
     if state.missing:

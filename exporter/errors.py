@@ -12,6 +12,8 @@ An error says what happened; its hint says what to do. Both are shown on separat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from offsets import Invariant
 
 
@@ -39,6 +41,14 @@ class ConfigError(ExporterError):
     """A setting, flag, schema or environment that cannot be used."""
 
     exit_code = 2
+
+    @classmethod
+    def of(cls, errors: Sequence[ConfigError], what: str, hint: str = "") -> ConfigError:
+        """One error that tells all of them, each with its hint. what: they are; hint: for all of them."""
+        if len(errors) == 1:
+            return errors[0]
+        lines = [f"\n  {one.message}" + (f"\n    hint: {one.hint}" if one.hint else "") for one in errors]
+        return cls(f"{len(errors)} {what}:{''.join(lines)}", hint)
 
 
 class DependencyUnreachable(ExporterError):

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from exporter.errors import ConfigError
 from exporter.settings import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
 from exporter.settings_tables import PATHS, TABLES, KafkaClient
-from exporter.settings_text import EXAMPLE_FILE, reference
+from exporter.settings_text import EXAMPLE, reference
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -49,7 +49,7 @@ not available"; it is what openssl 3 writes when nothing else is asked for."""
 
 @dataclass(frozen=True)
 class _Given:
-    """The layers, each setting name -> value as given. path: of the TOML file, empty if there is none."""
+    """The layers, each setting name -> value as given. path: of the TOML file."""
 
     flags: Mapping[str, object]
     environment: Mapping[str, object]
@@ -58,7 +58,7 @@ class _Given:
 
     @property
     def in_file(self) -> str:
-        return f"in {self.path}" if self.path else "in the TOML file"
+        return f"in {self.path}"
 
     def merged(self) -> dict[str, object]:
         return {**self.file, **self.environment, **self.flags}
@@ -94,16 +94,15 @@ class _Problem:
 def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
     """The settings of one run. Raises ConfigError with everything that is wrong.
 
-    config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml if it is there. flags:
+    config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml. flags:
     setting name -> value as given, None = not given. environ: all environment variables.
     """
     path = _config_path(config, environ)
-    table = _read_toml(path) if path else {}
     given = _Given(
         flags={name: value for name, value in flags.items() if value is not None},
         environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
-        file=_resolved(table, path.parent) if path else {},
-        path=str(path or ""),
+        file=_resolved(_read_toml(path), path.parent),
+        path=str(path),
     )
     _refuse([*_unknown_names(given), *_unknown_variables(environ)])
     try:
@@ -118,10 +117,17 @@ def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str,
     return settings
 
 
-def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path | None:
+def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path:
+    """Raises ConfigError if there is no file: the tables stand in one only, so nothing could go on without."""
     if config is None and environ.get(CONFIG_VARIABLE):
         config = Path(environ[CONFIG_VARIABLE])
-    return config or (CONFIG_DEFAULT if CONFIG_DEFAULT.is_file() else None)
+    if config is None and not CONFIG_DEFAULT.is_file():
+        raise ConfigError(
+            f"there is no settings file: neither --config nor {CONFIG_VARIABLE} names one, "
+            f"and there is no {CONFIG_DEFAULT} in {Path.cwd()}",
+            f"`exporter config --write-example > {CONFIG_DEFAULT}` writes one with every setting explained",
+        )
+    return config or CONFIG_DEFAULT
 
 
 def _read_toml(path: Path) -> dict[str, object]:
@@ -133,7 +139,7 @@ def _read_toml(path: Path) -> dict[str, object]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8: byte {error.start}", "save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}", f"compare it with {EXAMPLE_FILE}") from None
+        raise ConfigError(f"{path} is not TOML: {error}", f"compare it with what {EXAMPLE} prints") from None
     return table
 
 
@@ -157,12 +163,9 @@ def _resolved_table(table: object, folder: Path) -> object:
 
 def _refuse(problems: list[_Problem]) -> None:
     """Raises one ConfigError for all problems."""
-    if not problems:
-        return
-    if len(problems) == 1:
-        raise ConfigError(problems[0].what, problems[0].hint)
-    lines = [f"\n  {problem.what}\n    hint: {problem.hint}" for problem in problems]
-    raise ConfigError(f"{len(problems)} problems with the settings:{''.join(lines)}", f"{EXAMPLE_FILE} lists them all")
+    if problems:
+        errors = [ConfigError(problem.what, problem.hint) for problem in problems]
+        raise ConfigError.of(errors, "problems with the settings", f"{EXAMPLE} lists every setting")
 
 
 def _unknown_names(given: _Given) -> Iterator[_Problem]:
@@ -194,7 +197,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> Iterator[_Problem]:
 def _did_you_mean(name: str, known: Mapping[str, str]) -> str:
     """known: what to compare with -> what to show."""
     near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {known[near[0]]}?" if near else f"{EXAMPLE_FILE} lists every setting"
+    return f"did you mean {known[near[0]]}?" if near else f"{EXAMPLE} lists every setting"
 
 
 def _problem(error: ErrorDetails, given: _Given) -> _Problem:
@@ -214,7 +217,7 @@ def _table_problem(loc: list[str], kind: str, reason: str, given: _Given) -> _Pr
     depth = 2 if loc[0] == "types" else 1
     table = f"[{'.'.join(loc[:depth])}]"
     where = " ".join([table, *loc[depth:]])
-    hint = f"see {table if depth == 1 else '[types.<event type>]'} in {EXAMPLE_FILE}"
+    hint = f"see {table if depth == 1 else '[types.<event type>]'} in what {EXAMPLE} prints"
     if kind == "extra_forbidden":
         known = {name: name for name in TABLES[loc[0]].model_fields}
         hint = _did_you_mean(loc[-1], known)

@@ -18,7 +18,8 @@ from exporter.settings_tables import TABLES
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-EXAMPLE_FILE = "deploy/exporter.example.toml"
+EXAMPLE = "`exporter config --write-example`"
+"""What explains every setting, wherever the exporter is installed."""
 REQUIRED = "required"
 _EXAMPLE_TYPE = "order_placed"
 

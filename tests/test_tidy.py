@@ -267,3 +267,10 @@ def test_every_verb_is_in_the_readme():
     readme = (ROOT / "README.md").read_text()
     assert verbs, "no verb found"
     assert not sorted(verb for verb in verbs if not re.search(rf"\b{re.escape(verb)}\b", readme))
+
+
+@our_code
+def test_no_text_of_the_package_names_a_file_that_is_not_installed(path):
+    """The folder deploy/ stands in the repository only: a hint that sends there sends nowhere."""
+    texts = (node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant))
+    assert not [text for text in texts if isinstance(text, str) and re.search(r"\bdeploy/", text)]

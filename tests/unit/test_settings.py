@@ -123,14 +123,41 @@ def test_the_file_is_found_by_its_default_name_or_by_the_environment(name: str) 
 
 
 def test_a_file_that_was_asked_for_must_be_there() -> None:
-    """A missing --config is an error; a missing ./exporter.toml only means that nothing was given."""
+    """A missing --config is an error that names it."""
     with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read: No such file"):
         load(Path("nowhere.toml"), {}, {})
+
+
+@pytest.mark.parametrize("flags", [{}, {"brokers": "k:9092", "group": "g"}])
+def test_without_a_settings_file_one_message_says_where_it_was_looked_for(flags: dict[str, str]) -> None:
+    """Not a list of all that is missing: the tables stand in a file only, so without one nothing starts."""
     with pytest.raises(ConfigError) as caught:
-        load(None, {}, {})
+        load(None, flags, {})
+    assert caught.value.message == (
+        "there is no settings file: neither --config nor EXPORTER_CONFIG names one, "
+        f"and there is no exporter.toml in {Path.cwd()}"
+    )
+    assert "`exporter config --write-example > exporter.toml`" in caught.value.hint
+
+
+def test_what_is_missing_is_told_with_all_its_spellings() -> None:
+    """A scalar may come from a flag, the environment or the file; a table from the file."""
+    Path("empty.toml").write_text("")
+    with pytest.raises(ConfigError) as caught:
+        load(Path("empty.toml"), {}, {})
     assert "brokers is missing" in str(caught.value)
-    assert "give --brokers, EXPORTER_BROKERS or brokers in the TOML file" in str(caught.value)
+    assert "give --brokers, EXPORTER_BROKERS or brokers in empty.toml" in str(caught.value)
     assert "[type_from] is missing" in str(caught.value)
+
+
+def test_hints_name_nothing_that_an_installation_has_not() -> None:
+    """The folder deploy/ is not in the package: what explains the settings is a verb, which writes them."""
+    for text in ("", "nonsense_of_mine = 1", "brokers = ["):
+        Path("broken.toml").write_text(text)
+        with pytest.raises(ConfigError) as caught:
+            load(Path("broken.toml"), {}, {})
+        assert "deploy/" not in str(caught.value)
+        assert "`exporter config --write-example`" in str(caught.value)
 
 
 def test_broken_toml_is_refused_with_its_line() -> None:
