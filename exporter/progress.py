@@ -17,6 +17,11 @@ log = get_logger(__name__)
 TELL_SECS = 10.0
 
 
+def _number(lag: int | None) -> str:
+    """As long as the positions are not known, nobody knows how far it is behind."""
+    return "unknown" if lag is None else f"{lag:,}"
+
+
 class ProgressDisplay:
     """A context manager whose `update` is the service's on_progress."""
 
@@ -40,8 +45,8 @@ class ProgressDisplay:
         now = time.monotonic()
         if self._console.is_terminal:
             total = progress.backlog_at_start or None
-            done = None if total is None else max(0, total - progress.lag)
-            detail = f"{progress.records:,} read, {progress.lag:,} behind"
+            done = None if total is None or progress.lag is None else max(0, total - progress.lag)
+            detail = f"{progress.records:,} read, {_number(progress.lag)} behind"
             self._bar.update(self._task, description="exporting", total=total, completed=done, detail=detail)
         elif now - self._told_at >= TELL_SECS:
             if progress != self._told:

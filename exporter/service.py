@@ -86,12 +86,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of the loop. lag: offsets between the least position and the end, over owned partitions."""
+    """A moment of the loop. lag: offsets between the least position and the end, over owned partitions, if known."""
 
     records: int
     committed: int
     dead_letters: int
-    lag: int
+    lag: int | None
     backlog_at_start: int
     staged_bytes: int
     partitions: int
@@ -537,7 +537,7 @@ class Service:
         self._goals = self._ends if self._until_caught_up else last
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
-            if self._backlog_at_start > PROBE_RECORDS:
+            if (self._backlog_at_start or 0) > PROBE_RECORDS:
                 self._rounds.expect(self._topics.offset_bytes(self._owned))
 
     def _frozen(
@@ -683,16 +683,15 @@ class Service:
             self._watch.outages.seen(KAFKA, error.message, now)
             return False
 
-    def _lag(self) -> int:
-        bounds = self._position_bounds()
-        return sum(max(0, end - 1 - bounds[tp][0]) for tp, end in self._goals.items() if tp in bounds)
+    def _lag(self) -> int | None:
+        return lag_of(self._owned, {tp: least for tp, (least, _) in self._position_bounds().items()}, self._goals)
 
     def _progress(self) -> Progress:
         return Progress(
             records=self.totals.records,
             committed=sum(self.totals.committed.values()),
             dead_letters=self.totals.counts["dead_letters"],
-            lag=self._lag(),
+            lag=self._lag() if self._backlog_at_start is not None else None,
             backlog_at_start=self._backlog_at_start or 0,
             staged_bytes=sum(writer.staged_bytes for writer in self._writers.values()),
             partitions=len(self._owned),
@@ -711,6 +710,14 @@ def position_bounds(writers: Writers) -> dict[TopicPartition, tuple[int, int]]:
         least, most = found.get(key.tp, (writer.covered, writer.covered))
         found[key.tp] = min(least, writer.covered), max(most, writer.covered)
     return found
+
+
+def lag_of(
+    owned: Iterable[TopicPartition], positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> int | None:
+    """Offsets that are not committed; None as long as a position or an end of what is owned is not known. Pure."""
+    lags = [max(0, ends[tp] - 1 - positions[tp]) if tp in ends and tp in positions else None for tp in owned]
+    return None if None in lags else sum(filter(None, lags))
 
 
 def _given_up(writer: Writer) -> bool:

@@ -88,7 +88,7 @@ def table_status(bench: Any, settings: Settings) -> Status:
             "event_type": row.event_type, "topic": row.tp.topic, "partition": row.tp.partition,
             "committed": None if row.position is None else row.position.offset,
             "epoch": None if row.position is None else row.position.epoch,
-            "read": None, "end": row.end, "lag": row.lag if row.position is not None else row.end,
+            "read": None, "end": row.end, "lag": row.lag,
             "staged_rows": None, "staged_bytes": None, "owner": None, "verdict": row.verdict,
         }
         for row in offset_rows(bench, settings)
@@ -103,12 +103,12 @@ def goals(status: Status) -> Goals:
 
 
 def behind(status: Status, ends: Mapping[tuple[str, int], int]) -> int:
-    """How many offsets are not committed yet up to these ends, over partitions, by each one's least position."""
-    least: dict[tuple[str, int], int] = {}
-    for one in status.get("positions", ()):
-        tp = one["topic"], one["partition"]
-        committed = -1 if one["committed"] is None else one["committed"]
-        least[tp] = min(committed, least.get(tp, committed))
+    """How many offsets are not committed yet up to these ends, over partitions, by each one's least position.
+
+    Partitions without any position do not count (unknown()); nor do tables that are not anchored: they begin where the
+    dead letters are.
+    """
+    least = _committed(status)
     return sum(max(0, end - 1 - least[tp]) for tp, end in ends.items() if tp in least)
 
 
@@ -120,6 +120,30 @@ def held_back(status: Status) -> str:
         return ""
     secs = worst["open_transaction_secs"]
     return f"; a transaction has been open for {secs:,.0f} s in {worst['topic']}-{worst['partition']}"
+
+
+def _committed(status: Status) -> Goals:
+    """(topic, partition) -> the least position of its tables, where there is one."""
+    least: Goals = {}
+    for one in status.get("positions", ()):
+        if one["committed"] is not None:
+            tp = one["topic"], one["partition"]
+            least[tp] = min(one["committed"], least.get(tp, one["committed"]))
+    return least
+
+
+def unknown(status: Status) -> str:
+    """Why it cannot be told of all partitions how far behind they are; empty if it can."""
+    if "positions" not in status:
+        return str(status.get("not_ready") or "it tells no positions")
+    told = status["partitions" if "partitions" in status else "positions"]
+    known, ends = _committed(status), {(one["topic"], one["partition"]): one["end"] for one in told}
+    for what, missing in (
+        ("position", [tp for tp in ends if tp not in known]), ("end", [tp for tp, end in ends.items() if end is None])
+    ):  # fmt: skip
+        if missing:
+            return f"{len(missing)} of {len(ends)} partitions without a known {what}"
+    return ""
 
 
 def wait_caught_up(
@@ -141,9 +165,10 @@ def wait_caught_up(
         else:
             ends = {**goals(status), **ends}
             left = behind(status, ends)
-            if status.get("ready", True) and not left:
+            dark = unknown(status)
+            if status.get("ready", True) and not left and not dark:
                 return status
-            why = status.get("not_ready") or f"{left:,} offsets are not committed{held_back(status)}"
+            why = status.get("not_ready") or dark or f"{left:,} offsets are not committed{held_back(status)}"
         if clock() >= deadline:
             raise FoundProblem(f"not caught up after {timeout_secs:.0f} s: {why}")
         sleep(min(WATCH_SECS, max(0.1, deadline - clock())))
@@ -151,8 +176,9 @@ def wait_caught_up(
 
 def head_lines(status: Status) -> list[str]:
     """What stands above the table: who says it, whether all is well, and through which time tables are complete."""
-    total = behind(status, goals(status))
-    parts = [f"app {status.get('app', '-')}", f"from {status['from']}", f"{total:,} behind"]
+    total, dark = behind(status, goals(status)), unknown(status)
+    how_far = f"{total:,} behind" if not dark else f"{total:,} behind and unknown" if total else "behind: unknown"
+    parts = [f"app {status.get('app', '-')}", f"from {status['from']}", f"{how_far}, {dark}" if dark else how_far]
     if "owner" in status:
         parts.insert(1, f"task {status['owner']}")
     lines = [", ".join(parts)]

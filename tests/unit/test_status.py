@@ -167,6 +167,50 @@ def test_waiting_for_too_long_is_a_found_problem_that_says_what_is_left() -> Non
         assert 10 <= now[0] < 13
 
 
+def from_tables(*positions: tuple[str, int, int | None, int]) -> Any:
+    """What table_status() gives: event type, partition, committed or None, end."""
+    made = [
+        {"event_type": name, "topic": "events", "partition": partition, "committed": committed, "end": end,
+         "read": None, "lag": None, "staged_rows": None, "verdict": ""}
+        for name, partition, committed, end in positions
+    ]  # fmt: skip
+    return {"from": "tables", "app": "app", "positions": made}
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ({"from": "x", "ready": False, "not_ready": "it is starting"}, "behind: unknown, it is starting"),
+        (
+            {"from": "x", **snapshot(owned=frozenset({P0}), waiting=frozenset({P0})).as_dict()},
+            "behind: unknown, 1 of 1 partitions without a known position",
+        ),
+        (
+            {"from": "x", **snapshot(writer("order", P0, 5), owned=frozenset({P0}), ends={}).as_dict()},
+            "behind: unknown, 1 of 1 partitions without a known end",
+        ),
+        (from_tables(("order", 0, None, 31), ("click", 0, None, 31)), "unknown, 1 of 1 partitions without a known"),
+        (from_tables(("order", 0, 9, 31), ("order", 1, None, 7)), "21 behind and unknown, 1 of 2 partitions without"),
+        (from_tables(("order", 0, 9, 31), ("click", 0, None, 31)), ", 21 behind"),
+        (from_tables(("order", 0, 30, 31), ("order", 1, 6, 7)), ", 0 behind"),
+        ({"from": "x", **snapshot(owned=frozenset()).as_dict()}, ", 0 behind"),
+    ],
+    ids=["a task that starts", "a partition that is not recovered", "ends that are not read", "a lake without tables",
+         "a partition that is new", "a type that is new", "all is there", "a spare task"],
+)  # fmt: skip
+def test_how_far_behind_is_unknown_as_long_as_a_position_or_an_end_is(found: Any, says: str) -> None:
+    """Never 0 behind for what nobody has looked at; what is known is told beside it."""
+    assert says in how_far.head_lines(found)[0]
+
+
+def test_nobody_has_caught_up_before_the_positions_are_known() -> None:
+    """`--wait-caught-up` on a lake without tables, or with a partition that no table knows, waits on."""
+    for first in (from_tables(("order", 0, None, 31)), from_tables(("a", 0, 9, 10), ("a", 1, None, 0))):
+        moments = [first, from_tables(("order", 0, 30, 31))]
+        found = how_far.wait_caught_up(lambda left=moments: left.pop(0), 100, lambda: 0.0, lambda secs: None)
+        assert (moments, found["positions"][0]["committed"]) == ([], 30)
+
+
 def test_a_screen_shows_those_that_are_furthest_behind() -> None:
     """More positions than lines: the rest is counted; the columns fit into a hundred characters."""
     writers = [writer(f"type_{number:03d}", P0, number) for number in range(200)]
