@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import locale
 import os
 import shlex
 import signal
@@ -15,7 +17,7 @@ from typing import Any
 
 from exporter import batches, class_data, log_store
 from exporter.aside import aside
-from exporter.errors import JvmEnded
+from exporter.errors import ConfigError, JvmEnded
 from exporter.jars import find_java, jar_paths
 from exporter.jvm_lines import JvmLines
 
@@ -89,6 +91,7 @@ def _prepared(
     os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
     home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
@@ -149,6 +152,32 @@ def _ignore_term() -> None:
 
 
 os.register_at_fork(after_in_child=_ignore_term)
+
+
+def java_locale(python: str, system: str) -> dict[str, str]:
+    """Environment in which Java writes the names of files as this Python does. python, system: their encodings.
+
+    Under LC_ALL=C Python goes over to UTF-8 by itself, Java to ASCII: it would make other folders.
+    """
+    same = codecs.lookup(python) == codecs.lookup(system)
+    return {"LC_ALL": "C.UTF-8"} if not same and codecs.lookup(python).name == "utf-8" else {}
+
+
+def require_same_names(session: Any, path: Path) -> None:
+    """Raises ConfigError if Java would write a path otherwise than this process."""
+    if str(path).isascii():
+        return
+    encoding = session._jvm.java.lang.System.getProperty("sun.jnu.encoding")
+    try:
+        same = str(path).encode(encoding) == os.fsencode(path)
+    except (LookupError, UnicodeEncodeError):
+        same = False
+    if not same:
+        raise ConfigError(
+            f"Java writes file names as {encoding} here, and this process as {sys.getfilesystemencoding()}: {path} "
+            "would be two folders",
+            "set LC_ALL to a UTF-8 locale that this machine has (`locale -a`), or write table_root in ASCII",
+        )
 
 
 def alive(session: Any) -> bool:

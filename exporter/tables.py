@@ -19,6 +19,7 @@ from exporter import log_state
 from exporter.columns import clashes
 from exporter.errors import ConfigError, ExporterError
 from exporter.secrets import masked
+from exporter.spark import require_same_names
 from exporter.writers import StagedFile
 from offsets.names import FORMAT_VERSION, BadName, event_type_of, table_folder
 from offsets.table_log import (
@@ -415,6 +416,8 @@ class Lake:
     """
 
     def __init__(self, session: Any, root: Path, app: str) -> None:
+        """Raises ConfigError if Java and this process would not mean the same folder."""
+        require_same_names(session, root)
         self.root = root
         self.app = app
         self.session = session

@@ -49,6 +49,18 @@ def test_temporary_files_of_the_jvm_stand_where_those_of_this_process_do(spark: 
     assert spark._jvm.java.lang.System.getProperty("java.io.tmpdir") == tempfile.gettempdir()
 
 
+def test_java_writes_names_of_files_in_utf_8_under_any_locale() -> None:
+    """LC_ALL=C makes Python go over to UTF-8 by itself and Java to ASCII: a root with other letters was an outage."""
+    told = "import os, subprocess, sys; from exporter import spark; spark._prepared('local[1]', '1g', True); "
+    told += "java = os.path.join(os.environ['JAVA_HOME'], 'bin', 'java'); "
+    told += "sys.exit(subprocess.run([java, '-XshowSettings:properties', '-version']).returncode)"
+    ran = subprocess.run(
+        [sys.executable, "-c", told], env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "sun.jnu.encoding = UTF-8" in ran.stderr
+
+
 def test_workers_keep_their_pages(spark: Any) -> None:
     """They have the settings of the allocator that Arrow uses, which reads them as the process starts."""
 
