@@ -1,6 +1,7 @@
 """The commits of start-up that create tables and anchor positions (ANCHOR). No data file is named here.
 
-Each is a compare-and-set of its own; whatever goes wrong, everything is read again (Moved).
+Each is a compare-and-set of its own; whatever goes wrong, everything is read again: another task was faster (Moved),
+or nobody was and the table cannot be written (Failed), which ends with its cause when it lasts (Patience).
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from exporter.errors import InvariantBroken
+from exporter.errors import ConfigError, ExporterError
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.tables import NO_COLUMNS, Change, Lake, first_line, table_schema
+from exporter.tables import NO_COLUMNS, Change, DeltaTable, Lake, TableUnwritable, first_line, table_schema
 from exporter.topic import TopicIdentity, TopicReader, identity_properties, partitions_of
+from exporter.writable import unwritable
 from offsets.names import AppId, table_folder
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -24,9 +27,82 @@ from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TABLE_PROPERTY,
 
 log = get_logger(__name__)
 
+ATTEMPTS_MAX = 20
+"""Full readings before giving up: each one may meet another task that is anchoring or switching too."""
+FAILURES_MAX = 3
+"""Commits to one table that fail though nobody else has written it: what lasts so long is told as what it is."""
+FAILURE_SECS = 1.0
+DELTA_REFUSES = "[DELTA_"
+"""So begins what Delta says of a table or a name that it does not take; it says the same every time."""
+
 
 class Moved(Exception):
     """Another task was faster; read everything again."""
+
+
+class Failed(Moved):
+    """A commit failed, and nobody else has written the table: read everything again, but not for ever."""
+
+    def __init__(self, table: DeltaTable, error: BaseException) -> None:
+        super().__init__(f"table {table.event_type}: {first_line(error)}")
+        self.table = table
+        self._error = error
+
+    def cause(self) -> ExporterError:
+        """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""
+        if isinstance(self._error, ExporterError):
+            return self._error
+        folder = self.table.folder / "_delta_log"
+        if (found := unwritable(folder)) is not None:
+            return type(found)(f"table {self.table.event_type}: {found.message}", found.hint)
+        return self.said()
+
+    def said(self) -> ExporterError:
+        """By what was said alone; nothing is tried."""
+        says = first_line(self._error)
+        if DELTA_REFUSES in says:
+            return ConfigError(
+                f"table {self.table.event_type}: Delta refuses it: {says}",
+                "correct its columns in the settings, or what was done to the table: `exporter check` looks at both",
+            )
+        return TableUnwritable(f"table {self.table.event_type} cannot be written: {says}")
+
+
+class Patience:
+    """How long readings are begun again: as long as others are at work, not where a table cannot be written."""
+
+    def __init__(self) -> None:
+        self._failures: Counter[str] = Counter()
+
+    def restart(self, moved: Moved) -> None:
+        """Before the next reading. Raises the cause of a failure that lasts."""
+        log.info("reading_restarted", reason=str(moved))
+        if not isinstance(moved, Failed):
+            return
+        self._failures[moved.table.event_type] += 1
+        if self._failures[moved.table.event_type] >= FAILURES_MAX:
+            raise moved.cause() from moved
+        time.sleep(FAILURE_SECS)
+
+
+def commit_or_moved(table: DeltaTable, change: Change, check: Callable[[TableView | None], None]) -> int:
+    """table.commit(); whatever goes wrong is Moved, and Failed where the table's version is the one that was seen."""
+    seen: list[int] = []
+
+    def looked(view: TableView | None) -> None:
+        seen.append(-1 if view is None else view.version)
+        check(view)
+
+    try:
+        return table.commit(change, looked)
+    except (Moved, ExporterError):
+        raise
+    except Exception as error:
+        now = table.view()
+        if seen and (-1 if now is None else now.version) != seen[-1]:
+            time.sleep(0.05)
+            raise Moved(f"table {table.event_type}: {first_line(error)}") from error
+        raise Failed(table, error) from error
 
 
 class Switched(Moved):
@@ -112,31 +188,16 @@ class Anchors:
                 positions=versions,
                 user_metadata=self.metadata("anchor", view, anchors),
                 properties=properties,
-                create=self.declared_schema(name) if view is None else None,
+                create=declared_schema(self.routing, name) if view is None else None,
             ),
             check,
         )
         log.info("positions_anchored", table=name, partitions=len(anchors), created=view is None)
         point(Fault.AFTER_ANCHOR)
 
-    def declared_schema(self, name: str) -> str | None:
-        """Spark schema JSON of a table as our configuration wants it; None for a type that gets none from it."""
-        if name == DEAD_LETTERS:
-            return table_schema(None)
-        declared = self.routing.schemas.get(name)
-        if declared is None and self.routing.takes_new(name):
-            declared = NO_COLUMNS
-        return None if declared is None else table_schema(declared)
-
     def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
         """One commit of start-up; any exception means: read everything again and see."""
-        try:
-            self.lake.table(name).commit(change, check)
-        except (Moved, InvariantBroken):
-            raise
-        except Exception as error:
-            time.sleep(0.05)
-            raise Moved(f"table {name}: {first_line(error)}") from error
+        commit_or_moved(self.lake.table(name), change, check)
 
     def metadata(
         self, action: str, view: TableView | None, positions: Mapping[TopicPartition, Position]
@@ -178,3 +239,13 @@ class Anchors:
             position = letters.position(self.lake.app, tp)
             if position is None or position.epoch != epoch:
                 raise Switched(f"{tp}: the dead letters are at {position}, not in epoch {epoch}")
+
+
+def declared_schema(routing: Routing, name: str) -> str | None:
+    """Spark schema JSON of a table as a configuration wants it; None for a type that gets none from it."""
+    if name == DEAD_LETTERS:
+        return table_schema(None)
+    declared = routing.schemas.get(name)
+    if declared is None and routing.takes_new(name):
+        declared = NO_COLUMNS
+    return None if declared is None else table_schema(declared)

@@ -25,10 +25,12 @@ from exporter.ending import ending
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.faults import Fault, point
 from exporter.printable import escaped
+from exporter.routing import DEAD_LETTERS
 from exporter.settings import CONFIG_DEFAULT, SCALARS, Settings
 from exporter.settings_load import load
 from exporter.settings_text import click_options, example_toml
 from exporter.telling import in_a_thread, overdue, told
+from exporter.writable import require_room
 
 LAKE = frozenset(
     ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory")
@@ -62,6 +64,7 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 
     gc.disable()  # until the task is at work: all that comes before stays
     settings = _load(config, flags)
+    require_room(settings.root, (DEAD_LETTERS, *settings.types))
     point(Fault.BEFORE_SPARK)
     started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
     from exporter.progress import ProgressDisplay  # these take as long as the JVM does
@@ -82,12 +85,12 @@ def prepare() -> None:
 
 
 @cli.command()
-@click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is written.")
+@click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is made.")
 @click.option("--deep", is_flag=True, help="Also compare every record and row, and the log: are the rows there?")
 @FORMAT
 @click_options(EXPORTED)
 def check(create_wal: bool, deep: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
-    """Would a task start here? Settings, Java, jars, brokers, topics, log, tables; writes nothing unless told to."""
+    """Would a task start here? Settings, Java, jars, brokers, topics, log, port, tables; leaves nothing behind."""
     from exporter.check import check as findings
 
     bad = 0

@@ -31,6 +31,7 @@ KNOWN_FEATURES = frozenset(
         "allowColumnDefaults",
         "changeDataFeed",
         "checkConstraints",
+        "checkpointProtection",
         "columnMapping",
         "deletionVectors",
         "domainMetadata",
@@ -40,16 +41,25 @@ KNOWN_FEATURES = frozenset(
         "invariants",
         "rowTracking",
         "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
         "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
         "v2Checkpoint",
     }
 )
-"""Writer features that ask nothing of an appended file, or that are looked for in the metadata above."""
+"""Writer features that ask nothing of an appended file, or that are looked for in the metadata above.
+
+A widened column is one that does not fit what is declared (tables.refuses), unless it is declared as it is now.
+"""
 
 
 def unfillable(view: TableView) -> str:
-    """Why a table cannot be filled as declared; empty if it can."""
-    return next(_reasons(view), "")
+    """Why a table cannot be filled as declared, all reasons; empty if it can."""
+    return "; ".join(_reasons(view))
 
 
 def _reasons(view: TableView) -> Iterator[str]:
@@ -63,7 +73,7 @@ def _reasons(view: TableView) -> Iterator[str]:
     if view.writer_version > WRITER_VERSION_MAX:
         yield f"Delta writer version {view.writer_version}"
     if unknown := sorted(set(view.writer_features) - KNOWN_FEATURES):
-        yield f"Delta writer feature {unknown[0]}"
+        yield f"Delta writer feature{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}"
 
 
 def _columns(fields: list[Mapping[str, Any]], path: str = "") -> Iterator[str]:

@@ -18,18 +18,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from exporter.accidents import History, gone
-from exporter.anchor import Anchors, Moved, Switched
+from exporter.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Patience, Switched, declared_schema
 from exporter.commit import Committer, check_properties
 from exporter.drain import DrainRounds
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import Fault, point
-from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
 from exporter.journal import Journal
 from exporter.log import get_logger
+from exporter.rehearsal import rehearse
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.switch import Switcher
-from exporter.tables import DeltaTable, Lake, LogCleaned, evolved_schema, holds_just
+from exporter.tables import DeltaTable, Lake, LogCleaned, holds_just, refuses
 from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
 from exporter.wal_check import LogCheck, Logged, broken
 from exporter.writers import Writer, WriterKey, park
@@ -64,8 +64,6 @@ log = get_logger(__name__)
 
 TABLE_THREADS = 4
 """Tables that are read or anchored at a time; 300 types would take a minute one by one."""
-ATTEMPTS_MAX = 20
-"""Full readings before giving up: each one may meet another task that is anchoring or switching too."""
 TRUNCATION_READINGS = 3
 TRUNCATION_SECS = 10.0
 
@@ -133,17 +131,18 @@ class Recovery:
         A task that worked in an epoch which a repair has closed since ends: it may hold what is no longer true.
         go_on: called every moment of a drain; what it raises ends it.
 
-        Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable, WalUnreachable;
-        BrokerSilent and Interrupted to be called again later.
+        Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable,
+        DependencyUnreachable, WalUnreachable; BrokerSilent and Interrupted to be called again later.
         """
         identities = self._topics.identities_of({tp.topic for tp in ownership})
+        patience = Patience()
         for _ in range(ATTEMPTS_MAX):
             reading, verdicts = self._confirmed(ownership, identities)
             try:
                 if self._advance(reading, verdicts, identities, go_on):
                     continue
             except Moved as moved:
-                log.info("reading_restarted", reason=str(moved))
+                patience.restart(moved)
                 continue
             return self._writers(reading, verdicts, ownership)
         raise Fenced("the tables did not come to rest", "other tasks keep switching or anchoring; start again")
@@ -415,6 +414,8 @@ class Recovery:
                 return view
             try:
                 self._anchors.anchor_type(name, view, absent, identities)
+            except Failed:
+                raise  # nobody else has made it: the manifest waits, and the cause is told
             except Moved as moved:
                 log.info("anchor_adopted", table=name, reason=str(moved))
         raise Moved(f"table {name} could not be anchored")
@@ -423,6 +424,12 @@ class Recovery:
         """Routing fingerprint -> recorded configuration, for what has to be drained."""
         letters = reading.views[DEAD_LETTERS]
         return {switch.in_force: self._recorded(letters, switch.in_force) for switch in switches.values()}
+
+    def rehearse(self, reading: Reading, verdicts: Mapping[TopicPartition, Verdict]) -> None:
+        """Raises what would stand in the way of the switches; only whether files can be written is not tried."""
+        switches = {tp: found for tp, found in verdicts.items() if isinstance(found, Switch)}
+        if switches:
+            rehearse(self._anchors, reading.views, switches, self._in_force(reading, switches), writing=False)
 
     def check_lake(self, reading: Reading, identities: Mapping[str, TopicIdentity]) -> None:
         """Raises InvariantBroken for what stops every partition: another topic, a table that is gone."""
@@ -478,21 +485,12 @@ class Recovery:
         return {key: park(w, why, now) if (why := reasons[key.event_type]) else w for key, w in writers.items()}
 
     def accept(self, name: str, view: TableView) -> str:
-        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty.
-
-        Raises InvariantBroken if the table lacks what is declared.
-        """
-        declared = self._anchors.declared_schema(name)
-        if declared is not None and evolved_schema(view.schema_json, declared) != view.schema_json:
-            raise InvariantBroken(
-                Invariant.ONCE,
-                f"table {name} lacks columns that the settings declare: their values would be lost",
-                "add them to the table (ALTER TABLE ... ADD COLUMNS), or raise `generation` to let the exporter do it",
-            )
+        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
+        declared = declared_schema(self._routing, name)
         self.table_fingerprints[name] = view.fingerprint
         plain = declared is not None and holds_just(view, declared)
         self.plain = self.plain | {name} if plain else self.plain - {name}
-        reason = unfillable(view)
+        reason = refuses(view, declared)
         if reason:
             log.error("table_cannot_be_filled", table=name, reason=reason)
         return reason
@@ -512,7 +510,8 @@ def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | Non
         return InvariantBroken(
             Invariant.ROUTE,
             f"{tp}: configuration {own} has been replaced by {found.in_force}",
-            "start with the newer configuration, or raise `generation` to return to this one",
+            "start with the newer configuration (while it is rolled out, tasks with this one end so), "
+            "or raise `generation` to return to this one",
         )
     if isinstance(found, Unfinished):
         return Fenced(

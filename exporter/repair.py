@@ -32,7 +32,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.accidents import History
-from exporter.anchor import Moved
+from exporter.anchor import ATTEMPTS_MAX, Moved, Patience, commit_or_moved
 from exporter.audit import audit
 from exporter.audit_report import AuditReport, Missing
 from exporter.damage import FirstOffsets, refuse_damage
@@ -50,7 +50,6 @@ from exporter.tables import (
     LogCleaned,
     TableUnreadable,
     evolved_schema,
-    first_line,
 )
 from exporter.task import Workbench
 from exporter.topic import TopicIdentity, partitions_of
@@ -85,8 +84,6 @@ from offsets.wal_verdict import Ruling
 log = get_logger(__name__)
 
 WHERE = "`exporter offsets` shows where the tables are"
-ATTEMPTS_MAX = 20
-"""Full readings before giving up: a task may still be committing."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +161,7 @@ class Repairer:
     def run(self, action: str, plan: Callable[[], list[TableRepair]], apply: bool) -> list[RepairRow]:
         """What was planned, or with `apply` done. Raises NothingToRepair."""
         done: list[RepairRow] = []
+        patience = Patience()
         for _ in range(ATTEMPTS_MAX):
             steps = plan()
             if not steps and not done:
@@ -178,7 +176,7 @@ class Repairer:
                 try:
                     self._commit(action, step)
                 except Moved as moved:
-                    log.info("reading_restarted", reason=str(moved))
+                    patience.restart(moved)
                     break
                 done += step.rows
         raise Fenced("the tables did not come to rest", "stop the tasks that write them, then start the repair again")
@@ -457,12 +455,7 @@ class Repairer:
             removes=step.files.removed,
             table_id=new_id,
         )
-        try:
-            version = table.commit(change, check)
-        except Moved:
-            raise
-        except Exception as error:
-            raise Moved(f"table {step.name}: {first_line(error)}") from error
+        version = commit_or_moved(table, change, check)
         log.info("table_repaired", table=step.name, action=action, partitions=len(step.rows),
                  files_removed=len(step.files.removed))  # fmt: skip
         self._journal.settle(step.name, {(intent.key.tp, commit_id): version for intent in intents}, [])

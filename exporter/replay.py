@@ -30,7 +30,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.accidents import History
-from exporter.anchor import Moved
+from exporter.anchor import Failed, Moved, Patience
 from exporter.commit import check_properties
 from exporter.errors import ConfigError, DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
@@ -110,11 +110,12 @@ class Replay:
         Raises ConfigError if the configuration is not in force, Fenced if the tables do not come to rest.
         """
         finished: dict[str, int] = {}
+        patience = Patience()
         for _ in range(ATTEMPTS_MAX):
             try:
                 return self._pass(apply, finished)
             except Moved as moved:
-                log.info("reading_restarted", reason=str(moved))
+                patience.restart(moved)
         raise Fenced("the tables did not come to rest", "stop other replays and repairs, then start this one again")
 
     def _pass(self, apply: bool, finished: dict[str, int]) -> list[ReplayRow]:
@@ -329,13 +330,15 @@ class Replay:
             except (Moved, FileNotFoundError) as moved:
                 raise Moved(str(moved)) from moved
             except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
-                landed = self._landed(name, view, commit_id)
+                refused, landed = error, self._landed(name, view, commit_id)
                 log.info("commit_refused", table=name, reason=first_line(error), landed=landed)
                 if landed is not None:
                     version = landed
                     break
         else:
-            raise Moved(f"table {name} was written again and again")
+            now = table.view()
+            unchanged = now is not None and now.version == view.version
+            raise Failed(table, refused) if unchanged else Moved(f"table {name} was written again and again")
         rows = sum(file.rows for file in files)
         log.info("dead_letters_replayed", table=name, rows=rows, files=len(files), version=version)
 

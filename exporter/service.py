@@ -45,7 +45,7 @@ from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Lake, LogCleaned, TableUnreadable, first_line
+from exporter.tables import Lake, LogCleaned, TableUnreadable, TableUnwritable, first_line
 from exporter.topic import BrokerSilent, TopicReader
 from exporter.wal_keeper import WalKeeper
 from exporter.watch import Watch
@@ -194,7 +194,7 @@ class Service:
         """
         try:
             return self._tick()
-        except (TableUnreadable, InvariantBroken) as error:
+        except (TableUnreadable, TableUnwritable, InvariantBroken) as error:
             now = time.monotonic()
             if isinstance(error, LogCleaned) or not self._watch.storage_is_out(now):
                 raise
@@ -663,13 +663,8 @@ class Service:
         behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
         if not all(map(_given_up, behind)) or self._group_offset is not None:
             return False
-        for writer in behind:
-            reason = writer.parked.reason if writer.parked is not None else ""
-            raise FoundProblem(
-                f"table {writer.key.event_type}, {writer.key.tp}: offsets from {writer.covered + 1} on were not "
-                f"exported, the table cannot be written: {reason}",
-                "everything else was; correct the table (`exporter check` names what it asks for) and run again",
-            )
+        if behind:
+            raise left_out(behind)
         return True
 
     def _is_spare(self, now: float) -> bool:
@@ -718,6 +713,21 @@ def lag_of(
     """Offsets that are not committed; None as long as a position or an end of what is owned is not known. Pure."""
     lags = [max(0, ends[tp] - 1 - positions[tp]) if tp in ends and tp in positions else None for tp in owned]
     return None if None in lags else sum(filter(None, lags))
+
+
+def left_out(writers: Iterable[Writer]) -> FoundProblem:
+    """What a run with an end could not export: every table, with its partitions and its reason."""
+    by_table: dict[str, list[Writer]] = defaultdict(list)
+    for writer in sorted(writers, key=lambda one: one.key):
+        by_table[writer.key.event_type].append(writer)
+    lines = []
+    for name, behind in by_table.items():
+        reason = next((one.parked.reason for one in behind if one.parked is not None), "")
+        since = ", ".join(f"{one.key.tp} from {one.covered + 1} on" for one in behind)
+        lines.append(f"table {name} cannot be written: {reason}; offsets that were not exported: {since}")
+    return FoundProblem(
+        "\n  ".join(lines), "everything else was; correct it (`exporter check` names what is asked for) and run again"
+    )
 
 
 def _given_up(writer: Writer) -> bool:

@@ -16,7 +16,6 @@ from exporter.gap_rows import refuse
 from exporter.recover import Reading, Recovery, refusal, truncated
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
-from exporter.tables import evolved_schema, table_schema
 from exporter.task import Workbench, open_journal
 from exporter.topic import partitions_of
 from exporter.wal_check import broken
@@ -118,7 +117,8 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
         if stopped := broken(logs):
             return StartPlan(refusal=Refusal.of(stopped))
         verdicts = recovery.verdicts(reading)
-        parked = _check_schemas(bench, recovery, reading, verdicts)
+        recovery.rehearse(reading, verdicts)
+        parked = _parked(recovery, reading, verdicts)
     except InvariantBroken as error:
         return StartPlan(refusal=Refusal.of(error))
     except WalUnreachable as error:
@@ -141,18 +141,14 @@ def _log_steps(verdicts: Mapping[tuple[str, TopicPartition], LogVerdict]) -> dic
     return {tp: tuple(lines) for tp, lines in steps.items()}
 
 
-def _check_schemas(
-    bench: Workbench, recovery: Recovery, reading: Reading, verdicts: Mapping[TopicPartition, Verdict]
+def _parked(
+    recovery: Recovery, reading: Reading, verdicts: Mapping[TopicPartition, Verdict]
 ) -> tuple[str, ...]:
-    """Whether the tables can hold what is declared, as start-up asks before it runs or switches: what is parked."""
-    parked = []
-    for name, view in reading.views.items():
-        if any(isinstance(found, Agree) for found in verdicts.values()):
-            if reason := recovery.accept(name, view):
-                parked.append(f"park {name}, which cannot be filled: {reason}")
-        elif name in bench.routing.schemas:
-            evolved_schema(view.schema_json, table_schema(bench.routing.schemas[name]))
-    return tuple(parked)
+    """The steps for the tables that cannot be filled, where start-up would run."""
+    if not any(isinstance(found, Agree) for found in verdicts.values()):
+        return ()
+    reasons = {name: recovery.accept(name, view) for name, view in reading.views.items()}
+    return tuple(f"park {name}, which cannot be filled: {reason}" for name, reason in reasons.items() if reason)
 
 
 class _Planner:

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from exporter.anchor import Anchors, Moved
+from exporter.anchor import Anchors, Moved, declared_schema
 from exporter.commit import Committer
 from exporter.condemn import Poisoned
 from exporter.drain import DrainRounds
@@ -22,6 +22,7 @@ from exporter.files import FileOrigin
 from exporter.log import get_logger
 from exporter.outcome import Landed
 from exporter.plan import plan_round
+from exporter.rehearsal import rehearse
 from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
 from exporter.tables import Change, evolved_schema
@@ -63,12 +64,10 @@ class Switcher:
     ) -> None:
         """views: of one full reading; recorded: routing fingerprint -> configuration in force. go_on: as in drain.py.
 
-        Raises ConfigError, before it has changed anything, if a declared column has another type in its table.
+        Raises, before it has changed anything, whatever stands in the way of one of the tables.
         """
+        rehearse(self._anchors, views, switches, recorded)
         letters = views[DEAD_LETTERS]
-        for name in self._anchors.routing.schemas:
-            if name in views:  # a type that cannot evolve is refused before anything is drained or sealed
-                evolved_schema(views[name].schema_json, self._anchors.declared_schema(name) or "")
         by_config: dict[str, list[TopicPartition]] = defaultdict(list)
         for tp, switch in switches.items():
             by_config[switch.in_force].append(tp)
@@ -246,7 +245,7 @@ class Switcher:
                 raise Moved("a table of a type that was met meanwhile has to be sealed too")
 
         create = identity_properties(identities)
-        declared = self._anchors.declared_schema(name)
+        declared = declared_schema(self._anchors.routing, name)
         evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
         self._anchors.write(
             name,

@@ -17,7 +17,8 @@ from typing import Any
 
 from exporter import log_state
 from exporter.columns import clashes
-from exporter.errors import ConfigError, ExporterError
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.fillable import unfillable
 from exporter.secrets import masked
 from exporter.spark import require_same_names
 from exporter.writers import StagedFile
@@ -80,6 +81,17 @@ class TableUnreadable(ExporterError):
     exit_code = 70
 
 
+class TableUnwritable(DependencyUnreachable):
+    """Commits to a table fail, for a reason that only the system underneath knows."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "start again when the storage is well: everything goes on from the tables")
+
+
+class Widened(ConfigError):
+    """A column is declared as the table had it before a user widened it: its files can still be read."""
+
+
 class LogCleaned(TableUnreadable):
     """Versions that have to be looked at are no longer in the table's log."""
 
@@ -115,49 +127,87 @@ def evolved_schema(table_json: str, declared_json: str) -> str:
     """The table's schema with the declared columns that it lacks, at every level; unchanged text if it lacks none.
 
     Both are Spark schema JSON; declared_json as table_schema() gives it. Columns of the table that are not
-    declared stay. Raises ConfigError where a column has another type, for no type is ever changed silently, and for
-    a new column that readers would take for one that the table has.
+    declared stay. Raises ConfigError, for all columns at once, where one has another type, for no type is ever changed
+    silently, and for a new column that readers would take for one that the table has.
     """
-    table, declared = json.loads(table_json), json.loads(declared_json)
-    merged = _merge_types(table, declared, "")
-    if merged == table:
-        return table_json
-    for one, other in set(clashes(merged["fields"])) - set(clashes(table["fields"])):
-        raise ConfigError(
+    table = json.loads(table_json)
+    merged, unfit = _merged(table, json.loads(declared_json))
+    if unfit:
+        raise ConfigError.of(unfit, "columns of the settings do not fit the table")
+    return table_json if merged == table else json.dumps(merged, separators=(",", ":"))
+
+
+def _merged(table: Any, declared: Any) -> tuple[Any, list[ConfigError]]:
+    """The table's schema with what it lacks, and which columns do not fit; all as parsed JSON."""
+    unfit: list[ConfigError] = []
+    merged = _merge_types(table, declared, "", frozenset(), unfit)
+    alike = set(clashes(merged["fields"])) - set(clashes(table["fields"])) if merged != table else set()
+    for one, other in sorted(alike):
+        unfit.append(ConfigError(
             f"the table has a column {one}, which readers cannot tell from {other}",
-            "declare it by the name that the table has, or give the new column another one",
-        )
-    return json.dumps(merged, separators=(",", ":"))
+            "declare it by the name that the table has (a field that is written otherwise is then kept in `_rescued`), or "
+            "give the new column another one",
+        ))  # fmt: skip
+    return merged, unfit
 
 
-def _merge_types(have: Any, want: Any, path: str) -> Any:
-    """`have` with the fields of `want` added; both are Spark types as parsed JSON."""
+def _merge_types(have: Any, want: Any, path: str, before: frozenset[str], unfit: list[ConfigError]) -> Any:
+    """`have` with the fields of `want` added; both are Spark types as parsed JSON.
+
+    before: the types that the column, or a part of it, had before it was widened. unfit: gets what does not fit.
+    """
     if isinstance(have, dict) and isinstance(want, dict) and have.get("type") == want.get("type"):
         if have["type"] == "struct":
-            return {**have, "fields": _merge_fields(have["fields"], want["fields"], path)}
+            return {**have, "fields": _merge_fields(have["fields"], want["fields"], path, unfit)}
         merged = dict(have)
         for part in ("elementType", "keyType", "valueType"):
             if part in have:
-                merged[part] = _merge_types(have[part], want[part], f"{path}.{part}")
+                name = part.removesuffix("Type")
+                merged[part] = _merge_types(have[part], want[part], f"{path}.{name}", before, unfit)
         return merged
     if have != want:
-        raise ConfigError(
+        kind = Widened if isinstance(want, str) and want in before else ConfigError
+        unfit.append(kind(
             f"column {path.lstrip('.')} is {_shown(have)} in the table and {_shown(want)} in the settings",
-            "declare the type that the table has, or give the changed column a new name",
-        )
+            "declare the type that the table has: values that it cannot hold stay in the dead letters, whole; or leave "
+            "the column out: new values are then kept in `_rescued`, whatever they are",
+        ))  # fmt: skip
     return have
 
 
-def _merge_fields(have: list[Any], want: list[Any], path: str) -> list[Any]:
+def _merge_fields(have: list[Any], want: list[Any], path: str, unfit: list[ConfigError]) -> list[Any]:
     wanted = {field["name"]: field for field in want}
     merged = [
-        {**f, "type": _merge_types(f["type"], wanted[f["name"]]["type"], f"{path}.{f['name']}")}
+        {**f, "type": _merge_types(f["type"], wanted[f["name"]]["type"], f"{path}.{f['name']}", _before(f), unfit)}
         if f["name"] in wanted
         else f
         for f in have
     ]
     known = {f["name"] for f in have}
     return [*merged, *(f for f in want if f["name"] not in known)]
+
+
+def _before(column: Mapping[str, Any]) -> frozenset[str]:
+    """Source: the Delta protocol, 'Type Widening'."""
+    return frozenset(change["fromType"] for change in column.get("metadata", {}).get("delta.typeChanges", ()))
+
+
+def refuses(view: TableView, declared_json: str | None, widened: bool = True) -> str:
+    """Why files that fit what is declared cannot be put into a table, with what to do; empty if they can.
+
+    The table is as users have altered it since it was made to hold that. declared_json: as table_schema() gives it;
+    None for a table that is not declared. widened: whether a column that a user has widened is a reason too.
+    """
+    reasons: list[str] = []
+    if declared_json is not None:
+        table = json.loads(view.schema_json)
+        merged, unfit = _merged(table, json.loads(declared_json))
+        reasons += [error.message for error in unfit if widened or not isinstance(error, Widened)]
+        lacking = [field["name"] for field in merged["fields"] if field not in table["fields"]]
+        if lacking and not reasons:
+            columns = f"column{'s' if len(lacking) > 1 else ''} {', '.join(lacking)}"
+            reasons.append(f"it lacks {columns}, which the settings declare (renamed? ALTER TABLE ... ADD COLUMNS)")
+    return "; ".join(filter(None, (*reasons, unfillable(view))))
 
 
 def _shown(kind: Any) -> str:
@@ -271,15 +321,7 @@ class DeltaTable:
         After any exception the caller finds the outcome by looking (protocol 4.4).
         """
         lake = self._lake
-        txn = self._log().startTransaction()
-        check(self._view(txn.snapshot()))
-        if change.create is not None:
-            txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
-        elif change.properties or change.evolve is not None:
-            metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
-            metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
-            metadata["schemaString"] = change.evolve or metadata["schemaString"]
-            txn.updateMetadata(self._action({"metaData": metadata}), False)
+        txn = self._begun(change, check)
         if change.expected:
             txn.readTxn().appendAll(lake.to_seq(lake.texts(change.expected)))
         now_ms = int(time.time() * 1000)
@@ -292,6 +334,24 @@ class DeltaTable:
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
         return int(txn.commit(lake.to_seq(actions), lake.operation(text)))
+
+    def rehearse(self, change: Change, check: Check) -> None:
+        """All of commit() but the commit: raises what Delta says of names, columns and features that it refuses."""
+        txn = self._begun(change, check)
+        self._log().protocolWrite(txn.protocol())
+
+    def _begun(self, change: Change, check: Check) -> Any:
+        """A transaction on a fresh snapshot with the change's metadata."""
+        txn = self._log().startTransaction()
+        check(self._view(txn.snapshot()))
+        if change.create is not None:
+            txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
+        elif change.properties or change.evolve is not None:
+            metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
+            metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
+            metadata["schemaString"] = change.evolve or metadata["schemaString"]
+            txn.updateMetadata(self._action({"metaData": metadata}), False)
+        return txn
 
     def view_at(self, version: int) -> TableView:
         """The table as it was at a version. Raises LogCleaned."""

@@ -41,7 +41,7 @@ from exporter.schema import arrow_schema
 from exporter.service import COMMIT_THREADS, Limits, Progress, Service
 from exporter.settings import Settings, routing
 from exporter.static import StaticAssignment
-from exporter.tables import Lake
+from exporter.tables import Lake, TableUnreadable, TableUnwritable
 from exporter.topic import TopicReader
 from exporter.watch import Watch
 from offsets.ranges import TopicPartition
@@ -77,23 +77,32 @@ class Workbench:
 
 
 def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
-    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for DDL that cannot be used."""
+    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used."""
+    schemas: dict[str, str] = {}
+    broken: list[ConfigError] = []
+    for name, ddl in declared.items():
+        try:
+            schemas[name] = _parsed(name, ddl)
+            arrow_schema(schemas[name], name)
+            check_columns(schemas[name], name)
+        except ConfigError as error:
+            broken.append(error)
+    if broken:
+        raise ConfigError.of(broken, "event types have columns that cannot be used")
+    return schemas
+
+
+def _parsed(name: str, ddl: str) -> str:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
-    schemas: dict[str, str] = {}
-    for name, ddl in declared.items():
-        try:
-            parsed = StructType.fromDDL(ddl)
-        except (PySparkException, ValueError, TypeError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ConfigError(
-                f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
-            ) from error
-        schemas[name] = parsed.json()
-        arrow_schema(schemas[name], name)
-        check_columns(schemas[name], name)
-    return schemas
+    try:
+        return str(StructType.fromDDL(ddl).json())
+    except (PySparkException, ValueError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
+        ) from error
 
 
 def open_workbench(settings: Settings, session: Any = None) -> Workbench:
@@ -367,9 +376,8 @@ def _jvm_watched(session: Any) -> Iterator[None]:
     """Whatever fails in here because the session's JVM has ended is raised as JvmEnded."""
     try:
         yield
-    except ExporterError:
-        raise
     except Exception as error:
-        if spark.alive(session):
-            raise
-        raise JvmEnded from error
+        by_jvm = isinstance(error, TableUnreadable | TableUnwritable) or not isinstance(error, ExporterError)
+        if by_jvm and not spark.alive(session):
+            raise JvmEnded from error
+        raise

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from exporter.errors import ConfigError
 from tests.lakes import Export, mixed, wait_until, wrong_places
 from tests.services import fresh_name, produce
 
@@ -41,4 +42,19 @@ def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
         for path in tmp_path.glob("*.parquet"):
             path.rename(e.folder("order") / BLOCKED / path.name)
         wait_until(lambda: {e.position("order", at)[1] for at in (0, 1)} == {249}, 60, "it catches up")
+    assert wrong_places(e) == {}
+
+
+def test_a_start_that_nothing_but_a_user_can_help_says_what_is_in_the_way(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Exit 2 and the path: not 75, for no other task is at work. Once it is away, the same start exports all."""
+    e = Export(kafka, topic(1), tmp_path, fresh_name("app"))
+    produce(kafka, e.topic, {0: mixed(20)})
+    e.folder("order").parent.mkdir()
+    e.folder("order").write_text("no folder")
+    with pytest.raises(ConfigError, match="lake/order is a file, where a folder has to be"):
+        e.run(spark)
+    e.folder("order").unlink()
+    e.run(spark)
     assert wrong_places(e) == {}

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.tables import evolved_schema, table_schema
+from exporter.tables import evolved_schema, refuses, table_schema
+from offsets.table_log import TableView
 
 
 def struct(*fields: tuple[str, object]) -> dict[str, object]:
@@ -70,6 +71,7 @@ def test_a_changed_type_is_refused_with_its_column(have, want):
     ("have", "want", "says"),
     [
         (("id", "long"), ("ID", "long"), "the table has a column id, which readers cannot tell from ID"),
+        (("s", struct(("x", "long"))), ("s", struct(("X", "long"))), r"a column s\.x, which .* from s\.X"),
         (("a", struct(("b", "long"))), ("a.b", "long"), r"the table has a column a\.b, .* from `a\.b`"),
         (("a.b", "long"), ("a", struct(("b", "long"))), r"the table has a column `a\.b`, .* from a\.b"),
     ],
@@ -86,3 +88,62 @@ def test_columns_that_read_alike_already_are_no_hindrance():
     alike = [("a", struct(("b", "long"))), ("a.b", "long")]
     assert evolved_schema(table(*alike), table(*alike)) == table(*alike)
     assert "new" in names(evolved_schema(table(*alike), table(("new", "long"))))
+
+
+def test_all_columns_that_do_not_fit_are_named() -> None:
+    """One message for the table, not one start after the other."""
+    have = table(("a", "long"), ("s", struct(("x", "long"))), ("amount", "decimal(12,2)"))
+    want = table(("a", "string"), ("s", struct(("x", "date"))), ("AMOUNT", "decimal(12,2)"))
+    with pytest.raises(ConfigError) as refused:
+        evolved_schema(have, want)
+    for told in ("column a is long", "column s.x is long", "cannot tell from AMOUNT"):
+        assert told in str(refused.value)
+
+
+def test_a_wider_column_is_refused_with_a_way_to_keep_the_values() -> None:
+    """What the column cannot hold is whole in the dead letters; a new name for the column would not take the field."""
+    with pytest.raises(ConfigError) as refused:
+        evolved_schema(table(("amount", "decimal(12,2)")), table(("amount", "decimal(18,2)")))
+    assert refused.value.message == "column amount is decimal(12,2) in the table and decimal(18,2) in the settings"
+    assert "`_rescued`" in refused.value.hint and "dead letters" in refused.value.hint
+
+
+def view(schema: str, **more: object) -> TableView:
+    return TableView(1, "id", "f", {}, {}, ("day",), schema, **more)
+
+
+@pytest.mark.parametrize(
+    ("user_has", "reason"),
+    [
+        ([("a", "decimal(18,2)"), ("b", "string")], "column a is decimal(18,2) in the table and decimal(12,2) in the"),
+        ([("a2", "decimal(12,2)"), ("b", "string")], "it lacks column a, which the settings declare"),
+        ([("extra", "long")], "it lacks columns a, b, which the settings declare"),
+        ([("A", "decimal(12,2)"), ("b", "string")], "which readers cannot tell from a"),
+        ([("a", "decimal(12,2)"), ("b", "string"), ("extra", "long")], ""),
+    ],
+    ids=["widened", "renamed", "other columns", "renamed by case", "wider"],
+)
+def test_a_table_that_a_user_has_altered_is_refused_by_itself_with_what_to_do(user_has, reason) -> None:
+    """A reason to park its type, not an error that ends all of them."""
+    found = refuses(view(table(*user_has)), table(("a", "decimal(12,2)"), ("b", "string")))
+    assert reason in found and bool(reason) == bool(found)
+
+
+def test_what_a_user_has_widened_still_takes_files_of_before() -> None:
+    """So that a switch to the wider type can bring the table up first; any other change of a type is no widening."""
+    changes = [{"toType": "decimal(18,2)", "fromType": "decimal(12,2)"}]
+    schema = json.loads(table(("a", "decimal(18,2)"), ("b", "string")))
+    schema["fields"][1]["metadata"] = {"delta.typeChanges": changes}
+    found = view(json.dumps(schema))
+    assert refuses(found, table(("a", "decimal(12,2)"), ("b", "string")), widened=False) == ""
+    assert refuses(found, table(("a", "decimal(18,2)"), ("b", "string"))) == ""
+    for declared in (table(("a", "decimal(11,2)"), ("b", "string")), table(("a", "decimal(12,2)"), ("b", "long"))):
+        assert refuses(found, declared, widened=False)
+
+
+def test_whatever_refuses_files_is_told_at_once() -> None:
+    """Columns and constraints in one reason."""
+    told = TableView(1, "id", "f", {}, {"delta.constraints.small": "a < 5"}, ("day",), table(("c", "long")))
+    assert "it lacks column a" in refuses(told, table(("a", "long")))
+    assert "constraint small CHECK (a < 5)" in refuses(told, table(("a", "long")))
+    assert refuses(told, None) == "constraint small CHECK (a < 5)"

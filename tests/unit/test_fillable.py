@@ -37,6 +37,21 @@ def test_what_asks_nothing_of_a_file_is_no_matter():
     assert unfillable(TableView(1, "id", "f", {}, {}, ("day",), json.dumps(schema), 7)) == ""
 
 
+@pytest.mark.parametrize(
+    "feature",
+    ["checkpointProtection", "typeWidening", "typeWidening-preview", "variantType", "variantType-preview"],
+)
+def test_what_is_left_of_an_alteration_is_no_matter(feature: str) -> None:
+    """DROP FEATURE leaves checkpointProtection; a type may be widened and is not; a column is VARIANT."""
+    assert unfillable(view({"name": "v", "type": "variant"}, features=("appendOnly", feature))) == ""
+
+
+def test_all_reasons_are_told() -> None:
+    """Whoever takes one off does not meet the next one at the next start."""
+    told = unfillable(view({"name": "must", "nullable": False}, features=("x1", "x2"), delta__constraints__a="id > 1"))
+    assert told == "constraint a CHECK (id > 1); column must is NOT NULL; Delta writer features x1, x2"
+
+
 NESTED = {"name": "s", "type": {"type": "struct", "fields": [
     {"name": "x", "type": "long", "nullable": False, "metadata": {}}]}}  # fmt: skip
 

@@ -1,0 +1,42 @@
+"""Where several things are wrong of one kind, all of them are named at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from exporter import task
+from exporter.errors import ConfigError
+from exporter.service import left_out
+from exporter.task import parse_schemas
+from exporter.writers import Parked
+from tests.snapshots import P0, P1, writer
+
+
+def test_all_event_types_with_broken_columns_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Spark cannot parse and what no table here can hold, in one error of exit code 2, each with its hint."""
+
+    def parsed(name: str, ddl: str) -> str:
+        if ddl == "broken":
+            raise ConfigError(f"types.{name}: the columns are no Spark DDL: near 'x'", "write for example: id BIGINT")
+        return '{"type":"struct","fields":[{"name":"day","type":"long","nullable":true,"metadata":{}}]}'
+
+    monkeypatch.setattr(task, "_parsed", parsed)
+    with pytest.raises(ConfigError) as caught:
+        parse_schemas(None, {"a": "broken", "b": "day BIGINT", "c": "broken"})
+    assert caught.value.message.startswith("3 event types have columns that cannot be used:")
+    for told in ("types.a: ", "types.b, column 'day': ", "types.c: ", "hint: rename it"):
+        assert told in caught.value.message
+
+
+def test_all_tables_that_could_not_be_written_are_named_at_the_end_of_a_run() -> None:
+    """With partitions, offsets and reason; not the first one only."""
+    parked = [
+        replace(writer(name, tp, covered), parked=Parked(reason, 0.0))
+        for name, tp, covered, reason in (("order", P1, 4, "full"), ("order", P0, -1, "full"), ("click", P0, 9, "odd"))
+    ]
+    assert left_out(parked).message.splitlines() == [
+        "table click cannot be written: odd; offsets that were not exported: events-0 from 10 on",
+        "  table order cannot be written: full; offsets that were not exported: events-0 from 0 on, events-1 from 5 on",
+    ]
