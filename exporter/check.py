@@ -1,9 +1,11 @@
-"""`exporter check`: would a task start here? Each line is ok, warn or error, with a hint; nothing is written."""
+"""`exporter check`: would a task start here? Each line is ok, warn or error, with a hint.
+
+Nothing that stays is written: a file under table_root is made and removed again, for nothing else tells.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -11,17 +13,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from exporter import spark
+from exporter.anchor import declared_schema
 from exporter.commit import check_properties
-from exporter.errors import ConfigError, ExporterError
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.fillable import unfillable
+from exporter.health import cannot_listen
 from exporter.jars import find_java, jar_paths
 from exporter.kafka_login import Greeting
 from exporter.kafka_options import kafka_python_options
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
-from exporter.tables import Lake, evolved_schema, table_schema
+from exporter.status import fetch, server_url
+from exporter.tables import Lake, evolved_schema, refuses
 from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader
+from exporter.writable import in_the_way, unwritable
+from offsets.table_log import ROUTING_PROPERTY, TableView
 from offsets.wal import WalMismatch, WalUnreachable, connect
 from offsets.wal_table import create_table, look_at_table
 
@@ -47,7 +54,7 @@ class Finding:
 def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
     """Settings, Java, jars, brokers, topic, log, schemas, tables, in that order; later ones where earlier ones allow.
 
-    create_wal: make the log's table first, the only thing that is ever written. deep: compare topics and tables too.
+    create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too.
     """
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
     if not settings.declared and settings.new_type != "table":
@@ -59,7 +66,8 @@ def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> I
     yield jars
     yield from check_broker(settings)
     yield from check_log(settings, create_wal)
-    yield _storage(settings)
+    yield from _port(settings)
+    yield from _storage(settings)
     if java.level == jars.level == "ok":
         yield from _tables(settings, deep)
 
@@ -154,14 +162,30 @@ def check_log(settings: Settings, create: bool) -> Iterator[Finding]:
         yield Finding(what, "warn", f"table {table}: {advice}", "exporter check --create-wal turns it on")
 
 
-def _storage(settings: Settings) -> Finding:
-    """The nearest existing folder of table_root must be writable."""
-    folder = settings.root
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    if os.access(folder, os.W_OK | os.X_OK):
-        return Finding("table_root", "ok", str(settings.root))
-    return Finding("table_root", "error", f"{folder} is not writable", "correct `table_root` or its permissions")
+def _port(settings: Settings) -> Iterator[Finding]:
+    """May the health server listen; a task of this app that does already is told apart from others."""
+    if not settings.http_port or not (why := cannot_listen(settings.http_host, settings.http_port)):
+        return
+    what, at = "http_port", f"{settings.http_host}:{settings.http_port}"
+    try:
+        app = fetch(server_url(settings)).get("app")
+    except DependencyUnreachable:
+        app = None
+    if app == settings.app:
+        yield Finding(what, "warn", f"a task of this app serves at {at}", "another one here needs another `http_port`")
+    else:
+        error = ConfigError(f"cannot listen on {at}: {why}", "choose another `http_port` or `http_host`")
+        yield Finding.of(what, error)
+
+
+def _storage(settings: Settings) -> Iterator[Finding]:
+    """Can files be made under table_root (tried, with one that is removed), and is no file where a table has to be."""
+    if (error := unwritable(settings.root)) is not None:
+        yield Finding.of("table_root", error)
+        return
+    yield Finding("table_root", "ok", str(settings.root))
+    for found in in_the_way(settings.root, (DEAD_LETTERS, *settings.types)):
+        yield Finding.of("table_root", found)
 
 
 def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
@@ -185,11 +209,17 @@ def _parsed(settings: Settings, session: Any) -> int:
 
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
-    lake = Lake(session, settings.root, settings.app)
-    declared: dict[str, str | None] = {DEAD_LETTERS: None, **parse_schemas(session, dict(settings.declared))}
+    try:
+        lake = Lake(session, settings.root, settings.app)
+    except ConfigError as error:
+        yield Finding.of("table_root", error)
+        return
+    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
+    letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
+    in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
     for name in lake.event_types():
         what = f"table {name}"
-        if name not in declared:
+        if name not in configuration.active_types:
             says = "it is filled as it is met" if settings.new_type == "table" else "it is left as it is"
             yield Finding(what, "ok", f"not declared: {says}")
             continue
@@ -200,18 +230,27 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
             check_properties(name, view, settings.app)
         except ExporterError as error:
             yield Finding(what, "error", error.message, error.hint)
-            continue
-        if reason := unfillable(view):
-            hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
-            yield Finding(what, "error", f"it cannot be filled: {reason}", hint)
-            continue
-        try:
-            wider = _widened(view.schema_json, table_schema(declared[name]))
-        except ConfigError as error:
-            yield Finding.of(what, error)
-            continue
-        coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
-        yield Finding(what, "ok", f"version {view.version}{coming}")
+        else:
+            yield _looked_at(what, view, declared_schema(configuration, name) or "", in_force)
+
+
+def _in_force(letters: TableView) -> set[str]:
+    """The routing fingerprints that the partitions are exported under now."""
+    told = (json.loads(text) for prop, text in letters.properties.items() if prop.startswith(ROUTING_PROPERTY))
+    return {history[max(history, key=int)] for history in told if history}
+
+
+def _looked_at(what: str, view: TableView, declared: str, in_force: bool) -> Finding:
+    """One table. in_force: a start goes on with these settings and changes no table."""
+    hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
+    if reason := refuses(view, declared) if in_force else unfillable(view):
+        return Finding(what, "error", f"it cannot be filled: {reason}", hint)
+    try:
+        wider = _widened(view.schema_json, declared)
+    except ConfigError as error:
+        return Finding.of(what, error)
+    coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
+    return Finding(what, "ok", f"version {view.version}{coming}")
 
 
 def _widened(table_json: str, declared_json: str) -> tuple[str, ...]:

@@ -99,6 +99,21 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
 
+def cannot_listen(host: str, port: int) -> str:
+    """Why nobody may listen there now; empty if one may. Asked as the server would."""
+    with socket.socket(_family(host)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            return str(error)
+    return ""
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 class _Quiet(WSGIRequestHandler):
     """Probes come every few seconds: they are not logged, and a silent client is not waited for."""
 
@@ -113,8 +128,7 @@ class HealthServer:
 
     def __init__(self, host: str, port: int, app: Health) -> None:
         """Raises ConfigError if nobody may listen there."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        server_class = type("_ServerOfFamily", (_Server,), {"address_family": family})
+        server_class = type("_ServerOfFamily", (_Server,), {"address_family": _family(host)})
         try:
             self._server: WSGIServer = server_class((host, port), _Quiet)
         except (OSError, OverflowError) as error:

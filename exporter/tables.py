@@ -145,7 +145,7 @@ def _merged(table: Any, declared: Any) -> tuple[Any, list[ConfigError]]:
     for one, other in sorted(alike):
         unfit.append(ConfigError(
             f"the table has a column {one}, which readers cannot tell from {other}",
-            "declare it by the name that the table has (a field that is written otherwise is then kept in `_rescued`), or "
+            "declare it by the name that the table has (a field that is written otherwise then goes to `_rescued`), or "
             "give the new column another one",
         ))  # fmt: skip
     return merged, unfit
