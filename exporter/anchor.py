@@ -50,8 +50,6 @@ class Failed(Moved):
 
     def cause(self) -> ExporterError:
         """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""
-        if isinstance(self._error, ExporterError):
-            return self._error
         folder = self.table.folder / "_delta_log"
         if (found := unwritable(folder)) is not None:
             return type(found)(f"table {self.table.event_type}: {found.message}", found.hint)
@@ -59,6 +57,8 @@ class Failed(Moved):
 
     def said(self) -> ExporterError:
         """By what was said alone; nothing is tried."""
+        if isinstance(self._error, ExporterError):
+            return self._error
         says = first_line(self._error)
         if DELTA_REFUSES in says:
             return ConfigError(

@@ -12,20 +12,20 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from exporter.anchor import Anchors, Moved, declared_schema
-from exporter.commit import Committer
+from exporter.anchor import Anchors, Failed, Moved, declared_schema
+from exporter.commit import Committer, Unwritten
 from exporter.condemn import Poisoned
 from exporter.drain import DrainRounds
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.log import get_logger
-from exporter.outcome import Landed
+from exporter.outcome import Landed, Unknown
 from exporter.plan import plan_round
 from exporter.rehearsal import rehearse
 from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Change, evolved_schema
+from exporter.tables import Change, TableUnwritable, evolved_schema
 from exporter.topic import TopicIdentity, identity_properties
 from exporter.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
 from offsets import Invariant
@@ -181,7 +181,12 @@ class Switcher:
                 by_type[key.event_type].append(freeze(writer, base))
         for name, frozen in by_type.items():
             report = self._committer.commit(name, [writer.claim for writer in frozen if writer.claim])
-            if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
+            outcomes = [settled.outcome for settled in report.settled]
+            if any(isinstance(outcome, Unknown | Unwritten) for outcome in outcomes):
+                why = next((outcome.reason for outcome in outcomes if isinstance(outcome, Unwritten)), report.error)
+                says = f"table {name} cannot be written: {why}"
+                raise Failed(self._anchors.lake.table(name), TableUnwritable(says))
+            if not all(isinstance(outcome, Landed) for outcome in outcomes):
                 raise Moved(f"a drain of table {name} was refused: {report.error}")
             for writer in frozen:
                 writers[writer.key] = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
