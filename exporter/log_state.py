@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from offsets.table_log import LogState, TableView, replay
+from offsets.table_log import LogState, TableView, replay, transaction_id
 
 REPLAYED_MAX = 50
 """Commits after a checksum that are read one by one."""
@@ -52,10 +52,10 @@ def newest_version(folder: Path) -> int | None:
 
 def view_at(folder: Path, version: int) -> TableView | None:
     """The table as it was at a version that is or was its newest one; None if its files do not tell."""
-    log, oldest = log_folder(folder), max(-1, version - REPLAYED_MAX)
+    oldest = max(-1, version - REPLAYED_MAX)
     try:
         for base in range(version, oldest - 1, -1):
-            checksum = _checksum(log, base) if base >= 0 else None
+            checksum = _checksum(folder, base) if base >= 0 else None
             if checksum is not None or base < 0:
                 since = range(base + 1, version + 1)
                 state = replay(checksum, (entry(folder, one).read_text("utf-8").splitlines() for one in since))
@@ -90,16 +90,21 @@ def entry(folder: Path, version: int) -> Path:
     return log_folder(folder) / f"{version:0{VERSION_DIGITS}d}.json"
 
 
-def _checksum(log: Path, version: int) -> Mapping[str, Any] | None:
+def _checksum(folder: Path, version: int) -> Mapping[str, Any] | None:
     """A version's checksum; None if it is not there, was cut short by a kill, or tells no transactions.
 
-    One that tells that there are none is taken for one whose writer does not keep them.
+    One that tells that there are none is taken for one whose writer does not keep them. One that does not name the
+    transaction that made the version is of a former version of that number (a power cut, a copy that was put back).
     """
+    of_version = entry(folder, version)
     try:
-        found = json.loads((log / f"{version:0{VERSION_DIGITS}d}.crc").read_text("utf-8"))
+        found = json.loads(of_version.with_suffix(".crc").read_text("utf-8"))
+        with of_version.open(encoding="utf-8") as lines:
+            made_by = transaction_id(lines)
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("setTransactions") else None
+    own = isinstance(found, dict) and found.get("setTransactions") and found.get("txnId") == made_by is not None
+    return found if own else None
 
 
 def _is_elsewhere(state: LogState) -> bool:

@@ -164,6 +164,16 @@ def replay(checksum: Mapping[str, Any] | None, versions: Iterable[Iterable[str]]
     return None if metadata is None or protocol is None else LogState(metadata, protocol, transactions)
 
 
+def transaction_id(lines: Iterable[str]) -> str | None:
+    """What a version's commit file calls the transaction that made it. Source: the Delta protocol, 'Commit Provenance'.
+
+    None if it does not tell.
+    """
+    actions = (json.loads(line) for line in lines if line.strip())
+    info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    return info.get("txnId")
+
+
 def live_adds(versions: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
     """The `add` actions that are live after these versions, from the first on, each as the lines of its commit file.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -125,3 +126,51 @@ def test_a_checksum_is_there_whole_or_not_at_all(spark: Any, tmp_path: Path) -> 
     put(b"third", overwrite=True)
     assert path.read_bytes() == b"third"
     assert [*path.parent.iterdir()] == [path], "nothing temporary is left, nor what Hadoop would compare it with"
+
+
+def test_a_checksum_that_outlived_its_version_is_gone_before_the_version_is_there_again(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Whoever sees the entry cannot meet the checksum of another one."""
+    entry, checksum = tmp_path / f"{7:020d}.json", tmp_path / f"{7:020d}.crc"
+    seen, ended = [], threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            if entry.exists():
+                seen.append(checksum.exists())
+                return
+
+    for _ in range(30):
+        entry.unlink(missing_ok=True)
+        checksum.write_text('{"txnId": "of another"}')
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        assert write(spark, store_of(spark), entry, "{}")
+        watcher.join(60)
+    assert seen == [False] * 30 and [*tmp_path.iterdir()] == [entry]
+
+
+def test_the_checksum_of_who_won_a_version_is_not_taken_away_by_who_lost_it(spark: Any, tmp_path: Path) -> None:
+    """Neither one that is there when the loser comes, nor one that appears while the loser removes a former one."""
+    stores, together = [store_of(spark), store_of(spark)], threading.Barrier(2)
+
+    def race(me: int) -> None:
+        for version in range(VERSIONS):
+            entry, checksum = tmp_path / f"{version:020d}.json", tmp_path / f"{version:020d}.crc"
+            if me:
+                checksum.write_text("of a former version")
+            together.wait(60)
+            if write(spark, stores[me], entry, f"by {me}"):
+                whole = tmp_path / f"{me}.whole"
+                whole.write_text(f"by {me}\n")
+                os.link(whole, checksum)  # fails if there is one
+                whole.unlink()
+            together.wait(60)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(race, (0, 1)))
+    for version in range(VERSIONS):
+        entry = tmp_path / f"{version:020d}.json"
+        assert entry.read_text() == entry.with_suffix(".crc").read_text()
+    assert len([*tmp_path.iterdir()]) == 2 * VERSIONS, "nothing temporary is left"

@@ -16,6 +16,11 @@ PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 CREATED = [{"metaData": METADATA}, {"protocol": PROTOCOL}]
 
 
+def made_by(version: int) -> dict[str, str]:
+    """The transaction that makes a version, as its entry and its checksum name it."""
+    return {"txnId": f"of {version}"}
+
+
 def txn(version: int) -> dict[str, Any]:
     return {"appId": "a/t/0/0", "version": version}
 
@@ -25,7 +30,7 @@ def written(folder: Path, versions: int, **other: Mapping[str, Any]) -> Path:
     for version in range(versions):
         path = entry(folder, version)
         path.parent.mkdir(parents=True, exist_ok=True)
-        actions = [*(CREATED if not version else []), {"txn": txn(version)}]
+        actions = [{"commitInfo": made_by(version)}, *(CREATED if not version else []), {"txn": txn(version)}]
         path.write_text("".join(json.dumps(action) + "\n" for action in actions))
     for name, holds in other.items():
         (folder / "_delta_log" / name).write_text(json.dumps(holds))
@@ -70,7 +75,7 @@ def test_no_log_is_no_version(tmp_path: Path) -> None:
 
 def test_a_version_is_its_checksum_or_an_earlier_one_and_the_commits_since(tmp_path: Path) -> None:
     """One that tells no transactions is passed over: its writer may have left them out."""
-    body = {"metadata": {**METADATA, "configuration": {"of": "2"}}, "protocol": PROTOCOL}
+    body = {**made_by(2), "metadata": {**METADATA, "configuration": {"of": "2"}}, "protocol": PROTOCOL}
     written(tmp_path, 5, **{digits(2) + ".crc": {**body, "setTransactions": [txn(2), {"appId": "x", "version": 9}]}})
     view = newest_view(tmp_path)
     assert view is not None and view.version == 4 and view.transactions == {"a/t/0/0": 4, "x": 9}
@@ -81,6 +86,20 @@ def test_a_version_is_its_checksum_or_an_earlier_one_and_the_commits_since(tmp_p
         (tmp_path / "_delta_log" / (digits(2) + ".crc")).write_text(json.dumps(useless))
         view = newest_view(tmp_path)
         assert view is not None and view.transactions == {"a/t/0/0": 4} and view.properties == {"k": "v"}
+
+
+@pytest.mark.parametrize(
+    "checksum_of, entry_of", [({"txnId": "another"}, made_by(4)), ({}, made_by(4)), (made_by(4), {}), ({}, {})]
+)
+def test_a_checksum_is_believed_only_of_the_transaction_that_made_its_version(
+    tmp_path: Path, checksum_of: dict[str, str], entry_of: dict[str, str]
+) -> None:
+    """MONOTONE, COVER: one that outlived its own version, which was then made anew, tells the position of that one."""
+    body = {"metadata": METADATA, "protocol": PROTOCOL, "setTransactions": [txn(9)]}
+    written(tmp_path, 5, **{digits(4) + ".crc": {**checksum_of, **body}})
+    entry(tmp_path, 4).write_text(json.dumps({"commitInfo": entry_of}) + "\n" + json.dumps({"txn": txn(4)}) + "\n")
+    view = newest_view(tmp_path)
+    assert view is not None and view.transactions == {"a/t/0/0": 4}
 
 
 def test_an_entry_that_cannot_be_read_is_no_view(tmp_path: Path) -> None:
@@ -105,7 +124,8 @@ def test_a_table_whose_newest_commits_may_stand_elsewhere_is_left_to_delta(
     tmp_path: Path, metadata: dict[str, Any], protocol: dict[str, Any]
 ) -> None:
     """By its properties or by its features."""
-    body = {"metadata": {**METADATA, **metadata}, "protocol": {**PROTOCOL, **protocol}, "setTransactions": [txn(0)]}
+    kinds = {"metadata": {**METADATA, **metadata}, "protocol": {**PROTOCOL, **protocol}}
+    body = {**made_by(0), **kinds, "setTransactions": [txn(0)]}
     written(tmp_path, 1, **{digits(0) + ".crc": body})
     assert newest_view(tmp_path) is None
 
@@ -114,7 +134,8 @@ def test_the_fingerprint_is_of_what_files_must_fit_however_it_is_written(tmp_pat
     """Properties that files do not depend on, and the order of features, change nothing."""
 
     def of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
-        body = {"metadata": {**METADATA, **metadata}, "protocol": {**PROTOCOL, **protocol}, "setTransactions": [txn(0)]}
+        kinds = {"metadata": {**METADATA, **metadata}, "protocol": {**PROTOCOL, **protocol}}
+        body = {**made_by(0), **kinds, "setTransactions": [txn(0)]}
         view = newest_view(written(tmp_path, 1, **{digits(0) + ".crc": body}))
         assert view is not None
         return view.fingerprint
