@@ -26,7 +26,7 @@ from kafka.errors import KafkaError
 from exporter.errors import DependencyUnreachable
 from exporter.faults import Fault, point
 from exporter.log import get_logger, silence
-from exporter.topic import TopicReader, partitions_of
+from exporter.topic import EXPORTER, TopicReader, partitions_of
 from offsets.ranges import TopicPartition
 from offsets.selection import is_spare
 
@@ -73,6 +73,10 @@ class Assignment(Protocol):
     @property
     def failure(self) -> BaseException | None:
         """What ended it early."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the group does not take this task in, or empty."""
 
     def changes(self) -> list[Change]:
         """What has happened since the last call, in order."""
@@ -179,13 +183,14 @@ class Membership:
         self._stop = threading.Event()
         self._wake = wake
         self.failure: BaseException | None = None
+        self.trouble = ""
         self._assignor = _Assignor()
         self._listener = _Listener(self._queue, wake, min(roll_secs, POLL_INTERVAL_MS / 2000))
         try:
             self._consumer = KafkaConsumer(
                 **client_options,
                 group_id=group,
-                client_id=f"exporter-{socket.gethostname()}",
+                client_id=f"{EXPORTER}{socket.gethostname()}",
                 enable_auto_commit=False,
                 auto_offset_reset="none",
                 partition_assignment_strategy=[self._assignor],
@@ -246,8 +251,10 @@ class Membership:
             try:
                 self._consumer.poll(timeout_ms=POLL_MS)
                 self._join_to_the_end()
+                self.trouble = ""
             except KafkaError as error:
-                log.warning("group_poll_failed", error=f"{type(error).__name__}: {error}")
+                self.trouble = f"{type(error).__name__}: {error}"
+                log.warning("group_poll_failed", error=self.trouble)
                 self._stop.wait(1.0)
             except Exception as error:  # noqa: BLE001 - whatever ends the thread must reach the loop
                 self.failure = error

@@ -34,6 +34,10 @@ class LeasedAssignment:
     def failure(self) -> BaseException | None:
         return self._inner.failure
 
+    @property
+    def trouble(self) -> str:
+        return self._inner.trouble
+
     def changes(self) -> list[Change]:
         """What has been leased or lost since the last call."""
         for change in self._inner.changes():

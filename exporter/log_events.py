@@ -25,6 +25,7 @@ class Event(str, Enum):
     STATIC_ASSIGNMENT = "static_assignment", "Partitions are fixed and not leased: only the commits keep two apart."
     PARTITION_ASSIGNED = "partition_assigned", "A partition is this task's from now on."
     PARTITION_REVOKED = "partition_revoked", "It is another's; lost: it had been taken away before this task knew."
+    FOREIGN_MEMBERS = "foreign_members", "Members of the group are no exporters; what they are assigned is left out."
     POSITIONS_RECOVERED = "positions_recovered", "Where reading begins, from the tables alone."
     READING_RESTARTED = "reading_restarted", "Another task changed the tables meanwhile; they are read again."
     POSITIONS_ANCHORED = "positions_anchored", "First positions were written to a table."

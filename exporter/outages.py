@@ -20,8 +20,8 @@ log = get_logger(__name__)
 TELL_SECS = 60.0
 PAUSE_SECS_MAX = 30.0
 FREE_BYTES_MIN = 1 << 20
-KAFKA, STORAGE, WAL = "kafka", "storage", "write-ahead log"
-DEPENDENCIES = (KAFKA, STORAGE, WAL)
+KAFKA, GROUP, STORAGE, WAL = "kafka", "consumer group", "storage", "write-ahead log"
+DEPENDENCIES = (KAFKA, GROUP, STORAGE, WAL)
 
 
 class Outages:

@@ -37,7 +37,8 @@ from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
 from exporter.offers import Offers, drop_aged, park_and_tell
-from exporter.outages import KAFKA, STORAGE
+from exporter.others import Others, nobody
+from exporter.outages import GROUP, KAFKA, STORAGE
 from exporter.plan import PROBE_RECORDS, expected, plan_round
 from exporter.read import RoundReader, RoundResult
 from exporter.recover import Recovery, check_truncation
@@ -122,16 +123,18 @@ class Service:
         wal_verify_secs: float = 60.0,
         watch: Watch | None = None,
         poison: Poison | None = None,
+        others: Others | None = None,
     ) -> None:
         """alive: whether the JVM that runs Spark is there. journal: that of the committer. watch: told of all.
 
-        poison: that of the drains.
+        poison: that of the drains. others: of the group; without it nobody.
         """
         self._watch = watch or Watch()
         self.totals = self._watch.totals
         self._lake = lake
         self._topics = topics
         self._membership = membership
+        self._others = others or nobody()
         self._recovery = recovery
         self._committer = committer
         self._routing = routing
@@ -216,6 +219,7 @@ class Service:
         if not self._alive():
             raise JvmEnded
         self._keeper.tick(now, self._owned)
+        self._look_at_group(now)
         self._take_group_changes()
         self._take_round(now)
         again = self._offers.take(self._writers, now, self._stop_at is not None)
@@ -238,12 +242,22 @@ class Service:
 
     def _publish(self, now: float) -> None:
         """Leave a snapshot behind for whoever asks."""
+        if not self._owned and not self._until_caught_up:
+            self._watch.outages.over(KAFKA, now)  # nobody asks it any more
         self._watch.tick(
             now, self._owned, self._to_recover, self._writers, self._recovery.said, self._recovery.log_check.said,
             self._keeper.waits, self._keeper.owed, self._stop_at is not None,
         )  # fmt: skip
 
     # 1 -- group ---------------------------------------------------------------------------------
+
+    def _look_at_group(self, now: float) -> None:
+        """Who else is in it, and whether it takes this task in. Raises DependencyUnreachable."""
+        self._others.tell(now)
+        if trouble := self._membership.trouble:
+            self._watch.outages.seen(GROUP, f"{trouble}{self._others.who}", now)
+        else:
+            self._watch.outages.over(GROUP, now)
 
     def _take_group_changes(self) -> None:
         if self._membership.failure is not None:
@@ -520,11 +534,13 @@ class Service:
 
     def _read_ends(self, now: float) -> None:
         """Ends of the owned partitions; identity, gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
-        if now - self._ends_at < self._look_secs or not self._owned:
+        freezing = self._until_caught_up and self._frozen_ends is None
+        if now - self._ends_at < self._look_secs or not (self._owned or freezing):
             return
         try:
-            last = self._topics.high_watermarks(self._owned)  # first: what is not readable after it is held back
-            ends = self._topics.end_offsets(self._owned)
+            asked = {*self._owned, *(self._others.partitions() if freezing else ())}
+            last = self._topics.high_watermarks(asked)  # first: what is not readable after it is held back
+            ends = self._topics.end_offsets(asked)
             bounds = self._position_bounds()
             went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
             if went_back or now - self._log_checked_at >= LOG_CHECK_SECS:
@@ -538,7 +554,7 @@ class Service:
         self._ends_at = now
         last = {tp: max(end, last[tp]) for tp, end in ends.items()}
         self._watch.ends_read(last, now, ends)
-        self._ends = self._frozen(ends, last) if self._until_caught_up else ends
+        self._ends = self._frozen(ends, last) if self._until_caught_up else dict(ends)
         self._goals = self._ends if self._until_caught_up else last
         if self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
@@ -548,14 +564,17 @@ class Service:
     def _frozen(
         self, ends: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """The ends at which this run ends: the first ones seen, before open transactions (protocol 3.5)."""
+        """The ends at which this run ends: the first ones seen, before open transactions (protocol 3.5).
+
+        They are of all partitions of the topics, for in a group any may become this task's; returned are its own.
+        """
         frozen = self._frozen_ends if self._frozen_ends is not None else {}
         new = {tp: end for tp, end in ends.items() if tp not in frozen}
         for tp, end in sorted(new.items()):
             if end < last[tp]:
                 log.info("transaction_open", partition=str(tp), reads_to=end - 1, last_offset=last[tp] - 1)
         self._frozen_ends = {**frozen, **new}
-        return {tp: self._frozen_ends[tp] for tp in ends}
+        return {tp: self._frozen_ends[tp] for tp in ends if tp in self._owned}
 
     def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
@@ -662,7 +681,7 @@ class Service:
         if not self._until_caught_up or not idle or self._membership.waits():
             return False
         if not self._owned:
-            return self._is_spare(now)
+            return self._is_spare(now) and self._all_is_done(now)
         if self._frozen_ends is None or not self._read_through(self._writers):
             return False
         behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
@@ -670,7 +689,15 @@ class Service:
             return False
         if behind:
             raise left_out(behind)
-        return True
+        return self._all_is_done(now)
+
+    def _all_is_done(self, now: float) -> bool:
+        """True if what is not this task's has come to the frozen ends as well, where a group shares the topics."""
+        try:
+            return self._frozen_ends is not None and self._others.finished(self._owned, self._frozen_ends, now)
+        except BrokerSilent as error:
+            self._watch.outages.seen(KAFKA, error.message, now)
+            return False
 
     def _is_spare(self, now: float) -> bool:
         """True if nothing is this task's and nothing will be: there are more tasks than partitions."""

@@ -7,11 +7,12 @@ import locale
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ library takes."""
 NO_KAFKA = "avro,csv,json,orc,parquet,text"
 """The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
 then each record becomes an object of Spark's users and from that a row again."""
+ENDING_SECS = 2.0
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
@@ -103,6 +105,7 @@ def _prepared(
 
 
 def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -114,9 +117,9 @@ def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         log_store.install(session)
-    except Exception as error:
+    except (Py4JError, PySparkRuntimeError) as error:
         gateway = SparkContext._gateway
-        if isinstance(error, PySparkRuntimeError) if gateway is None else gateway.proc.poll() is not None:
+        if gateway is None or _ended(gateway.proc, error):
             raise JvmEnded from error
         raise
     return session
@@ -183,6 +186,31 @@ def require_same_names(session: Any, path: Path) -> None:
 def alive(session: Any) -> bool:
     """Whether the session's JVM, a child of this process, is there."""
     return session.sparkContext._gateway.proc.poll() is None  # pyspark has no public way to ask
+
+
+def stop(session: Any) -> None:
+    """End it; a JVM that ends meanwhile, or has ended, has none any more."""
+    from py4j.protocol import Py4JError
+
+    if alive(session):
+        with suppress(Py4JError):
+            session.stop()
+
+
+def has_ended(session: Any, error: BaseException) -> bool:
+    """Whether the session's JVM has ended, which is why a call to it failed."""
+    return _ended(session.sparkContext._gateway.proc, error)
+
+
+def _ended(jvm: Any, error: BaseException) -> bool:
+    """Its connections are closed a moment before the process is gone."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    cause = error if isinstance(error, Py4JError) else error.__cause__
+    if isinstance(cause, Py4JError) and not isinstance(cause, Py4JJavaError):
+        with suppress(subprocess.TimeoutExpired):
+            jvm.wait(ENDING_SECS)
+    return jvm.poll() is not None
 
 
 def start_secs(session: Any) -> tuple[float, float]:

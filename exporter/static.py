@@ -50,6 +50,7 @@ class StaticAssignment:
         self._held: set[TopicPartition] = set()
         self._next_look = float("-inf")
         self.failure: BaseException | None = None
+        self.trouble = ""
         there = {tp.partition for tp in partitions_of(reader.identities())}
         if there and (absent := sorted(share.listed - there)):
             raise ConfigError(f"no topic has a partition {absent[0]}", "correct `partitions`")

@@ -31,6 +31,7 @@ from exporter.kafka_options import kafka_python_options, spark_kafka_options
 from exporter.lease import BEATS, LeaseKeeper
 from exporter.leased import LeasedAssignment
 from exporter.log import get_logger
+from exporter.others import Others, exported
 from exporter.outages import storage_trouble
 from exporter.read import RoundReader, warm
 from exporter.recover import Recovery
@@ -42,7 +43,7 @@ from exporter.service import COMMIT_THREADS, Limits, Progress, Service
 from exporter.settings import Settings, routing
 from exporter.static import StaticAssignment
 from exporter.tables import Lake, TableUnreadable, TableUnwritable
-from exporter.topic import TopicReader
+from exporter.topic import TopicReader, partitions_of
 from exporter.watch import Watch
 from offsets.ranges import TopicPartition
 from offsets.wal import WalUnreachable, WriteAheadLog
@@ -72,8 +73,7 @@ class Workbench:
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
         self.topics.close()
-        if spark.alive(self.session):
-            self.session.stop()
+        spark.stop(self.session)
 
 
 def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
@@ -155,8 +155,7 @@ def maintain(
                 once()
     finally:
         ending.leave()
-        if spark.alive(lake.session):
-            lake.session.stop()
+        spark.stop(lake.session)
     return steps
 
 
@@ -182,13 +181,13 @@ def run(
     with serving(settings, watch):
         session = started()
         aside("warm", lambda: warm(session))  # if that fails, the first round fails too and tells why
-        bench = open_workbench(settings, session)
-        try:
-            with _jvm_watched(bench.session):
+        with _jvm_watched(session):
+            bench = open_workbench(settings, session)
+            try:
                 return _exported(settings, bench, until_caught_up, on_progress, watch)
-        finally:
-            ending.leave()
-            bench.close()
+            finally:
+                ending.leave()
+                bench.close()
 
 
 def _exported(
@@ -293,6 +292,17 @@ def build_service(
         settings.wal_verify_secs,
         watch,
         poison,
+        _others(settings, bench) if settings.share is None else None,
+    )
+
+
+def _others(settings: Settings, bench: Workbench) -> Others:
+    """The other members of the group, and what is theirs."""
+    return Others(
+        lambda: bench.topics.members(settings.group),
+        lambda: partitions_of(bench.topics.identities()),
+        lambda tps: exported(bench.lake, bench.routing, tps),
+        settings.give_up_secs,
     )
 
 
@@ -378,6 +388,6 @@ def _jvm_watched(session: Any) -> Iterator[None]:
         yield
     except Exception as error:
         by_jvm = isinstance(error, TableUnreadable | TableUnwritable) or not isinstance(error, ExporterError)
-        if by_jvm and not spark.alive(session):
+        if by_jvm and spark.has_ended(session, error):
             raise JvmEnded from error
         raise

@@ -30,6 +30,8 @@ from offsets.selection import Topics
 from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY
 
 ANSWER_TIMEOUT_MS = 10_000
+EXPORTER = "exporter-"
+"""How the client ids of tasks begin."""
 
 
 class BrokerSilent(DependencyUnreachable):
@@ -43,6 +45,23 @@ class TopicIdentity:
     cluster_id: str
     topic_id: str
     partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """Of a consumer group. partitions: what it is assigned; of nobody while the group is at it."""
+
+    id: str
+    client: str
+    host: str
+    partitions: frozenset[TopicPartition]
+
+    @property
+    def is_exporter(self) -> bool:
+        return self.client.startswith(EXPORTER)
+
+    def __str__(self) -> str:
+        return f"{self.client} at {self.host.lstrip('/')}"
 
 
 def partitions_of(identities: Mapping[str, TopicIdentity]) -> list[TopicPartition]:
@@ -189,12 +208,23 @@ class TopicReader:
         missing = [tp for tp in tps if found.get(tp, -1) < 0]
         return {**found, **(self.end_offsets(missing) if missing else {})}
 
+    def members(self, group: str) -> tuple[Member, ...]:
+        """Who is in a consumer group, also while it is rebalancing."""
+        return self._members(self._ask(self._admin.describe_groups, [group]).get(group, {}))
+
     def assignments(self, group: str) -> dict[str, frozenset[TopicPartition]]:
         """Member id -> partitions, of a consumer group at rest; empty while it is rebalancing."""
         described = self._ask(self._admin.describe_groups, [group]).get(group, {})
         if described.get("group_state") != "Stable":
             return {}
-        return {member["member_id"]: _assigned(member["member_assignment"]) for member in described["members"]}
+        return {member.id: member.partitions for member in self._members(described)}
+
+    @staticmethod
+    def _members(described: Mapping[str, Any]) -> tuple[Member, ...]:
+        return tuple(
+            Member(one["member_id"], one["client_id"], one["client_host"], _assigned(one["member_assignment"]))
+            for one in described.get("members") or ()
+        )
 
     def missing_rights(self, group: str) -> list[str]:
         """What the brokers say this user may not do and a task needs; nothing where they say nothing of rights."""
@@ -230,8 +260,8 @@ class TopicReader:
 
 
 def _assigned(assignment: Any) -> frozenset[TopicPartition]:
-    """The partitions in a member's assignment; it has none before its first one."""
-    topics = assignment["assigned_partitions"] if assignment else ()
+    """The partitions in a member's assignment; none before its first one, nor of a member that is no consumer."""
+    topics = assignment["assigned_partitions"] if isinstance(assignment, Mapping) else ()
     return frozenset(TopicPartition(one["topic"], partition) for one in topics for partition in one["partitions"])
 
 

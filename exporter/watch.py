@@ -134,8 +134,6 @@ class Watch:
         if STORAGE in self.outages.open and now - self._probed_at >= PROBE_SECS:
             self.storage_is_out(now)
         mine = frozenset(owned)
-        if not mine:
-            self.outages.over(KAFKA, now)  # nobody asks it any more
         least: dict[TopicPartition, int] = {}
         for key, writer in writers.items():
             least[key.tp] = min(writer.covered, least.get(key.tp, writer.covered))

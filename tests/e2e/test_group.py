@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 from structlog.testing import capture_logs
 
 from exporter import service as _  # noqa: F401 - configures the logs before they are captured
+from exporter.errors import DependencyUnreachable, FoundProblem
 from tests import naive
-from tests.lakes import Export, mixed, seldom, wait_until, writing, wrong_places
+from tests.lakes import Export, Going, mixed, seldom, wait_until, writing, wrong_places
 from tests.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -80,6 +85,63 @@ def test_without_a_budget_what_is_staged_is_dropped_and_read_again(export: Expor
         assert moved["dropped_rows"] == (60, 80)[partition]
         wait_until(lambda: staged(second, partition) == (60, 80)[partition], 60, "the next owner has read it")
     export.run(spark)
+    assert wrong_places(export) == {}
+
+
+@contextmanager
+def foreign(e: Export, assignor: Any) -> Iterator[None]:
+    """A consumer that is no exporter is in the group, and stays."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=e.kafka, group_id=e.app, client_id="somebody", partition_assignment_strategy=[assignor],
+        session_timeout_ms=6000, heartbeat_interval_ms=200, metadata_max_age_ms=1000,
+    )  # fmt: skip
+    consumer.subscribe([e.topic])
+    enough, joined = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        while not enough.is_set():
+            consumer.poll(timeout_ms=100)
+            if consumer.assignment():
+                joined.set()
+        consumer.close(timeout_ms=3000)
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    try:
+        assert joined.wait(30)
+        yield
+    finally:
+        enough.set()
+        thread.join(30)
+
+
+def test_a_run_with_an_end_says_which_partitions_a_foreign_member_has(export: Export, spark: Any) -> None:
+    """It takes half of the topic: exit code 1, and partition and member are named, not 0 as if all were exported."""
+    produce(export.kafka, export.topic, {0: mixed(20), 1: mixed(20, 100)})
+    with foreign(export, CooperativeStickyAssignor), capture_logs() as logs:
+        with pytest.raises(FoundProblem, match=r"-[01] through -1 of 19; they are with somebody at .*\(no exporter\)"):
+            export.run(spark)
+        (told,) = of(logs, "foreign_members")
+        assert told["members"][0].startswith("somebody at ") and told["log_level"] == "warning"
+    export.run(spark)
+    assert wrong_places(export) == {}
+
+
+def test_a_group_that_does_not_take_a_task_in_is_given_up(export: Export, spark: Any) -> None:
+    """A member with another assignor keeps it out: it waits as for any outage, then ends with 69 and says who it is."""
+    e = export.with_(give_up_secs=2)
+    says = "InconsistentGroupProtocol.*no exporter: somebody at"
+    with foreign(e, RangePartitionAssignor), pytest.raises(DependencyUnreachable, match=says):
+        e.run(spark)
+
+
+def test_tasks_with_an_end_that_share_a_group_end_when_the_whole_topic_is_exported(export: Export, spark: Any) -> None:
+    """Each does its part and waits for that of the other; no partition is left, and both end well."""
+    produce(export.kafka, export.topic, {0: mixed(40), 1: mixed(40, 100)})
+    with ExitStack() as stack:
+        tasks = [Going(stack.enter_context(export.service(spark))) for _ in range(2)]
+        for task in tasks:
+            assert task.ended() is None
     assert wrong_places(export) == {}
 
 
