@@ -254,7 +254,7 @@ def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
         settings = new.settings()
         fingerprint = routing(settings, parse_schemas(spark, settings.declared)).fingerprint()
         assert f"has been replaced by {fingerprint}" in sleeper.text
-        assert "hint: start with the newer configuration" in sleeper.text
+        assert "start with the newer configuration" in sleeper.text
     assert export.positions() == at_ease
     expect(export, 119, switched_at=30)
 
