@@ -177,3 +177,21 @@ def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
     )
     audited = e.audit(spark)
     assert (audited.twice, audited.findings) == (2, 2), audited.as_text()
+
+
+@pytest.mark.long
+def test_a_value_that_its_column_cannot_hold_is_kept_once_the_column_is_left_out(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """A wider type is refused with that way; the replayed row has the value in `_rescued`, as it was sent."""
+    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types=OLD)
+    produce(e.kafka, e.topic, {0: [event("order", 0), event("order", 1, amount=12_345_678_901.25)]})
+    e.run(spark)
+    assert e.placed() == {(0, 0): ["order"], (0, 1): [DEAD_LETTERS]}
+    with pytest.raises(ConfigError, match=r"decimal\(12,2\) in the table and decimal\(18,2\)") as refused:
+        e.with_({"order": DDL["order"].replace("12,2", "18,2")}).run(spark)
+    assert "leave the column out" in refused.value.hint
+    without = e.with_({"order": "id BIGINT, note STRING"})
+    without.run(spark)
+    assert told(replay_of(without, spark), apply=True) == {("fed", "order"): 1}
+    assert [(row["id"], row["_rescued"]) for row in e.rows("order")] == [(0, None), (1, '{"amount":12345678901.25}')]
