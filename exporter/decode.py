@@ -50,6 +50,7 @@ from exporter.shapes import (
     shape_of,
 )
 from exporter.wrapped import WrappedReader
+from exporter.years import US_FIRST, US_LAST, Years
 
 BLOCK_ROWS = 4_096
 """Values that are read at once, as long as none is refused: as text they fit a core's cache."""
@@ -83,7 +84,7 @@ class Decoded:
     (timestamp[us, UTC], never null). good: ascending int32 input rows. bad: (input row, stage,
     reason), ascending. rescued: good records with a `_rescued` text. ignored: unknown fields left
     out of good records. truncated: timestamps that lost fraction digits 7-9, in good records and those
-    that only their event time made bad.
+    that only a time out of its bounds made bad.
     """
 
     table: pa.Table
@@ -145,6 +146,7 @@ class Decoder:
         self._route = kind.name.split(".") if kind.kind == "json" else None
         self._time = time.path.split(".") if time.kind == "json" else None
         self._cutter = LongTimes()
+        self._years = Years(schema)
         self._plain = _Reader(self._shaped(shape_of))
         self._reader = self._plain
         root = self._plain.root
@@ -372,6 +374,10 @@ class Decoder:
         if late:
             bad += [(rows[at].as_py(), "event_time", reason) for at, reason in late.items()]
             table, rows = table.filter(inside), rows.filter(inside)
+        if beyond := self._years.beyond(table):
+            bad += [(rows[at].as_py(), "decode", reason) for at, reason in beyond.items()]
+            within = _but(numbered(len(rows)), sorted(beyond))
+            table, rows = table.take(within), rows.take(within)
         bad_rows = {row for row, _, _ in bad}
         good = [verdict for row, verdict in notes.items() if row not in bad_rows]
         return Decoded(
@@ -391,7 +397,8 @@ class Decoder:
         """Event time per row, whether it is within bounds, and the reason per position where it is not."""
         micros, representable = _micros(sent, self._routing.event_time.unit if self._time else "iso")
         low, ahead = self._routing.event_time_min_us, self._routing.event_time_ahead_max_secs * 1_000_000
-        inside = pc.and_(representable, pc.greater_equal(micros, low))
+        inside = pc.and_(representable, pc.greater_equal(micros, max(low, US_FIRST)))
+        inside = pc.and_(inside, pc.less_equal(micros, US_LAST))
         inside = pc.and_(inside, pc.less_equal(pc.subtract(micros, ahead), kafka.cast(pa.int64())))
         inside = pc.fill_null(inside, False)
         times = micros.cast(UTC_US)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -19,6 +20,7 @@ from exporter.decode import BLOCK_ROWS, NAMED_MAX, PART_ROWS, WARY_AFTER, Decode
 from exporter.errors import ConfigError
 from exporter.map_keys import KEYS_MAX
 from exporter.routing import EventTime, Routing, TypeFrom
+from exporter.years import US_FIRST, US_LAST
 from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 
 KAFKA_US = 1_706_745_600_000_000  # 2024-02-01
@@ -354,10 +356,13 @@ def test_event_time_shows_the_value() -> None:
 
 @pytest.mark.parametrize(
     ("kafka_us", "code"),
-    [(KAFKA_US, "good"), (2**63 - 1, "good"), (-1000, LATE), (-(2**63), LATE)],
+    [(KAFKA_US, "good"), (US_LAST, "good"), (US_LAST + 1, LATE), (2**63 - 1, LATE), (-1000, LATE), (-(2**63), LATE)],
 )
 def test_event_time_of_the_record(kafka_us: int, code: str) -> None:
-    """With kind record the Kafka timestamp is the event time; -1 (none) is out of bounds; nothing overflows."""
+    """With kind record the Kafka timestamp is the event time; -1 (none) is out of bounds; nothing overflows.
+
+    No folder is named by a day after the year 9999.
+    """
     assert code_of(run(new_decoder("flat"), [b"{}"], kafka_us)) == code
 
 
@@ -390,6 +395,7 @@ _POOL = {
 _TOKENS = [
     b"1", b"-1", b"1.5", b"1e3", b"null", b"true", b'""', b'"x"', b'"2024-01-05"', b"[]", b"{}", b"NaN", b"[1]", b"128",
     b'{"a":1}', b'"1.25"', b'"AAEC"', b"1e400", b'"2024-01-05T10:11:12.1234567Z"', b"99999999999999999999", b"0.001",
+    b'"9999-12-31T23:59:59-05:00"', b'"0000-01-01"',
     b'{"r":1}', b'{"a":"x","u":1}', b'[{"a":1},{"u":1}]', b'"2024-02-30"', b'"\\ud800"', b"-0", b'{"f":1e39}', b"1e-7",
 ]  # fmt: skip
 _KEYS = [b"a", b"b", b"\\u0061", b"", b"key", b"m", b"\\n", b"\xc3\xa9", b"\\u00e9"]
@@ -451,6 +457,58 @@ def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) 
             assert counts(alone) == counts(judged) == counts(cut) == counts(entries) == counts(keyed)
             total = [a + b for a, b in zip(total, counts(alone), strict=True)]
         assert tuple(total) == counts(batch)
+
+
+def _instant_text(instant: int, zone: int) -> str | None:
+    """An instant as a clock shows it whose zone is so many minutes ahead of UTC; None without four digits."""
+    text = pa.scalar(instant + zone * 60_000_000, pa.timestamp("us")).cast(pa.string()).as_py()
+    sign, minutes = "-" if zone < 0 else "+", abs(zone)
+    return f"{text}{sign}{minutes // 60:02}:{minutes % 60:02}" if re.match(r"\d{4}-", text) else None
+
+
+_NEAR = st.one_of(st.integers(-3, 3), st.integers(-(10**11), 10**11))
+_NEAR_EDGES = st.builds(lambda edge, by: edge + by, st.sampled_from([US_FIRST, US_LAST]), _NEAR)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(_NEAR_EDGES, st.integers(-14 * 60, 14 * 60)), min_size=1, max_size=6))
+def test_times_are_of_the_years_1_to_9999(sent: list[tuple[int, int]]) -> None:
+    """In UTC, whatever zone they come in and in whatever company: the others are out of range, and say their value."""
+    texts = [(instant, text) for instant, zone in sent if (text := _instant_text(instant, zone))]
+    for schema, name in (("flat", "ts"), ("cast", "ntz")):
+        values = [b'{"%s":"%s"}' % (name.encode(), text.encode()) for _, text in texts]
+        batch = shown(run(new_decoder(schema), values))
+        decoded = run(new_decoder(schema), values)
+        for row, (instant, _) in enumerate(texts):
+            inside = US_FIRST <= instant <= US_LAST
+            assert code_of(decoded, row) == ("good" if inside else "out_of_range")
+            for reader in ("any", "classifier", "judge", "long"):
+                assert shown(decoded_alone(schema, values[row], reader=reader))[0] == batch[row]
+        kept = [instant for instant, _ in texts if US_FIRST <= instant <= US_LAST]
+        assert decoded.table[name].cast(pa.int64()).to_pylist() == kept
+
+
+def test_a_time_out_of_range_is_shown_and_has_a_path() -> None:
+    """The reason tells which column, and what it would have held."""
+    config = routing(event_time=EventTime("json", "ts"))
+    beyond = b'{"ts":"2024-01-05T10:11:12Z","on":"0000-01-01"}'
+    schema = pa.schema([("n", pa.struct([("a.b", pa.timestamp("us"))])), ("on", pa.date32())])
+    decoder = Decoder("a", schema, config)
+    decoded = run(decoder, [beyond, b'{"ts":"9999-12-31T23:59:59Z","on":"0000-01-01"}'])
+    assert decoded.bad[0] == (0, "decode", "out_of_range: $.on = 0000-01-01 lies outside the years 1 to 9999 in UTC")
+    assert code_of(decoded, 1) == LATE, "the verdict that it always had"
+    nested = run(decoder, [b'{"ts":"2024-01-05T10:11:12Z","n":{"a.b":"0000-12-31T23:59:59.5"}}']).bad[0][2]
+    assert nested.startswith("out_of_range: $.n.a.b = 0000-12-31 23:59:59.500000 lies")
+
+
+def test_a_verdict_that_there_was_on_a_time_stays() -> None:
+    """ROUTE: in lists, in maps and behind 27 columns other years have been stored; they still are."""
+    columns = [(f"c{number}", pa.int32()) for number in range(25)]
+    late = [("m", pa.map_(pa.string(), pa.int32())), ("late", pa.timestamp("us", "UTC")), ("xs", pa.list_(pa.date32()))]
+    decoder = Decoder("a", pa.schema([*columns, *late]), PLAIN)
+    assert not run(decoder, [b'{"late":"9999-12-31T23:59:59-01:00","xs":["0000-01-01"]}']).bad
+    decoder = Decoder("a", pa.schema([*columns, late[1], late[2]]), PLAIN)
+    assert code_of(run(decoder, [b'{"late":"9999-12-31T23:59:59-01:00","xs":["0000-01-01"]}'])) == "out_of_range"
 
 
 @settings(max_examples=100, deadline=None)
