@@ -226,6 +226,8 @@ class Committer:
                 aside.append(Settled(claim, Unwritten(f"a file cannot be written: {error}")))
             except (OSError, ValueError) as error:
                 aside.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
+            except Exception as error:  # noqa: BLE001 - it would be no better for another reading
+                aside.append(Settled(claim, Unwritten(f"its files cannot be merged: {type(error).__name__}: {error}")))
             else:
                 ready.append(merged)
         return ready, aside

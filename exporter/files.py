@@ -13,6 +13,7 @@ import math
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -291,7 +292,7 @@ def _put(target: dict[str, Any], path: str, value: Any) -> None:
 
 
 class NotWritten(Exception):
-    """The storage does not take a file; what it was to be made of is there."""
+    """A file could not be made, or the storage does not take it; what it was to be made of is there."""
 
 
 def merge(origin: FileOrigin, files: Iterable[StagedFile], room: Room) -> StagedFile:
@@ -310,14 +311,22 @@ def merge(origin: FileOrigin, files: Iterable[StagedFile], room: Room) -> Staged
             schema = schema or part.schema
             growing.hold(part if part.schema == schema else part.cast(schema))
             if growing.pending_bytes >= room.unsplit_bytes:
-                growing.encode()
-    try:
+                with _making():
+                    growing.encode()
+    with _making():
         merged = growing.finish()
-    except OSError as error:
-        raise NotWritten(str(error)) from error
     if merged.rows != sum(file.rows for file in ordered):
         raise ValueError(f"merged {merged.rows} rows of {sum(file.rows for file in ordered)}")
     return merged
+
+
+@contextmanager
+def _making() -> Iterator[None]:
+    """Whatever goes wrong is the trouble of the one file. Raises NotWritten."""
+    try:
+        yield
+    except Exception as error:
+        raise NotWritten(f"{type(error).__name__}: {error}") from error
 
 
 def _parts(folder: str, file: StagedFile, bytes_max: int) -> Iterator[pa.Table]:

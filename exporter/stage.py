@@ -14,6 +14,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from time import perf_counter
@@ -305,6 +306,8 @@ class _Task:
 
     def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, days: pa.Array) -> None:
         """Rows beyond all that this writer had, and their event days."""
+        if (name, tp) in self._unwritten:
+            return
         unsplit = self._unsplit.setdefault((name, tp), Unsplit())
         unsplit.add(table, days)
         if unsplit.bytes >= SPLIT_BYTES:
@@ -314,15 +317,30 @@ class _Task:
         """Hand each day's rows to its file."""
         name, tp = writer
         self._steps.now("split")
-        for day, part in self._unsplit.pop(writer).split():
-            key = (name, tp, day)
-            if key not in self._growing:
-                self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), day)
-            growing = self._growing[key]
-            growing.add(part, *_first_and_last(part))
-            if growing.pending_bytes >= GROUP_BYTES_MAX:
-                self._encode(growing)
+        with self._trouble_of(name, tp):
+            for day, part in self._unsplit.pop(writer).split():
+                key = (name, tp, day)
+                if key not in self._growing:
+                    self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), day)
+                growing = self._growing[key]
+                growing.add(part, *_first_and_last(part))
+                if growing.pending_bytes >= GROUP_BYTES_MAX:
+                    self._encode(growing)
         self._steps.now("route")
+
+    @contextmanager
+    def _trouble_of(self, name: str, tp: TopicPartition) -> Iterator[None]:
+        """Whatever goes wrong with the files of one writer is its table's trouble: the others go on without it."""
+        try:
+            yield
+        except MemoryError:  # the whole task's
+            raise
+        except Exception as error:  # noqa: BLE001
+            why = f"a file cannot be written: {type(error).__name__}: {error}"
+            self._unwritten.setdefault((name, tp), why)
+            self._unsplit.pop((name, tp), None)
+            for key in [key for key in self._growing if key[:2] == (name, tp)]:
+                del self._growing[key]
 
     def _encode(self, growing: GrowingFile) -> None:
         self._steps.now("encode")
@@ -363,24 +381,26 @@ class _Task:
         while sum(unsplit.bytes for unsplit in self._unsplit.values()) > room.unsplit_bytes:
             self._split(max(self._unsplit, key=lambda writer: self._unsplit[writer].bytes))
         while sum(file.pending_bytes for file in growing.values()) > room.pending_bytes:
-            self._encode(max(growing.values(), key=lambda file: file.pending_bytes))
+            name, tp, _ = largest = max(growing, key=lambda key: growing[key].pending_bytes)
+            with self._trouble_of(name, tp):
+                self._encode(growing[largest])
         while sum(file.encoded_bytes for file in growing.values()) > room.encoded_bytes:
             self._finish(max(growing, key=lambda key: growing[key].encoded_bytes))
         while len(growing) > room.files:
             self._finish(max(growing, key=lambda key: growing[key].encoded_bytes + growing[key].pending_bytes))
 
     def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
-        """Write a file, or carry its rows. One that cannot be written is its type's trouble, not that of the others."""
+        """Write a file, or carry its rows; nothing if its writer had trouble meanwhile."""
         name, tp, _ = key
-        growing = self._growing.pop(key)
+        growing = self._growing.pop(key, None)
+        if growing is None:
+            return
         self._steps.now("encode")
-        try:
+        with self._trouble_of(name, tp):
             point(Fault.BEFORE_STAGED_FILE, name)
             carried = growing.carried(min(CARRIED_FILE_BYTES, self._carry_left))
             self._finished.append((name, tp, carried or growing.finish()))
             self._carry_left -= carried.size_bytes if carried else 0
-        except OSError as error:
-            self._unwritten.setdefault((name, tp), f"a file cannot be written: {error}")
 
 
 def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[_Dead], tp: TopicPartition, epoch: int) -> pa.Table:

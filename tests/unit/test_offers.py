@@ -5,13 +5,18 @@ from __future__ import annotations
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 
-from exporter.commit import Report, Settled, Unwritten
+from exporter import commit as commit_module
+from exporter import files
+from exporter.commit import Committer, Report, Settled, Unwritten
 from exporter.offers import Offers
 from exporter.writers import Claim, StagedFile, Writer, WriterKey
 from offsets.ranges import OffsetRange, TopicPartition
@@ -49,6 +54,30 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
         assert not offers.running
         offers.offer(writers, {}, 101.5)
     assert offered == [writer.claim, writer.claim]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(files.GrowingFile, "encode"), (files.GrowingFile, "finish"), (commit_module, "merge")]
+)
+def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    """The claim is not offered and its type parked; the task and its other tables go on."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise OverflowError("date value out of range")
+
+    tp = KEY.tp
+    growing = files.GrowingFile(files.FileOrigin(str(tmp_path), "app", tp, 0, "order", "f", {}), date(2026, 1, 31))
+    growing.add(pa.table({"n": [1]}), 0, 0)
+    carried = growing.carried(1 << 10)
+    assert carried is not None
+    claim = Claim(KEY, 0, -1, 0, (carried,), 3)
+    monkeypatch.setattr(module, name, fails)
+    lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(folder=tmp_path, event_type=name))
+    (settled,) = Committer(lake, "owner", {}).commit("order", [claim]).settled
+    assert isinstance(settled.outcome, Unwritten) and "OverflowError: date value out of range" in settled.outcome.reason
+    assert settled.claim == claim
 
 
 def test_the_last_of_several_commits_wakes_the_loop() -> None:

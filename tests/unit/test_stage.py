@@ -324,3 +324,61 @@ def test_a_file_that_cannot_be_written_is_its_type_s_trouble_alone(tmp_path):
     result = _result(order, [*rows, *other.to_pylist()])
     assert result.fragments[0].files.keys() == {"b", DEAD_LETTERS}, "what else was written of a is not used"
     assert result.fragments[0].unwritten == result.unwritten == {"a": told["unwritten"]}
+
+
+SMALL_GROUPS = {"SPLIT_BYTES": 1, "GROUP_BYTES_MAX": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "sizes", "given"),
+    [
+        ("Unsplit", "split", {}, {}),
+        ("Unsplit", "split", {"SPLIT_BYTES": 1}, {}),
+        ("GrowingFile", "encode", SMALL_GROUPS, {}),
+        ("GrowingFile", "encode", {"SPLIT_BYTES": 1}, {"room": Room(1)}),
+        ("GrowingFile", "finish", {}, {}),
+        ("GrowingFile", "finish", {"SPLIT_BYTES": 1}, {"room": Room(files=0)}),
+        ("GrowingFile", "carried", {}, {"carried_bytes": 1 << 20}),
+    ],
+)
+def test_whatever_a_type_s_files_end_in_is_its_trouble_alone(tmp_path, monkeypatch, kind, step, sizes, given):
+    """What its rows hold, or a fault of ours: the task ends well, the others are staged whole, nothing of it is."""
+    real = getattr(getattr(stage_module, kind), step)
+
+    def fails(self, *args: Any) -> Any:
+        rows = self._tables if kind == "Unsplit" else self._pending
+        if rows and "n" in rows[0].column_names and rows[0].column("n")[0].as_py() == 1:
+            raise OverflowError("date value out of range")
+        return real(self, *args)
+
+    monkeypatch.setattr(getattr(stage_module, kind), step, fails)
+    for name, size in sizes.items():
+        monkeypatch.setattr(stage_module, name, size)
+    plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
+    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {}, **given)
+    batches = [batch([record("a", 1), record("b", 2), None], first=10 * at) for at in range(3)]
+    (manifest,) = stage(order, iter(batches))
+    result = _result(order, manifest.to_pylist())
+    assert result.unwritten == {"a": "a file cannot be written: OverflowError: date value out of range"}
+    staged = {name: sum(file.rows for file in files) for name, files in result.fragments[0].files.items()}
+    assert staged == {"b": 3, DEAD_LETTERS: 3}
+
+
+def test_a_task_that_has_no_memory_left_does_not_blame_a_type(tmp_path, monkeypatch):
+    """The round fails and is tried in smaller pieces."""
+    monkeypatch.setattr(stage_module.GrowingFile, "encode", lambda self: bytearray(1 << 62))
+    with pytest.raises(MemoryError):
+        run(tmp_path, [batch([record("a", 1)])], ALL)
+
+
+def test_a_time_that_no_calendar_of_python_has_is_a_dead_letter_and_the_others_land(tmp_path):
+    """It once ended every task that read it, by the statistics of its file; its neighbours are staged."""
+    kinds = {"n": "timestamp", "d": "date"}
+    columns = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+    routing = replace(ROUTING, types=(("a", json.dumps({"type": "struct", "fields": columns})),))
+    values = [record("a", text) for text in ("9999-12-31T23:59:59-05:00", "2026-01-01T00:00:00Z", None)]
+    values += [record("a", text) for text in ("0001-01-01T00:00:00+01:00", "0000-01-01", "9999-12-31T23:59:59.999999Z")]
+    values += [json.dumps({"type": "a", "d": "0000-12-31", "ts": "2025-12-31T12:00:00Z"}).encode()]
+    files, counts = run(tmp_path, [batch(values)], {"a": -1, DEAD_LETTERS: -1}, routing=routing)
+    assert files == {"a": [[1, 2, 5]], DEAD_LETTERS: [[0, 3, 4, 6]]}
+    assert counts[stage_module.REASON + "out_of_range"] == 4
