@@ -8,15 +8,12 @@ Runs on executors and, for merging, on the driver: pyarrow only.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
-from decimal import Decimal
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from exporter.file_statistics import Seen, statistics
 from exporter.writers import StagedFile
 from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
 from offsets.ranges import OffsetRange, TopicPartition
@@ -53,8 +51,9 @@ SMALL_BYTES = 64 << 10
 """A file of fewer Arrow bytes is written as SMALL_PARQUET."""
 SMALL_PARQUET: dict[str, Any] = {**PARQUET, "compression": "snappy", "compression_level": None}
 """Half the CPU: to set zstd up for each column costs as much as all else of a small file does, and saves it nothing."""
-STATS_COLUMNS_MAX = 32
-STATS_TEXT_MAX = 32
+CALENDAR = {"org.apache.spark.version": "4.0.0"}
+"""In each footer, as Spark writes it. It tells Spark that dates and times are those of the Gregorian calendar in all
+centuries; without it Spark 3 refuses those before 1900, which may have been meant for the older one."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +130,7 @@ class GrowingFile:
         self._sink: pa.BufferOutputStream | None = None
         self._writer: pq.ParquetWriter | None = None
         self._metadata: list[pq.FileMetaData] = []
+        self._seen = Seen()
         self._first_offset = -1
         self._last_offset = -1
 
@@ -162,14 +162,15 @@ class GrowingFile:
         """Turn the pending rows into one row group."""
         if not self._pending:
             return
-        table = pa.concat_tables(self._pending).combine_chunks()
+        table = pa.concat_tables(self._pending).combine_chunks().replace_schema_metadata(None)
+        self._seen.add(table)
         if self._writer is None:
             self._sink = pa.BufferOutputStream()
             self._writer = pq.ParquetWriter(
                 self._sink,
-                schema := table.schema.remove_metadata(),
+                table.schema,
                 metadata_collector=self._metadata,
-                **encodings(schema),
+                **encodings(table.schema),
                 **(PARQUET if self.pending_bytes >= SMALL_BYTES else SMALL_PARQUET),
             )
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
@@ -182,12 +183,12 @@ class GrowingFile:
         if self._writer is None or self._sink is None:
             raise ValueError("a data file has at least one row")
         offsets = OffsetRange(self._first_offset, self._last_offset)
-        self._writer.add_key_value_metadata(self.origin.tags(offsets))
+        self._writer.add_key_value_metadata({**CALENDAR, **self.origin.tags(offsets)})
         self._writer.close()
         name = name or self._name(offsets)
         body = self._sink.getvalue()
+        stats = statistics(self._metadata[0], self._writer.schema, self._seen)
         _write_once(Path(self.origin.folder) / name, body)
-        stats = json.dumps(statistics(self._metadata[0]), separators=(",", ":"))
         fingerprint = self.origin.fingerprint
         return StagedFile(name, offsets, self.rows, body.size, stats, fingerprint, arrow_bytes=self.arrow_bytes)
 
@@ -213,11 +214,16 @@ class GrowingFile:
 
 @cache
 def encodings(schema: pa.Schema) -> dict[str, Any]:
-    """For pyarrow's writer: ASCENDING where a column of that path holds integers, dictionaries for all others."""
+    """For pyarrow's writer: ASCENDING where all columns of that path hold integers, dictionaries for all others.
+
+    A dot in a name makes two columns of one path.
+    """
     pq.ParquetWriter(empty := pa.BufferOutputStream(), schema).close()
     columns = pq.ParquetFile(empty.getvalue()).schema
-    types = {columns.column(number).path: columns.column(number).physical_type for number in range(len(columns))}
-    ascending = {path: encoding for path, encoding in ASCENDING.items() if types.get(path) == "INT64"}
+    types: dict[str, set[str]] = {}
+    for number in range(len(columns)):
+        types.setdefault(columns.column(number).path, set()).add(columns.column(number).physical_type)
+    ascending = {path: encoding for path, encoding in ASCENDING.items() if types.get(path) == {"INT64"}}
     return {"use_dictionary": sorted(types.keys() - ascending.keys()), "column_encoding": ascending}
 
 
@@ -232,63 +238,6 @@ def _write_once(path: Path, body: pa.Buffer) -> None:
         except FileNotFoundError:
             if last:
                 raise
-
-
-def statistics(metadata: pq.FileMetaData) -> dict[str, Any]:
-    """Delta's file statistics from the Parquet footer: numRecords, minValues, maxValues, nullCount.
-
-    Source: the Delta protocol, 'Per-file statistics'. Lists, maps, binary and long text: null counts only.
-    """
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, Any] = {}
-    schema = metadata.schema
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    for column in range(min(metadata.num_columns, STATS_COLUMNS_MAX)):
-        path = schema.column(column).path
-        if ".list." in path or ".key_value." in path:
-            continue
-        chunks = [group.column(column).statistics for group in groups]
-        if any(chunk is None for chunk in chunks):
-            continue
-        if all(chunk.has_null_count for chunk in chunks):
-            _put(nulls, path, sum(chunk.null_count for chunk in chunks))
-        if all(chunk.has_min_max for chunk in chunks):
-            lowest, highest = _stat(min(chunk.min for chunk in chunks)), _stat(max(chunk.max for chunk in chunks))
-            if lowest is not None and highest is not None:
-                _put(low, path, lowest)
-                _put(high, path, highest)
-    return {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def _stat(value: Any) -> Any:
-    """A statistic as Delta's JSON writes it, or None where it cannot be written exactly."""
-    if isinstance(value, bool | bytes):
-        return None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, datetime):
-        return _timestamp(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, str):
-        return value if len(value) <= STATS_TEXT_MAX else None
-    if isinstance(value, Decimal):
-        return None
-    return value if isinstance(value, int) else None
-
-
-def _timestamp(value: datetime) -> str:
-    """Milliseconds, cut; readers widen the upper bound by one (Delta protocol)."""
-    utc = value.astimezone(timezone.utc).replace(tzinfo=None) if value.tzinfo else value
-    return utc.isoformat(timespec="milliseconds") + ("Z" if value.tzinfo else "")
-
-
-def _put(target: dict[str, Any], path: str, value: Any) -> None:
-    *parents, leaf = path.split(".")
-    for parent in parents:
-        target = target.setdefault(parent, {})
-    target[leaf] = value
 
 
 class NotWritten(Exception):

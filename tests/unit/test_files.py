@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timezone
-from decimal import Decimal
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,10 +77,13 @@ def test_offsets_and_times_of_records_are_written_as_differences(tmp_path, rows)
 
 
 def test_a_column_that_is_called_like_an_offset_and_is_text_is_written(tmp_path):
-    """A dot in a name makes the same path in Parquet."""
-    file = GrowingFile(origin(tmp_path), DAY)
-    file.add(pa.table({"_kafka.offset": ["a", "b"]}), 0, 1)
-    assert pq.read_table(tmp_path / file.finish().path, partitioning=None).column(0).to_pylist() == ["a", "b"]
+    """A dot in a name makes the same path in Parquet, also beside the offset itself."""
+    kafka = pa.array([{"offset": 1}, {"offset": 2}], pa.struct([("offset", pa.int64())]))
+    for more in ({}, {"_kafka": kafka}):
+        file = GrowingFile(origin(tmp_path), DAY)
+        file.add(pa.table({**more, "_kafka.offset": ["a", "b"]}), 0, 1)
+        read = pq.ParquetFile(tmp_path / file.finish().path).read()
+        assert read.column("_kafka.offset").to_pylist() == ["a", "b"]
 
 
 def test_nothing_is_on_disk_before_a_file_is_finished(tmp_path):
@@ -163,43 +165,12 @@ def test_merge_batches_keep_every_file_once_and_in_order(sizes):
         assert len(batch) == 1 or sum(file.size_bytes for file in batch) <= MERGED_FILE_BYTES
 
 
-def test_statistics_are_what_delta_readers_expect(tmp_path):
-    """Counts, bounds and nulls per leaf; timestamps in milliseconds, long text and non-finite numbers left out."""
-    instant = datetime(2026, 1, 1, 0, 0, 0, 123_456, tzinfo=timezone.utc)
-    table = pa.table(
-        {
-            "_kafka": pa.array([{"offset": 3}, {"offset": 9}], pa.struct([("offset", pa.int64())])),
-            "at": pa.array([instant, None], pa.timestamp("us", "UTC")),
-            "text": ["b", "a"],
-            "long": ["x" * 100, "y"],
-            "nan": [float("inf"), 1.0],
-            "money": pa.array([Decimal("1.10"), Decimal("2.20")], pa.decimal128(5, 2)),
-            "on": pa.array([DAY, DAY], pa.date32()),
-            "list": [[1], [2]],
-        }
-    )
-    file = GrowingFile(origin(tmp_path), DAY)
-    file.add(table, 3, 9)
-    stats = json.loads(file.finish().stats)
-    assert stats["numRecords"] == 2
-    assert stats["minValues"] == {
-        "_kafka": {"offset": 3},
-        "at": "2026-01-01T00:00:00.123Z",
-        "text": "a",
-        "on": "2026-01-01",
-    }
-    assert stats["maxValues"]["_kafka"] == {"offset": 9}
-    assert stats["nullCount"]["at"] == 1
-
-
-def test_a_year_before_1000_has_four_digits_in_the_statistics(tmp_path):
-    """Readers compare them as text, or parse them."""
-    file = GrowingFile(origin(tmp_path), DAY)
-    old = datetime(33, 4, 3, 1, 2, 3, 999_999, tzinfo=timezone.utc)
-    columns = {"at": pa.array([old], pa.timestamp("us", "UTC")), "wall": pa.array([old], pa.timestamp("us"))}
-    file.add(pa.table(columns), 0, 0)
-    low = json.loads(file.finish().stats)["minValues"]
-    assert low == {"at": "0033-04-03T01:02:03.999Z", "wall": "0033-04-03T01:02:03.999"}
+def test_a_footer_tells_the_calendar_of_dates_and_times(tmp_path):
+    """Spark 3 refuses those before 1900 in a file that does not say which one. As Spark itself says it."""
+    footer = pq.read_metadata(tmp_path / grown(tmp_path, [1]).path).metadata
+    assert footer[b"org.apache.spark.version"] >= b"3.1.0", "the greatest that a reader of Spark asks for"
+    assert not {key for key in footer if key.startswith(b"org.apache.spark.legacy")}
+    assert footer[b"app"] == b"app"
 
 
 @pytest.mark.parametrize(
