@@ -440,10 +440,10 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
     monkeypatch.setattr("exporter.slices.SLICE_RECORDS_MIN", 10)
     joined: list[bool] = []
 
-    def merge(origin: Any, files: Iterable[StagedFile]) -> StagedFile:
+    def merge(origin: Any, files: Iterable[StagedFile], room: Any) -> StagedFile:
         files = list(files)
         joined.append(all(file.body for file in files))
-        return real(origin, files)
+        return real(origin, files, room)
 
     real = commit.merge
     monkeypatch.setattr(commit, "merge", merge)
