@@ -3,6 +3,7 @@
     <cache>/spark/<key>/jars/         the jars that pip brought, Delta and the Kafka source; links where possible
     <cache>/spark/<key>/bin/          pyspark's scripts that start the JVM
     <cache>/spark/<key>/classes.jsa   the archive; appears by a rename, whole (prepare.py makes it)
+    <cache>/spark/<key>/verified.txt  what all of that is, noted last (kept.py): a home that is damaged is not taken
 
 A JVM takes an archive only for the class path that it was made with: same files, same times, same path. Each new
 environment has Spark's jars at another path, so the cache keeps one set for all. key: of Java's release and of
@@ -21,13 +22,17 @@ import re
 import shutil
 import uuid
 import zipfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from exporter import jars
+from exporter import jars, kept
+from exporter.log import get_logger
+
+log = get_logger(__name__)
 
 ARCHIVE = "classes.jsa"
-LAYOUT = "4"
+LAYOUT = "5"
 """Of what is in a home, apart from the names and sizes of what it is made of."""
 _NEEDLESS = "spark-mllib_"
 """Its functions are registered in every session, and for that Scala's whole reflection is set up."""
@@ -52,16 +57,48 @@ def home() -> Path:
 
 
 def ready() -> Path | None:
-    """The prepared Spark home; None if there is none, or if SPARK_HOME names another one."""
+    """The prepared Spark home; None if there is none, if it is damaged, or if SPARK_HOME names another one."""
     given = os.environ.get("SPARK_HOME")
     found = home()
-    if not (found / ARCHIVE).is_file() or (given and Path(given) != found):
+    if given and Path(given) != found:
         return None
-    return found
+    if is_whole(found):
+        return found
+    if (found / kept.VERIFIED).exists():
+        log.warning("prepared_damaged", folder=str(found))
+    return None
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the home is there with all that was noted of it; what cannot be read is not."""
+    try:
+        return kept.intact(folder)
+    except OSError:
+        return False
+
+
+def note(folder: Path) -> None:
+    """Note what the home consists of, when all of it is there. Raises OSError."""
+    brought = {path.name: path for path in (*_brought(), *jars.jar_paths("spark"))}
+    found = {}
+    for path in (path for path in folder.rglob("*") if path.is_file() and path.name != kept.VERIFIED):
+        is_link = path.parent.name == "jars" and os.path.samefile(path, brought[path.name])
+        found[str(path.relative_to(folder))] = kept.LINK if is_link else kept.sha256(path)
+    kept.note(folder, found)
+
+
+def clear(folder: Path) -> None:
+    """Take away a home that was noted and is not whole any more. What other processes have of it stays theirs."""
+    if not kept.notes(folder).files or kept.intact(folder):
+        return
+    damaged = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):  # another process does the same
+        folder.rename(damaged)
+    shutil.rmtree(damaged, ignore_errors=True)
 
 
 def link(folder: Path) -> None:
-    """Make the home, all but the archive. Of two processes one succeeds, the other finds it made."""
+    """Make the home, all but the archive and the note. Of two processes one succeeds, the other finds it made."""
     if folder.exists():
         return
     made = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
@@ -74,8 +111,11 @@ def link(folder: Path) -> None:
             shutil.copy2(path, made / "bin" / path.name)
         starter = made / "bin" / "spark-class"
         starter.write_text(starter.read_text("utf-8").replace(_START, _WITHOUT_INCUBATOR + _START), "utf-8")
+        for path in (*made.rglob("*"), made):
+            kept.sync(path)
         try:
             made.rename(folder)
+            kept.sync(folder.parent)
         except OSError:
             if not folder.exists():
                 raise

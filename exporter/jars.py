@@ -7,7 +7,7 @@ that is not in jars.txt can arrive. Once a set is there, neither the network nor
 
     $EXPORTER_CACHE_DIR/jars/<set>/
         <artifact>-<version>.jar    (.so, .dylib) appears by a rename, whole and checked
-        verified.txt                "<sha256> <bytes> <file>" for what was checked; a size that differs is fetched again
+        verified.txt                what was checked (kept.py)
         .fetch-*/                   a fetch under way, or what a killed one left
 
 Two processes may fetch at once: each works in a folder of its own, and both rename the same bytes into place.
@@ -16,13 +16,11 @@ This module must never write outside the cache folder and never name a registry:
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -30,6 +28,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from exporter import kept
 from exporter.errors import ConfigError, DependencyUnreachable
 
 JAVA_MAJOR_MIN = 17
@@ -112,14 +111,14 @@ def fetch(*set_names: str) -> None:
 def missing(set_name: str) -> list[Jar]:
     """The jars of one set that are not in the cache yet; needs neither the network nor Java.
 
-    A jar noted in verified.txt is taken if its size is right; one that is not noted (copied there by hand)
-    is read once and noted.
+    A jar that is noted since the machine was started is taken if its size is right; any other one (copied there by
+    hand) is read once and noted.
     """
     folder = cache_folder(set_name)
-    noted = _read_verified(folder)
-    sizes = {jar: _size(folder / jar.file_name) for jar in listed(set_name)}
+    noted = _noted(folder)
+    sizes = {jar: kept.size(folder / jar.file_name) for jar in listed(set_name)}
     unknown = [jar for jar, size in sizes.items() if size >= 0 and noted.get(jar.file_name) != (jar.sha256, size)]
-    matching = [jar for jar in unknown if _sha256(folder / jar.file_name) == jar.sha256]
+    matching = [jar for jar in unknown if kept.sha256(folder / jar.file_name) == jar.sha256]
     if matching:
         _note_verified(folder, matching)
     return [jar for jar in listed(set_name) if sizes[jar] < 0 or (jar in unknown and jar not in matching)]
@@ -283,7 +282,7 @@ def _move_checked(groups: Sequence[Sequence[Jar]], work: Path) -> None:
     """Check every fetched jar, then rename each into its set's folder."""
     fetched = [(jar, work / str(number) / jar.file_name) for number, jars in enumerate(groups) for jar in jars]
     for jar, path in fetched:
-        found = _sha256(path)
+        found = kept.sha256(path)
         if found != jar.sha256:
             raise DependencyUnreachable(
                 f"{jar.file_name} has SHA-256 {found}, not {jar.sha256} as listed",
@@ -291,48 +290,25 @@ def _move_checked(groups: Sequence[Sequence[Jar]], work: Path) -> None:
             )
     for jar, path in fetched:
         cache_folder(jar.set_name).mkdir(parents=True, exist_ok=True)
-        path.replace(cache_folder(jar.set_name) / jar.file_name)
+        kept.into_place(path, cache_folder(jar.set_name) / jar.file_name)
     for set_name in {jar.set_name for jar, _ in fetched}:
         _note_verified(cache_folder(set_name), [jar for jar, _ in fetched if jar.set_name == set_name])
 
 
-def _read_verified(folder: Path) -> dict[str, tuple[str, int]]:
-    """File name -> (sha256, bytes) of what was checked before. A spoilt line is skipped: its jar is read again."""
+def _noted(folder: Path) -> dict[str, tuple[str, int]]:
+    """File name -> (sha256, bytes) of what was checked since the machine was started."""
     try:
-        lines = (folder / "verified.txt").read_text("utf-8").splitlines()
-    except FileNotFoundError:
-        return {}
+        notes = kept.notes(folder)
     except OSError as error:
         raise ConfigError(f"cannot read the jar cache {folder}: {error}", _SET_CACHE_DIR) from error
-    parts = [line.split() for line in lines]
-    return {part[2]: (part[0], int(part[1])) for part in parts if len(part) == 3 and part[1].isdigit()}
+    return dict(notes.files) if notes.fresh else {}
 
 
 def _note_verified(folder: Path, jars: Sequence[Jar]) -> None:
-    """Add checked jars to verified.txt. Of two writers the last wins; what is lost is only read once more.
+    """Note that jars were checked. Of two writers the last wins; what is lost is only read once more.
 
     A folder that this user may only read stays as it is: its jars are then read at each start.
     """
-    noted = _read_verified(folder)
-    noted.update({jar.file_name: (jar.sha256, _size(folder / jar.file_name)) for jar in jars})
-    if not os.access(folder, os.W_OK):
-        return
-    fresh = folder / f".verified-{uuid.uuid4()}"
-    fresh.write_text("".join(f"{sha256} {size} {name}\n" for name, (sha256, size) in sorted(noted.items())), "utf-8")
-    fresh.replace(folder / "verified.txt")
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file; -1 if there is none."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return -1
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
+    found = {name: sha256 for name, (sha256, _) in _noted(folder).items()}
+    if os.access(folder, os.W_OK):
+        kept.note(folder, found | {jar.file_name: jar.sha256 for jar in jars})

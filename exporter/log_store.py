@@ -3,7 +3,7 @@
     FileLogStore.java    writes versions
     FileChecksums.java   writes the checksum of each, from which Delta and we know a table without reading its log
 
-    compiled at the session's start by the Janino that Spark ships -> a folder on the class path of the driver's JVM
+    compiled at the session's start by the Janino that Spark ships -> a jar on the class path of the driver's JVM
 
 Delta's own store for `file:` looks whether a version is there and then renames over it: two processes that look at
 the same moment are both told that they committed, and one commit is gone. Here the version is a hard link to a
@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import io
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from exporter import jars
+from exporter import jars, kept
 
 CLASS = "exporter.FileLogStore"
 CHECKSUMS_CLASS = "exporter.FileChecksums"
@@ -36,25 +38,34 @@ def install(session: Any) -> None:
     """Let the tables that this session opens be committed to by these. The session was made with `CONFIGURATION`."""
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    loader.addURL(jvm.java.net.URL(f"{_classes(jvm, loader).as_uri()}/"))
+    loader.addURL(jvm.java.net.URL(_classes(jvm, loader).as_uri()))
 
 
 def _classes(jvm: Any, loader: Any) -> Path:
-    """The folder with the compiled classes: in the cache, or one for this process if the cache cannot be written."""
+    """The jar of compiled classes: in the cache, or one for this process if the cache cannot be written.
+
+    Its name says of what sources it is and what its bytes are: one that a power cut spoilt is made again.
+    """
     sources = [path.read_text("utf-8") for path in SOURCES]
-    cached = jars.cache_folder("").parent / "classes" / hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
-    if cached.is_dir():
-        return cached
-    code = compiled(jvm, loader, sources)
+    folder, of = jars.cache_folder("").parent / "classes", _short_sha256("".join(sources).encode())
+    for found in sorted(folder.glob(f"{of}-*.jar")):
+        if found.stem == f"{of}-{_short_sha256(found.read_bytes())}":
+            return found
+    body = packed(compiled(jvm, loader, sources))
+    made = folder / f"{of}-{_short_sha256(body)}.jar"
     try:
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=cached.parent))
+        folder.mkdir(parents=True, exist_ok=True)
+        kept.put(made, body)
     except OSError:
-        made = Path(tempfile.mkdtemp())
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
-        cached = made
-    write(code, made)
-    return _put(made, cached)
+        own = Path(tempfile.mkdtemp())
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        made = own / made.name
+        made.write_bytes(body)
+    return made
+
+
+def _short_sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:16]
 
 
 def compiled(jvm: Any, loader: Any, sources: Iterable[str]) -> dict[str, bytes]:
@@ -68,20 +79,10 @@ def compiled(jvm: Any, loader: Any, sources: Iterable[str]) -> dict[str, bytes]:
     return code
 
 
-def write(code: Mapping[str, bytes], folder: Path) -> None:
-    """What compiled() gave, as a class path wants it."""
-    for name, found in code.items():
-        path = folder.joinpath(*name.split(".")).with_suffix(".class")
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(found)
-
-
-def _put(made: Path, cached: Path) -> Path:
-    """Rename; of two processes one succeeds, the other uses what that one made."""
-    if made != cached:
-        try:
-            made.chmod(0o755)
-            made.rename(cached)
-        except OSError:
-            shutil.rmtree(made, ignore_errors=True)
-    return cached
+def packed(code: Mapping[str, bytes]) -> bytes:
+    """What compiled() gave, as a jar; the same code as the same bytes."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as jar:
+        for name, found in sorted(code.items()):
+            jar.writestr(zipfile.ZipInfo(f"{name.replace('.', '/')}.class"), found)
+    return body.getvalue()

@@ -21,7 +21,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from exporter import class_data, jars, spark
+from exporter import class_data, jars, kept, spark
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.tables import Change, Lake, add_action, table_schema
@@ -40,13 +40,17 @@ _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":tru
 
 
 def prepare() -> bool:
-    """Fetch what is missing and make the archive; False if all was there. Raises ConfigError, DependencyUnreachable."""
+    """Fetch what is missing and make the archive; False if all was there, whole.
+
+    Raises ConfigError, DependencyUnreachable.
+    """
     jars.fetch("spark")
     home = class_data.home()
-    if (home / class_data.ARCHIVE).is_file():
+    if class_data.is_whole(home):
         return False
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
+        class_data.clear(home)
         class_data.link(home)
     except OSError as error:
         raise ConfigError(
@@ -62,7 +66,8 @@ def prepare() -> bool:
                 f"the archive of classes could not be made: {words[-1] if words else 'no word of why'}",
                 "everything works without it, a start only takes longer",
             )
-        fresh.rename(home / class_data.ARCHIVE)
+        kept.into_place(fresh, home / class_data.ARCHIVE)
+        class_data.note(home)
     except subprocess.TimeoutExpired as error:
         raise DependencyUnreachable(f"no archive of classes after {error.timeout} s", "try again") from error
     finally:

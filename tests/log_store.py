@@ -1,6 +1,6 @@
 """A Delta log store of our own, in Java: it writes a commit and reports failure, or fails without having written.
 
-    compiled by the Janino that Spark ships (no JDK is needed) -> a folder on the class path of the running JVM
+    compiled by the Janino that Spark ships (no JDK is needed) -> a jar on the class path of the running JVM
     losing(session, "order", replies=1)   the next commit of table `order` is in the log, but its caller is told no
 
 Delta finds it like any other log store, by `spark.delta.logStore.file.impl`, for tables opened since.
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from exporter.log_store import CONFIGURATION, compiled, write
+from exporter.log_store import CONFIGURATION, compiled, packed
 
 KEY = "spark.delta.logStore.file.impl"
 PROPERTY = "losing."
@@ -49,8 +49,9 @@ def losing_log_store(session: Any) -> Iterator[None]:
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     with tempfile.TemporaryDirectory() as folder:
-        write(compiled(jvm, loader, [SOURCE]), Path(folder))
-        loader.addURL(jvm.java.net.URL(f"{Path(folder).as_uri()}/"))
+        jar = Path(folder) / "losing.jar"
+        jar.write_bytes(packed(compiled(jvm, loader, [SOURCE])))
+        loader.addURL(jvm.java.net.URL(jar.as_uri()))
         conf = session.sparkContext._jsc.sc().conf()
         conf.set(KEY, "losing.LosingLogStore")
         try:

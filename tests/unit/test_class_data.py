@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter import class_data, jars
+from exporter import class_data, jars, kept
 from exporter.jars import Jar
 
 
@@ -102,9 +102,44 @@ def test_only_a_home_with_its_archive_is_taken(installed: Path, monkeypatch: pyt
     home.parent.mkdir(parents=True)
     class_data.link(home)
     assert class_data.ready() is None
-    (home / class_data.ARCHIVE).touch()
+    (home / class_data.ARCHIVE).write_bytes(b"classes")
+    assert class_data.ready() is None, "nor one that is still being made"
+    class_data.note(home)
     assert class_data.ready() == home
     monkeypatch.setenv("SPARK_HOME", str(home))
     assert class_data.ready() == home
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     assert class_data.ready() is None
+
+
+@pytest.mark.parametrize("name", [class_data.ARCHIVE, "jars/b.jar", "bin/spark-class", "jars/a.jar"])
+@pytest.mark.parametrize("damage", ["emptied", "gone", "zeros"])
+def test_a_damaged_home_is_not_taken_and_is_made_again(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, damage: str
+) -> None:
+    """A power cut is nobody's trouble: a start does without the home, `prepare` makes it anew."""
+    monkeypatch.setattr(kept, "BOOT_ID", installed / "boot_id")
+    home = class_data.home()
+
+    def made() -> None:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        class_data.clear(home)
+        class_data.link(home)
+        (home / class_data.ARCHIVE).write_bytes(b"classes")
+        class_data.note(home)
+
+    made()
+    (installed / "boot_id").write_text("another")
+    assert class_data.ready() == home
+    damaged = home / name
+    body = damaged.read_bytes()
+    damaged.unlink()
+    if damage != "gone":
+        damaged.write_bytes(b"" if damage == "emptied" or name == "jars/a.jar" else bytes(len(body)))
+    (installed / "boot_id").write_text("a third")
+    with caplog.at_level("WARNING"):
+        assert class_data.ready() is None
+    assert "prepared_damaged" in caplog.text
+    made()
+    assert class_data.ready() == home and damaged.read_bytes() == body
+    assert [*home.parent.iterdir()] == [home]
