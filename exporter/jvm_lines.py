@@ -1,7 +1,7 @@
 """What the JVM that runs Spark says, on both of its outputs, as lines of our log, one for each.
 
 The JVM writes to a pipe. log4j2.properties makes one line of an event, behind a mark; what comes without it - words of
-Java's own, or of Python workers - is told as a warning. What the JVM says as this process ends is said to nobody.
+Java's own, or of Python workers - is told as a warning. What the JVM says while Spark is ended is told to nobody.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class JvmLines:
     """The thread that reads them."""
 
     latest: JvmLines | None = None
+    hushed = False
+    """Whether nothing is told, because Spark is being ended: what is at work there just then complains at length."""
 
     def __init__(self, reading: int) -> None:
         self._reading = reading
@@ -60,6 +62,8 @@ class JvmLines:
 
 
 def _tell(lines: bytes) -> None:
+    if JvmLines.hushed:
+        return
     for name, level, text in entries(lines.decode("utf-8", "replace")):
         relay(name, level, text)
 

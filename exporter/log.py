@@ -26,9 +26,12 @@ WARNING_REPEAT_SECS = 60.0
 THINGS = ("table", "partition", "dependency")
 """The fields that say what an event is about."""
 
-ORDINARY = (("kafka.coordinator", "NotCoordinatorError"),)
-"""(logger, part of its line): what a library warns of and gets over by itself, as a group's first member does where
-the coordinator has just come to be."""
+ORDINARY = (
+    ("kafka.coordinator", "NotCoordinatorError"),
+    ("kafka.net.selector", "It is blocking the event loop"),
+)
+"""(logger, part of its line): what a library warns of and gets over by itself. A group's first member meets the one
+where the coordinator has just come to be; any client the other where the machine is busy for a tenth of a second."""
 
 _FIRST = ("time", "level", "logger", "event")
 

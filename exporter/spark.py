@@ -110,6 +110,7 @@ def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    JvmLines.hushed = False
     conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(options.items()))
     try:
         if SparkContext._gateway is None:  # pyspark has one JVM per process
@@ -193,6 +194,7 @@ def stop(session: Any) -> None:
     from py4j.protocol import Py4JError
 
     if alive(session):
+        JvmLines.hushed = True
         with suppress(Py4JError):
             session.stop()
 

@@ -180,6 +180,18 @@ def test_what_the_jvm_says_comes_through_the_log(spark: Any, caplog: pytest.LogC
     wait_until(lambda: caplog.text.count("said by the JVM\n") == 2, 10, "both lines")
 
 
+def test_an_exception_of_java_is_one_event(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """With the first lines of its trace, and not a second time in lines of its own."""
+    jvm = spark._jvm
+    manager = jvm.org.apache.logging.log4j.LogManager
+    manager.getLogger("some.Thing").error("it failed", jvm.java.lang.IllegalStateException("because"))
+    jvm.java.lang.System.err.println("the next line")
+    wait_until(lambda: "the next line" in caplog.text, 10, "both")
+    said = [record for record in caplog.records if record.name.startswith("java")]
+    assert [(record.name, record.levelname) for record in said] == [("java.Thing", "ERROR"), ("java", "WARNING")]
+    assert "IllegalStateException: because" in said[0].getMessage()
+
+
 def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
     """Spark's Kafka source prints its consumers' options, the login among them, in an exception."""
     jvm = spark._jvm
