@@ -118,7 +118,7 @@ def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         log_store.install(session)
-    except (Py4JError, PySparkRuntimeError) as error:
+    except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
         gateway = SparkContext._gateway
         if gateway is None or _ended(gateway.proc, error):
             raise JvmEnded from error
@@ -208,8 +208,8 @@ def _ended(jvm: Any, error: BaseException) -> bool:
     """Its connections are closed a moment before the process is gone."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
-    cause = error if isinstance(error, Py4JError) else error.__cause__
-    if isinstance(cause, Py4JError) and not isinstance(cause, Py4JJavaError):
+    cause = error if isinstance(error, Py4JError | ConnectionError) else error.__cause__
+    if isinstance(cause, Py4JError | ConnectionError) and not isinstance(cause, Py4JJavaError):
         with suppress(subprocess.TimeoutExpired):
             jvm.wait(ENDING_SECS)
     return jvm.poll() is not None
