@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
 
-from exporter.audit_compare import Job, Log, compare
+from exporter.audit_compare import Job, Log, compare, was_cut
 from exporter.audit_files import LiveFiles, live_files
 from exporter.audit_pin import Pinned, pin, pin_gaps
 from exporter.audit_report import EXAMPLES_MAX, AuditReport
@@ -38,7 +38,9 @@ ATTEMPTS_MAX = 3
 
 
 class Topics(Protocol):
-    """What is asked of the topics; exporter.topic.TopicReader."""
+    """What is asked of the topics; exporter.topic.TopicReader. client: keywords of kafka-python's clients."""
+
+    client: Mapping[str, Any]
 
     def identities(self) -> dict[str, TopicIdentity]: ...
 
@@ -74,11 +76,13 @@ def audit(
     pinned = pin(lake, identities, routing)
     compacted, note = _compacted(session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []
-    job = Job(session, tuple(identities), routing, kafka_options, day, dict(from_offsets or {}), compacted)
+    wanted = dict(from_offsets or {})
+    job = Job(session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client)
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))
     pin_gaps(pinned, lake.app, job.topics, files)
+    job = replace(job, careful=was_cut(files))
     report = AuditReport(job.topics)
     for attempt in range(1, ATTEMPTS_MAX + 1):
         logs = _logs(topics, partitions_of(identities), pinned, job.from_offsets)
@@ -88,9 +92,10 @@ def audit(
         except Exception as error:
             now = topics.first_offsets(logs.keys())
             expired = any(now[tp] > one.start for tp, one in logs.items())
-            if not expired or attempt == ATTEMPTS_MAX:
+            if (job.careful and not expired) or attempt == ATTEMPTS_MAX:
                 raise DependencyUnreachable(f"the audit did not finish: {first_line(error)}", "run it again") from error
-            log.info("audit_restarted", reason="retention moved the log's start")
+            job = replace(job, careful=job.careful or not expired)
+            log.info("audit_restarted", reason="retention moved the log's start" if expired else first_line(error))
     return _finish(report, pinned, files, logs, time.monotonic() - started)
 
 

@@ -14,19 +14,20 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from exporter import audit_sql
+from exporter import audit_sql, careful
 from exporter.audit_files import LiveFiles
 from exporter.audit_pin import Pinned
 from exporter.audit_report import EXAMPLES_MAX, FINDINGS, AuditReport, BadOffset, Missing, examples
 from exporter.audit_sql import EITHER, LETTERS, UNKNOWN
+from exporter.kafka_time import NO_DAY
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import NO_COLUMNS
 from offsets.ranges import TopicPartition
@@ -56,7 +57,7 @@ INFO_DDL = (
 )
 ROWS_DDL = (
     "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
-    "outside boolean, checkable boolean, replayed boolean"
+    "unread boolean, outside boolean, checkable boolean, replayed boolean"
 )
 AGAIN_DDL = "array<struct<routing: int, code: int, hash: bigint, day: date>>"
 
@@ -77,7 +78,10 @@ class Log:
 
 @dataclass(frozen=True)
 class Job:
-    """What all steps of one audit need. compacted: the topics from which records may vanish."""
+    """What all steps of one audit need. compacted: the topics from which records may vanish.
+
+    client: keywords of kafka-python's clients. careful: what Spark's source may not survive is read by careful.py.
+    """
 
     session: Any
     topics: tuple[str, ...]
@@ -86,6 +90,17 @@ class Job:
     day: date | None
     from_offsets: Mapping[TopicPartition, int]
     compacted: frozenset[str]
+    client: Mapping[str, Any] = field(default_factory=dict)
+    careful: bool = False
+
+
+def was_cut(files: Mapping[str, LiveFiles]) -> bool:
+    """Whether a dead letter has just the beginning of a value: one that the JVM may not survive."""
+    if DEAD_LETTERS not in files:
+        return False
+    reason = sf.col("reason")
+    cut = reason.startswith("too_long:") & reason.endswith("are kept")
+    return bool(files[DEAD_LETTERS].frame.filter(cut).limit(1).count())
 
 
 def compare(
@@ -144,11 +159,11 @@ def _info_rows(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> 
 
 
 def _cover_rows(pinned: Pinned) -> list[Any]:
-    """Per table and partition: where it may hold rows. A condemned record's row comes before the position does."""
+    """Per table and partition: where it may hold rows. A condemned record's row may come before the position does."""
     rows: list[Any] = []
     for (name, tp), spans in pinned.spans.items():
         position = pinned.positions[name, tp]
-        condemned = pinned.condemned.get(tp, -1) if name == DEAD_LETTERS else -1
+        condemned = max(pinned.condemned.get(tp, ()), default=-1) if name == DEAD_LETTERS else -1
         early = [(position, condemned)] if condemned > position else []
         lost, since, replayed = pinned.gaps.get((name, tp), []), pinned.since[name, tp], pinned.replayed.get((name, tp))
         again = [(-1, replayed)] if replayed is not None else []
@@ -194,14 +209,15 @@ def _records(
     fields: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> DataFrame:
     """One slim row per record: expected table, whether it must have a row, checksums, day."""
-    frame = _topic_records(job, logs).join(info, PARTITION)
+    frame = _careful_records(job, pinned, logs) if job.careful else _topic_records(job, logs)
+    frame = frame.withColumn("timestamp", audit_sql.sane_timestamp()).join(info, PARTITION)
     if pinned.replayed:
         since = sf.filter("regions", lambda region: region["through"] >= sf.col("offset"))
         frame = frame.withColumn("later", sf.transform(since, lambda region: region["routing"]))
     frame = (
         _region(frame)
         .withColumn("text", sf.col("value").cast("string"))
-        .withColumn("kafka_day", sf.col("timestamp").cast("date"))
+        .withColumn("kafka_day", sf.coalesce(sf.col("timestamp").cast("date"), sf.lit(NO_DAY)))
         .withColumn("is_object", audit_sql.is_object())
         .withColumn("event_type", _by_region(pinned, "string", lambda one: audit_sql.event_type(one.type_from)))
         .withColumn("expected", _by_region(pinned, "int", lambda one: _expected(pinned, one)))
@@ -287,6 +303,33 @@ def _topic_records(job: Job, logs: Mapping[TopicPartition, Log]) -> DataFrame:
     return frame.select(columns)
 
 
+def _careful_records(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> DataFrame:
+    """The same by careful.py, but for records that were condemned: these may be what cannot be read at all."""
+    wanted = [
+        careful.Wanted(job.client, tp, start, end, job.routing.isolation, job.routing.record_bytes_max)
+        for tp, one in logs.items()
+        for start, end in _around(one.first, one.next, pinned.condemned.get(tp, frozenset()))
+    ]
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from careful.records(wanted[number])
+
+    frame = job.session.range(0, len(wanted), 1, max(1, len(wanted))).mapInArrow(run, careful.DDL)
+    return cast("DataFrame", frame.select("key", "value", *PARTITION, "offset", "timestamp", "headers"))
+
+
+def _around(first: int, following: int, left_out: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """The ranges of first..following-1 between offsets that are left out."""
+    for offset in sorted(offset for offset in left_out if first <= offset < following):
+        if first < offset:
+            yield first, offset
+        first = offset + 1
+    if first < following:
+        yield first, following
+
+
 def _offsets_json(topics: Sequence[str], offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps({t: {str(tp.partition): at for tp, at in offsets.items() if tp.topic == t} for t in topics})
 
@@ -309,13 +352,13 @@ def _rows(
         return empty
     frame = _region(frame.join(info, PARTITION, "left").join(cover, ["code", *PARTITION], "left"))
     readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
-    checkable = sf.coalesce(readable & sf.col("region.visible"), sf.lit(False))
+    checkable = sf.coalesce(readable & sf.col("region.visible") & ~sf.col("condemned"), sf.lit(False))
     wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
     wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
     outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
     replayed = sf.coalesce(sf.col("offset") <= sf.col("replayed"), sf.lit(False))
     return frame.filter(wanted).select(
-        "code", *PARTITION, "offset", *hashed, outside.alias("outside"), checkable.alias("checkable"),
+        "code", *PARTITION, "offset", *hashed, "unread", outside.alias("outside"), checkable.alias("checkable"),
         replayed.alias("replayed"),
     )  # fmt: skip
 
@@ -331,10 +374,11 @@ def _table_rows(
         said = (sf.length("stage") > 0) & (sf.length("reason") > 0)
         faulty = ~sf.coalesce(said, sf.lit(False))
         timed = frame.filter(chosen).withColumn("timestamp", kafka["timestamp"])
-        hashed = audit_sql.letter_checksum()
+        hashed, condemned = audit_sql.letter_checksum(), sf.coalesce(sf.col("stage") == "condemned", sf.lit(False))
+        unread = condemned & sf.coalesce("key", "value").isNull() & kafka["timestamp"].isNull()
     else:
         timed = frame.filter(kafka["topic"].isin(*topics) | nowhere)
-        faulty = sf.lit(False)
+        faulty = condemned = unread = sf.lit(False)
         quoted = lambda name: sf.col("`" + name.replace("`", "``") + "`")  # noqa: E731
         hashed = audit_sql.checksum(sf.col("_kafka.timestamp"), fields.get(code, ()), quoted)
     return timed.select(
@@ -346,6 +390,8 @@ def _table_rows(
         hashed.alias("row_hash"),
         sf.col("day").alias("row_day"),
         faulty.alias("faulty"),
+        condemned.alias("condemned"),
+        unread.alias("unread"),
     )
 
 
@@ -360,7 +406,7 @@ def _verdicts(records: DataFrame, rows: DataFrame, day: date | None, replays: bo
         sf.min("code").alias("code"),
         sf.max("code").alias("code_max"),
         *(sf.max(name).alias(name) for name in ("expected", "must", "typed_hash", "letter_hash", "event_day")),
-        *(sf.max(name).alias(name) for name in ("kafka_day", "faulty", "outside", "checkable")),
+        *(sf.max(name).alias(name) for name in ("kafka_day", "faulty", "unread", "outside", "checkable")),
         *_of_the_row(replays),
         sf.min("row_day").alias("row_day_min"),
     )
@@ -433,7 +479,7 @@ def _kind() -> Column:
     right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
     differs = differs | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day)) | ~accounted
-    differs = sf.col("faulty") | (differs & ~sf.col("again_fits"))
+    differs = sf.col("faulty") | (differs & ~sf.col("again_fits") & ~sf.col("unread"))
     return (
         sf.when(_nowhere(), "foreign")
         .when(rows > 1, "twice")

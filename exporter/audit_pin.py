@@ -18,6 +18,7 @@ from exporter.topic import TopicIdentity, check_identity, partitions_of
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import (
+    KINDS_WITH_ROW,
     condemned_offsets,
     first_epoch,
     intervals,
@@ -45,8 +46,8 @@ class Pinned:
     """The tables at one moment; keys are (event type, topic partition), or topic partition.
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
-    covers. regions: they name their configuration by its index in `routings`. condemned: greatest offset whose
-    record was given up (its dead letter is committed before any position passes it), -1 for none. gaps: offsets
+    covers. regions: they name their configuration by its index in `routings`. condemned: offsets whose
+    record was given up (its dead letter may be committed before any position passes it). gaps: offsets
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
     epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
     the greatest offset that a replay of dead letters has added to a type's table.
@@ -57,7 +58,7 @@ class Pinned:
     regions: dict[TopicPartition, list[Region]] = field(default_factory=dict)
     spans: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    condemned: dict[TopicPartition, int] = field(default_factory=dict)
+    condemned: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     replayed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
@@ -100,7 +101,7 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
                 pinned.spans[name, tp], pinned.positions[name, tp] = spans, position.offset
                 pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
         if letters is not None:
-            pinned.condemned[tp] = max(condemned_offsets(letters.transactions, lake.app, tp), default=-1)
+            pinned.condemned[tp] = condemned_offsets(letters.transactions, lake.app, tp, KINDS_WITH_ROW)
     if any(pinned.since.values()):
         pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
     _check_tables(pinned, identities)

@@ -27,6 +27,8 @@ UNKNOWN = -3
 """Expected code where no routing configuration is known for the offset: not checked."""
 
 COMPARED_BYTES_MAX = 10_000_000
+KEPT_BYTES = 32 << 20
+"""Of a value that is longer the exporter may keep no more."""
 _SAFE = frozenset({"string", "long", "integer", "short", "byte", "boolean"})
 """Types that Spark's from_json and the exporter read alike in every value that the exporter accepts."""
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_ @:/-]+\Z")
@@ -77,7 +79,7 @@ def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column
     else:
         no_type = sf.lit(LETTERS)
     return (
-        sf.when(sf.col("value").isNull(), sf.lit(LETTERS))
+        sf.when(sf.col("value").isNull() | sf.col("timestamp").isNull(), sf.lit(LETTERS))
         .when(sf.octet_length("value") > routing.record_bytes_max, sf.lit(LETTERS))
         .when(code.isNull(), no_type)
         .when(sf.col("is_object"), code)
@@ -168,8 +170,14 @@ def _parsed_checksum(fields: Sequence[Mapping[str, Any]]) -> Column:
     return sf.transform(once, lambda row: checksum(sf.col("timestamp"), fields, row.getField)).getItem(0)
 
 
+def sane_timestamp() -> Column:
+    """The Kafka timestamp, null where no table can hold it: before year 1 or after 9999."""
+    micros = sf.unix_micros("timestamp")
+    return sf.when(micros.between(-62_135_596_800_000_000, 253_402_300_799_999_999), sf.col("timestamp"))
+
+
 def letter_checksum() -> Column:
-    """64 bits over what a dead letter keeps of its record: timestamp, key and value."""
-    return sf.xxhash64(
-        sf.unix_micros("timestamp"), sf.col("key").isNull(), sf.col("key"), sf.col("value").isNull(), sf.col("value")
-    )
+    """64 bits over what a dead letter keeps of its record: timestamp, key, and value or the beginning of it."""
+    value = sf.col("value")
+    kept = sf.when(sf.octet_length(value) > KEPT_BYTES, sf.substring(value, 1, KEPT_BYTES)).otherwise(value)
+    return sf.xxhash64(sf.unix_micros("timestamp"), sf.col("key").isNull(), sf.col("key"), value.isNull(), kept)

@@ -1,8 +1,7 @@
 """A single record that no decoder survives becomes a dead letter of its own (protocol 3.7).
 
-    a round fails ── its partitions are read one by one
-      one fails ──── its range is halved, down to one record
-        that fails ─ the record is read raw and condemned: every later plan skips its offset, for all types
+    a single record fails again and again, however it is read (trouble.py), while others can be read
+      its row ── with what can be read of it ── is committed: every later plan skips its offset, for all types
 
 Condemned is what the dead letters list as `<app>/skipped/.../<offset>` or `<app>/held/.../<offset>`. Tables may have
 passed the record by then, the dead letters among them, where it ends only the task of a type that was parked, or once
@@ -10,16 +9,16 @@ did not end one. So first it is looked for wherever it may be; the rule, and why
 offsets/condemning.py. A repair withdraws a skipped record whose row it takes away, and any that was held: these are
 looked at again.
 
-Trouble keeps the bisection (pure), Poison decides when; condemn() is the effect.
+Poison decides; condemn() is the effect.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exporter import headers
@@ -27,9 +26,11 @@ from exporter.anchor import Moved
 from exporter.commit import check_properties
 from exporter.errors import InvariantBroken
 from exporter.files import FileOrigin, GrowingFile
+from exporter.kafka_time import held as held_times
+from exporter.kafka_time import letter_days
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS
-from exporter.stage import dead_letter_rows, letter_days
+from exporter.stage import dead_letter_rows
 from exporter.tables import Change, Lake, add_action, first_line
 from exporter.writers import PartitionPlan
 from offsets import Invariant
@@ -44,59 +45,9 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-SINGLE_FAILURES_MAX = 3
-"""A single record is condemned when it has failed so often on its own, while a raw read of it works."""
-FREE_SPAN = 20_000
-"""A troubled partition that has read so many offsets in one round is healthy again."""
 LOOK_THREADS = 4
 IN_A_ROW_MAX = 3
 """So many records in a row, none decoded in between, are no poison but a fault of ours: stop."""
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """Partitions whose last round failed: how many offsets the next one may span, and how often one alone failed."""
-
-    spans: Mapping[TopicPartition, int] = field(default_factory=dict)
-    singles: Mapping[TopicPartition, int] = field(default_factory=dict)
-
-    def failed(self, plans: Sequence[PartitionPlan], readable: bool) -> Trouble:
-        """After a failed round: several partitions are tried one by one, one partition by halves.
-
-        readable: a single record could be read right after it failed. Only that counts against the record:
-        while the broker is silent everything fails, and nothing is to be condemned for it.
-        """
-        spans, singles = dict(self.spans), dict(self.singles)
-        for plan in plans:
-            span = plan.end - plan.start
-            spans[plan.tp] = span if len(plans) > 1 else max(1, span // 2)
-            if len(plans) == 1 and span == 1:
-                singles[plan.tp] = singles.get(plan.tp, 0) + 1 if readable else 0
-        return Trouble(spans, singles)
-
-    def passed(self, plans: Sequence[PartitionPlan]) -> Trouble:
-        """After a good round: its partitions may span more again, and are free where they were read whole."""
-        spans, singles = dict(self.spans), dict(self.singles)
-        for plan in plans:
-            singles.pop(plan.tp, None)
-            if plan.tp in spans:
-                spans[plan.tp] *= 4
-                if spans[plan.tp] >= FREE_SPAN:
-                    del spans[plan.tp]
-        return Trouble(spans, singles)
-
-    def limit(self, plans: Sequence[PartitionPlan], turn: int) -> tuple[PartitionPlan, ...]:
-        """The plans as they may run now: by turns the healthy partitions together and a troubled one alone."""
-        healthy = tuple(plan for plan in plans if plan.tp not in self.spans)
-        troubled = [plan for plan in plans if plan.tp in self.spans]
-        if not troubled or (healthy and turn % 2 == 0):
-            return healthy
-        plan = troubled[turn // 2 % len(troubled)]
-        return (replace(plan, end=min(plan.end, plan.start + self.spans[plan.tp])),)
-
-    def poison(self) -> TopicPartition | None:
-        """A partition whose next record has failed often enough on its own."""
-        return next((tp for tp, count in sorted(self.singles.items()) if count >= SINGLE_FAILURES_MAX), None)
 
 
 @dataclass(frozen=True)
@@ -201,7 +152,7 @@ def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
 
 def _row(origin: FileOrigin, raw: Any, offset: int, reason: str) -> dict[str, Any]:
     """The `add` action of a file with the record's one dead-letter row."""
-    batch = headers.joined(raw.combine_chunks().to_batches()[0])
+    batch, _ = held_times(headers.joined(raw.combine_chunks().to_batches()[0]))
     (day,) = letter_days(batch.column("timestamp")).to_pylist()
     growing = GrowingFile(origin, day)
     rows = dead_letter_rows(batch, [(0, None, "condemned", f"condemned: {reason}")], origin.tp, origin.epoch)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -23,6 +23,7 @@ from exporter.read import RoundResult
 from exporter.rounds import Rounds
 from exporter.stage import StagingOrder
 from exporter.writers import PartitionPlan
+from offsets.ranges import TopicPartition
 
 WAIT_SECS = 0.2
 
@@ -50,21 +51,27 @@ class DrainRounds:
     def budget(self) -> Budget:
         return self._rounds.budget()
 
+    def stuck(self) -> dict[TopicPartition, str]:
+        return self._rounds.trouble.stuck()
+
     def read(
         self,
         plans: Sequence[PartitionPlan],
+        condemned: Mapping[TopicPartition, Collection[int]],
         order: Callable[[Sequence[PartitionPlan]], StagingOrder],
         poisoned: Callable[[PartitionPlan], Poisoned],
         go_on: Callable[[], None],
     ) -> RoundResult:
-        """Read those of the plans whose turn it is. order: of some plans. poisoned: of one for a single record.
+        """Read those of the plans whose turn it is, without their condemned offsets.
 
-        go_on: called every moment; what it raises ends the wait. Raises Interrupted, Moved, InvariantBroken, and
-        DependencyUnreachable if Spark cannot even cancel.
+        order: of some plans. poisoned: of one for a single record. go_on: called every moment; what it raises ends the
+        wait. Raises Interrupted, Moved, InvariantBroken, and DependencyUnreachable if Spark cannot even cancel.
         """
-        chosen = self._rounds.choose(tuple(plans))
-        if chosen and self._poison.is_next(self._rounds, chosen[0]):
-            self._condemn(poisoned(chosen[0]))
+        now = time.monotonic()
+        if not (chosen := self._rounds.choose(plans, condemned, now)):
+            raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, now))
+        if self._poison.is_next(self._rounds, chosen[0]):
+            self._condemn(poisoned(chosen[0]), plans)
         self._rounds.start(order(chosen))
         try:
             result = self._waited_for(go_on)
@@ -73,7 +80,7 @@ class DrainRounds:
         if result is not None and result.unwritten:
             self._rounds.spoiled(next(iter(result.unwritten.values())), time.monotonic())
         if result is None or result.unwritten:
-            raise Interrupted(self._rounds.error, self._rounds.pause_left(time.monotonic()))
+            raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
         if result.counts.get("records"):
             self._poison.passed()
         return result
@@ -91,10 +98,10 @@ class DrainRounds:
                 return result
         return None
 
-    def _condemn(self, poisoned: Poisoned) -> None:
+    def _condemn(self, poisoned: Poisoned, plans: Sequence[PartitionPlan]) -> None:
         if self._poison.condemn(self._rounds, poisoned):
             raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is a dead letter now")
-        raise Interrupted(self._rounds.error, self._rounds.pause_left(time.monotonic()))
+        raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
 
     def _telling(self, future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: self._done.set())

@@ -114,6 +114,8 @@ METRICS: tuple[Described, ...] = (
               lambda s: _one(len(s.owned))),
     Described("exporter_waiting_partitions", "gauge", "Owned partitions that are not recovered from the tables yet.",
               (), lambda s: _one(len(s.waiting))),
+    Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again; the log and "
+              "/readyz say why.", (), lambda s: _one(len(s.stuck))),
     Described("exporter_rebalances_total", "counter", "Partitions that were assigned, revoked (handed over) or lost "
               "(taken away while this task was cut off).", ("kind",),
               lambda s: [((kind,), s.totals.rebalances[kind]) for kind in ("assigned", "revoked", "lost")]),

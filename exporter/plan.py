@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exporter.writers import Fragment, PartitionPlan, Writer, Writers, integrate_all
@@ -52,6 +52,16 @@ def plan_round(
         left -= end - plan.start
         limited.append(replace(plan, end=end))
     return tuple(sorted(limited, key=lambda plan: plan.tp))
+
+
+def spare(plan: PartitionPlan, condemned: Collection[int]) -> PartitionPlan:
+    """The plan without condemned offsets, which may not even be readable: it ends before the next one.
+
+    One that begins at such an offset is for all of them in a row, and nothing of it is read.
+    """
+    if plan.start not in condemned:
+        return replace(plan, end=min((at for at in condemned if plan.start < at < plan.end), default=plan.end))
+    return replace(plan, end=next((at for at in range(plan.start, plan.end) if at not in condemned), plan.end))
 
 
 def expected(writers: Writers, running: Sequence[PartitionPlan], now: float) -> Writers:

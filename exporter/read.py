@@ -11,16 +11,17 @@ import json
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exporter import headers
+from exporter import careful, headers
 from exporter.batches import Batches
 from exporter.errors import ExporterError
 from exporter.files import Room
 from exporter.gathered import gathered
 from exporter.log import get_logger
+from exporter.secrets import masked
 from exporter.slices import Slices, slices
 from exporter.stage import MANIFEST_DDL, StagingOrder, stage
 from exporter.tables import first_line
@@ -46,7 +47,8 @@ round does not want."""
 class RoundFailed(ExporterError):
     """The Spark job did not finish; nothing of it is staged.
 
-    raw: of a round of a single record, that record as Kafka has it, if it could be read right after the failure.
+    raw: of a round of one partition, its first record as Kafka has it, if it could be read right after the failure; by
+    its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not.
     """
 
     raw: Any = None
@@ -71,6 +73,13 @@ class RoundResult:
         return self
 
 
+def why(error: BaseException) -> str:
+    """What ended a job, in a line: the last cause that Java names, else what was raised in its Python worker."""
+    text = str(error)
+    causes = [line.removeprefix("Caused by: ") for line in text.splitlines() if line.startswith("Caused by: ")]
+    return masked(causes[-1]) if causes and "Traceback" not in text else first_line(error)
+
+
 def warm(session: Any) -> None:
     """Start the Python workers and let them import what a round needs, while the task is put together."""
     cores = session.sparkContext.defaultParallelism
@@ -80,10 +89,17 @@ def warm(session: Any) -> None:
 class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running ones."""
 
-    def __init__(self, session: Any, kafka_options: Mapping[str, str], room: Room | None = None) -> None:
+    def __init__(
+        self,
+        session: Any,
+        kafka_options: Mapping[str, str],
+        room: Room | None = None,
+        client: Mapping[str, Any] | None = None,
+    ) -> None:
         """room: of all tasks that run at once; None for the defaults.
 
-        kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included.
+        kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included. client: the
+        same as keywords of kafka-python's clients; None where there is no security.
 
         With a fixed `kafka.group.id` in them the executors' consumers serve round after round; else each round leaves
         consumers of its own behind, with what they have fetched ahead, for minutes. Each isolation has its own group:
@@ -92,6 +108,7 @@ class RoundReader:
         """
         self._session = session
         self._options = {**FETCH_OPTIONS, **kafka_options}
+        self._client = client or {"bootstrap_servers": kafka_options["kafka.bootstrap.servers"].split(",")}
         self._cores = session.sparkContext.defaultParallelism
         self._room = (room or Room()).share(self._cores)
         self._batches = Batches(session)
@@ -106,11 +123,9 @@ class RoundReader:
             self._groups.add(group)
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            return _result(order, self.collect(order, _task(self._shared(order)), MANIFEST_DDL))
+            return _result(order, self._manifest(_to_be_read(order)))
         except Exception as error:
-            failed = RoundFailed(f"a round failed: {first_line(error)}")
-            failed.raw = self._raw(order)
-            raise failed from error
+            raise self._failed(order, error) from error
         finally:
             with self._lock:
                 self._groups.discard(group)
@@ -141,16 +156,62 @@ class RoundReader:
     def _cut(self, order: StagingOrder) -> Slices:
         return slices([plan.end - plan.start for plan in order.plans.values()], self._cores)
 
-    def _raw(self, order: StagingOrder) -> Any:
-        """The one record of the order as an Arrow table, not routed nor decoded; None if it cannot be read either."""
-        (plan, *others) = order.plans.values()
-        if others or plan.end - plan.start != 1:
-            return None
+    def _manifest(self, order: StagingOrder) -> list[dict[str, Any]]:
+        """What the tasks say of what they have staged."""
+        if not order.plans:
+            return []
+        task = _task(self._shared(order))
+        if not order.careful:
+            return self.collect(order, task, MANIFEST_DDL)
+        found = self._each(lambda wanted: task(careful.records(wanted)), self._wanted(order), MANIFEST_DDL)
+        rows: list[dict[str, Any]] = found.to_pylist()
+        return rows
+
+    def _wanted(self, order: StagingOrder) -> list[careful.Wanted]:
+        routing = order.routing
+        return [
+            careful.Wanted(self._client, plan.tp, plan.start, plan.end, routing.isolation, routing.record_bytes_max)
+            for plan in order.plans.values()
+        ]
+
+    def _each(self, task: Callable[[careful.Wanted], Iterator[Any]], wanted: Sequence[Any], ddl: str) -> Any:
+        """The rows of each range, in a task of its own, as an Arrow table. Raises what Spark raises."""
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for number in batch.column("id").to_pylist():
+                    yield from task(wanted[number])
+
+        return self._session.range(0, len(wanted), 1, len(wanted)).mapInArrow(run, ddl).toArrow()
+
+    def _failed(self, order: StagingOrder, error: Exception) -> RoundFailed:
+        """The error, and the first record of the order's one partition read raw: is anybody else to blame?"""
+        failed = RoundFailed(f"a round failed: {why(error)}")
+        if len(order.plans) > 1:
+            return failed
+        (wanted,) = self._wanted(order)
         try:
-            return self._records(order).toArrow()
-        except Exception as error:  # noqa: BLE001 - the broker is at fault then, not the record
-            log.warning("raw_read_failed", partition=str(plan.tp), offset=plan.start, error=first_line(error))
-            return None
+            failed.raw = self._raw(replace(wanted, end=wanted.start + 1))
+        except Exception as raw:  # noqa: BLE001 - whatever it is, it was not read
+            log.warning("raw_read_failed", partition=str(wanted.tp), offset=wanted.start, error=why(raw))
+            if wanted.end == wanted.start + 1 and self._has_neighbours(wanted):
+                failed = RoundFailed(f"{failed.message}; nor can it be read alone: {why(raw)}")
+                failed.raw = careful.by_coordinates(wanted)
+        return failed
+
+    def _raw(self, wanted: careful.Wanted) -> Any:
+        return self._each(careful.records, [wanted], careful.DDL)
+
+    def _has_neighbours(self, wanted: careful.Wanted) -> bool:
+        """Whether the broker gives what lies beside a record. If not, it may be damaged there, and put right there."""
+        for start in (wanted.end, max(0, wanted.start - 1)):
+            try:
+                self._raw(replace(wanted, start=start, end=start + 1))
+            except Exception as error:  # noqa: BLE001 - the other side may do
+                log.info("neighbour_unreadable", partition=str(wanted.tp), offset=start, error=why(error))
+            else:
+                return True
+        return False
 
     def begun(self) -> bool:
         """Whether Spark has given cores to the running round: one that is read from now on gets those that are left."""
@@ -225,6 +286,12 @@ def _rows(frame: Any) -> list[dict[str, Any]]:
     """What a job makes. As Arrow: otherwise the JVM pickles each row, carried ones of megabytes among them."""
     rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
     return rows
+
+
+def _to_be_read(order: StagingOrder) -> StagingOrder:
+    """Without the plans that begin at a condemned offset, of which there is nothing else in them (plan.spare)."""
+    spared = {tp: plan for tp, plan in order.plans.items() if plan.start not in order.condemned.get(tp, ())}
+    return replace(order, plans=spared)
 
 
 def _task(order: StagingOrder) -> Any:

@@ -152,6 +152,10 @@ class Recovery:
         if self._drain is not None:
             self._drain.close()
 
+    def stuck(self) -> dict[TopicPartition, str]:
+        """Partitions whose drain fails again and again, and why."""
+        return self._drain.stuck() if self._drain is not None else {}
+
     def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
         """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
 

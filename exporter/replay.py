@@ -192,6 +192,7 @@ class Replay:
         why = (
             sf.when((sf.col("stage") == GAP) | kafka["offset"].isNull(), "a recorded gap: Kafka lost these records")
             .when((sf.col("stage") == CONDEMNED) & sf.lit(not asked), f"condemned: only with --reason {CONDEMNED}")
+            .when(kafka["timestamp"].isNull(), "without a Kafka timestamp that a table can hold")
             .when(sf.coalesce(kafka["epoch"], sf.lit(0)) < since, "of a topic that was created again since")
             .when(kafka["offset"] > through, "not passed by all tables yet: later")
         )

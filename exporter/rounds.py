@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exporter.condemn import Trouble
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
-from exporter.plan import Budget
+from exporter.plan import Budget, spare
 from exporter.read import RoundFailed, RoundReader, RoundResult
 from exporter.stage import StagingOrder
+from exporter.trouble import Trouble
 from exporter.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -62,8 +62,12 @@ class Rounds:
         secs_max: float,
         waking: Callable[[Future[Any]], Future[Any]],
         storage_trouble: Callable[[], str] = str,
+        trouble: Trouble = Trouble(),  # noqa: B008 - a frozen value
     ) -> None:
-        """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty."""
+        """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty.
+
+        trouble: that is known from before.
+        """
         self._storage_trouble = storage_trouble
         self._reader = reader
         self._records_max = records_max
@@ -73,13 +77,16 @@ class Rounds:
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="round")
         self._readings: deque[_Reading] = deque()
         self._not_before = 0.0
+        self._waits: dict[TopicPartition, float] = {}
         self._bytes_per_record = 0.0
         self._begun = 0
         self.failures = 0
         self.secs = 0.0
         self.error = ""
         self.raw: Any = None
-        self.trouble = Trouble()
+        self.trouble = trouble
+        self.unread: dict[TopicPartition, int] = {}
+        """Partition -> the offset before which Spark's source has begun to read it, and not come to the end."""
 
     @property
     def running(self) -> bool:
@@ -104,7 +111,7 @@ class Rounds:
             return False
         if not self._readings:
             return True
-        calm = not self.failures and not self.trouble.spans and self._bytes_per_record > 0
+        calm = not self.failures and not self.trouble.ailing and self._bytes_per_record > 0
         left = sum(max(0, ends.get(plan.tp, 0) - plan.end) for plan in self.plans)
         return calm and left * AHEAD_SHARE >= self.budget().records and self._reader.begun()
 
@@ -115,14 +122,23 @@ class Rounds:
         """As long as no round has told how large records are. 0: not known."""
         self._bytes_per_record = self._bytes_per_record or bytes_per_record
 
-    def choose(self, plans: tuple[PartitionPlan, ...]) -> tuple[PartitionPlan, ...]:
-        """The plans that may run now: all, or in times of trouble some (protocol 3.7)."""
+    def choose(
+        self, plans: Sequence[PartitionPlan], condemned: Mapping[TopicPartition, Collection[int]], now: float
+    ) -> tuple[PartitionPlan, ...]:
+        """The plans that may run now: all, or in times of trouble some (protocol 3.7).
+
+        condemned: offsets that are never read again.
+        """
+        ready = tuple(plan for plan in plans if self._waits.get(plan.tp, now) <= now)
         self._begun += 1
-        return self.trouble.limit(plans, self._begun)
+        return tuple(spare(plan, condemned.get(plan.tp, ())) for plan in self.trouble.limit(ready, self._begun))
 
     def start(self, order: StagingOrder) -> None:
         """Read the order's plans in a round thread."""
-        sized = replace(order, record_bytes=self._bytes_per_record)
+        careful = any(map(self.trouble.is_careful, order.plans.values()))  # there is one only then
+        if not careful:
+            self.unread |= {tp: max(plan.end, self.unread.get(tp, 0)) for tp, plan in order.plans.items()}
+        sized = replace(order, record_bytes=self._bytes_per_record, careful=careful)
         future = self._waking(self._pool.submit(self._reader.read, sized))
         self._readings.append(_Reading(sized, future, time.monotonic()))
 
@@ -169,6 +185,8 @@ class Rounds:
             self._bytes_per_record = max(size / records, self._bytes_per_record / 2, LEAST_RECORD_BYTES)
         self.failures = self.failures if result.unwritten else 0
         self.trouble = self.trouble.passed(reading.plans)
+        done = {plan.tp: plan.end for plan in reading.plans}
+        self.unread = {tp: end for tp, end in self.unread.items() if done.get(tp, 0) < end}
         self.secs = now - reading.started
         log.info("round_read", records=records, secs=round(self.secs, 2))
 
@@ -180,27 +198,38 @@ class Rounds:
         self._reader.cancel()
 
     def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
+        """One of several partitions stops all for a while, one alone itself: the others are well."""
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
-        self.trouble = self.trouble.failed(plans, readable)
+        self.trouble = self.trouble.failed(plans, readable, error.message)
         self._came_to_nothing(error.message, now)
+        if len(plans) > 1:
+            self.pause(now)
+            return
+        (plan,) = plans
+        self._waits[plan.tp] = now + _pause_secs(0 if readable else self.trouble.ailing[plan.tp].failures)
 
     def spoiled(self, error: str, now: float) -> None:
         """What was read last could not be written, and the storage is to blame: it is read again later."""
         self._came_to_nothing(error, now)
+        self.pause(now)
 
     def _came_to_nothing(self, error: str, now: float) -> None:
         """It is read again later; what waits behind it was planned for what is not there."""
         self.failures += 1
         self.error = error
         self.abandon()
-        self.pause(now)
         log.warning("round_failed", error=error, failures=self.failures)
 
     def pause(self, now: float) -> None:
         """Start no round for a while, the longer the more have failed in a row."""
-        self._not_before = now + min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(self.failures, 6))
+        self._not_before = now + _pause_secs(self.failures)
 
-    def pause_left(self, now: float) -> float:
-        """Seconds until the next round may start."""
-        return max(0.0, self._not_before - now)
+    def pause_left(self, plans: Sequence[PartitionPlan], now: float) -> float:
+        """Seconds until a round of any of the plans may start."""
+        waits = min((self._waits.get(plan.tp, now) for plan in plans), default=now)
+        return max(0.0, self._not_before - now, waits - now)
+
+
+def _pause_secs(failures: int) -> float:
+    return min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(failures, 6))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ import pyarrow.compute as pc
 
 from exporter.routing import Routing, TypeFrom
 
+VALUE_BYTES = "value_bytes"
+"""A column of who keeps only the first bytes of very long values (careful.py): how many there were; null for others."""
 JSON_DEPTH_MAX = 200
 """Values nested deeper are not_json: a limit of ours, below the engines' own, which vary with the stack."""
 
@@ -53,6 +56,22 @@ class Routed:
     groups: dict[str, pa.Int32Array]
     dead: pa.RecordBatch
 
+    def without(self, barred: Mapping[int, str]) -> Routed:
+        """The same, but the rows of `barred` are dead for the reason given there, whatever else is wrong with them."""
+        if not barred:
+            return self
+        rows = pa.array(sorted(barred), pa.int32())
+        groups = {name: found.filter(pc.invert(pc.is_in(found, rows))) for name, found in self.groups.items()}
+        names = self.event_types.take(rows).to_pylist()
+        dead = [row for row in self.dead.to_pylist() if row["index"] not in barred]
+        dead += [
+            {"index": row, "event_type": name, "stage": "route", "reason": barred[row]}
+            for row, name in zip(rows.to_pylist(), names, strict=True)
+        ]
+        dead.sort(key=lambda row: row["index"])
+        live = {name: found for name, found in groups.items() if len(found)}
+        return Routed(self.event_types, live, pa.RecordBatch.from_pylist(dead, schema=DEAD_SCHEMA))
+
 
 class Router:
     """Routes batches of Kafka records; holds no state between batches."""
@@ -66,11 +85,14 @@ class Router:
     def route(self, batch: pa.RecordBatch) -> Routed:
         """Route a batch with the columns of Spark's Kafka source (headers optional)."""
         values = batch.column("value")
-        long = pc.fill_null(pc.greater(pc.binary_length(values), self._routing.record_bytes_max), False)
+        sizes = pc.binary_length(values)
+        if VALUE_BYTES in batch.schema.names:
+            sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes.cast(pa.int64()))
+        long = pc.fill_null(pc.greater(sizes, self._routing.record_bytes_max), False)
         types, reasons = self._types(batch, values, long)
         groups, live = self._groups(types, pc.or_(long, values.is_null()))
         dead_rows = pc.indices_nonzero(pc.invert(live)).to_pylist()
-        return Routed(types, groups, self._dead(dead_rows, types, values, reasons))
+        return Routed(types, groups, self._dead(dead_rows, types, values, sizes, reasons))
 
     def _types(
         self, batch: pa.RecordBatch, values: pa.BinaryArray, long: pa.BooleanArray
@@ -108,7 +130,12 @@ class Router:
         return name in self._declared or self._routing.takes_new(name)
 
     def _dead(
-        self, rows: list[int], types: pa.StringArray, values: pa.BinaryArray, reasons: dict[int, str]
+        self,
+        rows: list[int],
+        types: pa.StringArray,
+        values: pa.BinaryArray,
+        sizes: pa.Array,
+        reasons: dict[int, str],
     ) -> pa.RecordBatch:
         """One row of DEAD_SCHEMA per dead record."""
         found: list[tuple[int, str | None, str, str]] = []
@@ -118,8 +145,8 @@ class Router:
             value = values[row]
             if not value.is_valid:
                 found.append((row, name, "route", "tombstone: the value is null"))
-            elif (size := len(value.as_buffer())) > limit:
-                found.append((row, name, "size", f"too_long: {size} bytes, the limit is {limit}"))
+            elif (size := sizes[row].as_py()) > limit:
+                found.append((row, name, "size", _too_long(size, limit, len(value.as_buffer()))))
             elif name is None:
                 found.append((row, name, "route", reasons.get(row, self._no_type())))
             else:
@@ -136,6 +163,11 @@ class Router:
     def _no_type(self) -> str:
         where = "key" if self._from.kind == "key" else f"{self._from.kind} {self._from.name!r}"
         return f"no_type: the {where} is missing, null or empty"
+
+
+def _too_long(size: int, limit: int, kept: int) -> str:
+    cut = f", the first {kept} are kept" if kept < size else ""
+    return f"too_long: {size} bytes, the limit is {limit}{cut}"
 
 
 class _JsonPeek:

@@ -242,6 +242,7 @@ class Service:
         self._watch.tick(
             now, self._owned, self._to_recover, self._writers, self._recovery.said, self._recovery.log_check.said,
             self._keeper.waits, self._keeper.owed, self._stop_at is not None,
+            {**self._recovery.stuck(), **self._rounds.trouble.stuck()},
         )  # fmt: skip
 
     # 1 -- group ---------------------------------------------------------------------------------
@@ -464,7 +465,9 @@ class Service:
             return
         self._offers.refresh_parked(self._writers, now)
         writers = expected(self._writers, self._rounds.plans, now)
-        plans = self._rounds.choose(plan_round(writers, staying, self._rounds.budget(), now))
+        plans = self._rounds.choose(
+            plan_round(writers, staying, self._rounds.budget(), now), self._recovery.condemned, now
+        )
         if not plans or self._condemn_poison(plans, now):
             return
         point(Fault.AFTER_PLAN)

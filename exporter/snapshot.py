@@ -53,6 +53,7 @@ class PartitionState:
 @dataclass(frozen=True)
 class Snapshot:
     """at, started: monotonic seconds. wall_ms: the clock's time at `at`. waiting: owned, but not recovered yet.
+    stuck: of which rounds fail again and again, and why.
 
     ends: offset after the last record, as last read; readable: after the last one before an open transaction, which
     has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
@@ -67,6 +68,7 @@ class Snapshot:
     owner: str = ""
     owned: frozenset[TopicPartition] = frozenset()
     waiting: frozenset[TopicPartition] = frozenset()
+    stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
     writers: Mapping[WriterKey, Writer] = field(default_factory=dict)
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     readable: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -89,6 +91,8 @@ class Snapshot:
             return "it is stopping"
         for name, trouble in sorted(self.troubles.items()):
             return f"{name} does not answer: {trouble.error}"
+        for tp, error in self.stuck.items():
+            return f"{tp}: its rounds fail again and again: {error}"
         if self.waiting:
             return f"{len(self.waiting)} of {len(self.owned)} partitions are not recovered yet"
         if not self.owned and self.at - self.started < STANDBY_SECS:

@@ -28,6 +28,7 @@ from exporter.by_day import Unsplit
 from exporter.decode import Decoder
 from exporter.faults import Fault, point
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile, Room
+from exporter.kafka_time import US, held, letter_days
 from exporter.route import Router
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.schema import arrow_schema
@@ -105,6 +106,7 @@ class StagingOrder:
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
     record_bytes: of a record so far, 0 = not known; for the size of batches only (batches.py).
+    careful: read by careful.py, not by Spark's source.
     committed_next: all that is staged is committed right after the round, and nothing together with it.
     """
 
@@ -121,6 +123,7 @@ class StagingOrder:
     carried_bytes: int = 0
     record_bytes: float = 0.0
     committed_next: bool = False
+    careful: bool = False
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -237,7 +240,8 @@ class _Task:
         counts["records"] += batch.num_rows
         counts["bytes"] += _record_bytes(batch)
         letters_bound = plan.bounds.get(DEAD_LETTERS)
-        routed = self._router.route(batch)
+        batch, untimely = held(batch)
+        routed = self._router.route(batch).without(untimely)
         dead: list[_Dead] = []
         for name, indices in routed.groups.items():
             rows = self._wanted(batch, indices, plan.bound(name), letters_bound)
@@ -434,11 +438,6 @@ def _record_bytes(batch: pa.RecordBatch) -> int:
     return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
 
 
-def letter_days(timestamps: Any) -> pa.Array:
-    """The day of each dead letter, that of its Kafka timestamp."""
-    return timestamps.cast(pa.timestamp("us", tz="UTC")).cast(pa.date32())
-
-
 def coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:
     """The `_kafka` column of some rows of one partition."""
     rows = len(offsets)
@@ -448,7 +447,7 @@ def coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -
             pa.repeat(pa.scalar(tp.partition, pa.int32()), rows),
             pa.repeat(pa.scalar(epoch, pa.int32()), rows),
             offsets,
-            timestamps.cast(pa.timestamp("us", tz="UTC")),
+            timestamps.cast(US),
         ],
         fields=list(KAFKA_TYPE),
     )

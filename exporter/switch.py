@@ -128,14 +128,17 @@ class Switcher:
             raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
         ends = {tp: offset + 1 for tp, offset in through.items()}
 
+        lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
+        condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in through}
+
         def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
-            return self._order(views, plans, old)
+            return self._order(views, plans, old, condemned)
 
         def poisoned(plan: PartitionPlan) -> Poisoned:
             return self._poisoned(views, plan, old)
 
         while plans := plan_round(writers, ends, self._rounds.budget(), time.monotonic()):
-            result = self._rounds.read(plans, order, poisoned, go_on)
+            result = self._rounds.read(plans, condemned, order, poisoned, go_on)
             self._check_topics({fragment.plan.tp: fragment.plan.start - 1 for fragment in result.fragments})
             for fragment in result.fragments:
                 if unanchored := missing_anchors(writers, fragment):
@@ -147,8 +150,14 @@ class Switcher:
             writers, _ = integrate_all(writers, result.fragments, time.monotonic())
             self._commit(writers)
 
-    def _order(self, views: Mapping[str, TableView], plans: Sequence[PartitionPlan], old: Routing) -> StagingOrder:
-        lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
+    def _order(
+        self,
+        views: Mapping[str, TableView],
+        plans: Sequence[PartitionPlan],
+        old: Routing,
+        condemned: Mapping[TopicPartition, frozenset[int]],
+    ) -> StagingOrder:
+        lake = self._anchors.lake
         return StagingOrder(
             str(lake.root),
             lake.app,
@@ -156,7 +165,7 @@ class Switcher:
             {plan.tp: plan for plan in plans},
             {name: view.fingerprint for name, view in views.items()},
             {plan.tp: self._footer(plan.tp, old) for plan in plans},
-            {plan.tp: condemned_offsets(letters, lake.app, plan.tp) for plan in plans},
+            {plan.tp: condemned[plan.tp] for plan in plans},
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -260,7 +260,7 @@ def build_service(
         watch.wal_calls = lambda: wal.calls
     options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
     room = Room(settings.memory_max_bytes, settings.open_files_max)
-    reader = RoundReader(bench.session, options, room)
+    reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
     poison = Poison(bench.lake)

@@ -112,6 +112,7 @@ class TopicReader:
         Raises BrokerSilent, and what kafka_login.knock raises.
         """
         self.topics = topics
+        self.client = client_options
         self.greeting = knock(client_options)
         self._isolation = isolation
         try:

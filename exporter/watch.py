@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from exporter.marks import Marks
@@ -123,10 +124,12 @@ class Watch:
         wal_waits: bool,
         owed: int | None,
         stopping: bool,
+        stuck: Mapping[TopicPartition, str] = MappingProxyType({}),
     ) -> None:
         """One passing of the loop. wal_waits: commits wait for the log. owed: completions that it lacks.
 
-        Raises DependencyUnreachable."""
+        stuck: why rounds of a partition fail again and again. Raises DependencyUnreachable.
+        """
         if wal_waits:
             self.outages.seen(WAL, "commits wait for it", now)
         else:
@@ -148,6 +151,7 @@ class Watch:
             owner=self.owner,
             owned=mine,
             waiting=frozenset(waiting),
+            stuck={tp: error for tp, error in stuck.items() if tp in mine},
             writers=dict(writers),
             ends=dict(self._ends),
             readable=dict(self._readable),

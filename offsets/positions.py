@@ -7,7 +7,7 @@ None means absent. Presence is read from the map of transactions, never from a d
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from offsets.names import AppId, BadName
@@ -104,7 +104,14 @@ def should_skip(offset: int, bound: int) -> bool:
     return offset <= bound
 
 
-def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> frozenset[int]:
+KINDS_WITH_ROW = frozenset({"condemned", "skipped"})
+"""Of condemned records whose dead-letter row came with them."""
+KINDS_CONDEMNED = KINDS_WITH_ROW | {"held"}
+
+
+def condemned_offsets(
+    transactions: Mapping[str, int], app: str, tp: TopicPartition, kinds: Collection[str] = KINDS_CONDEMNED
+) -> frozenset[int]:
     """The offsets of `tp` that no task may read again, from the dead letters' transactions (protocol 3.7).
 
     A repair withdraws one, by a tombstone, whose row it took away.
@@ -112,7 +119,7 @@ def condemned_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartit
     return frozenset(
         version if app_id.kind == "condemned" else app_id.epoch
         for app_id, version in of_partition(transactions, app, tp)
-        if app_id.kind in ("condemned", "skipped", "held") and version != TOMBSTONE
+        if app_id.kind in kinds and version != TOMBSTONE
     )
 
 

@@ -18,6 +18,8 @@ from typing import Any
 LETTERS = "dead_letters"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 US = timedelta(microseconds=1)
+HELD_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""Kafka timestamps of the years 1 to 9999."""
 UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
 INTEGERS = {"long": 63, "integer": 31, "short": 15, "byte": 7}
 PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
@@ -67,6 +69,8 @@ def place(message: Message, config: Config, columns: Mapping[str, Columns]) -> P
     table = LETTERS
     try:
         if message.value is None or len(message.value) > config["record_bytes_max"]:
+            raise _Bad
+        if not HELD_US[0] <= message.timestamp_us <= HELD_US[1]:
             raise _Bad
         table, value = _typed(message, config)
         at = _event_time(message, config, value)

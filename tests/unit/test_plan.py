@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.plan import PROBE_RECORDS, Budget, expected, plan_round
+from exporter.plan import PROBE_RECORDS, Budget, expected, plan_round, spare
 from exporter.writers import Fragment, Parked, PartitionPlan, Writer, WriterKey, drop, integrate
 from offsets.ranges import TopicPartition
 
@@ -39,6 +39,20 @@ def test_the_frontier_counts_and_not_the_position():
 def test_a_new_topic_is_read_from_offset_0():
     """Anchored before offset 0 is frontier -1."""
     assert plan_round(writers(writer("A", -1)), {T0: 1}, PLENTY, 0.0)[0].start == 0
+
+
+@given(st.integers(0, 20), st.integers(1, 20), st.sets(st.integers(0, 45)))
+def test_no_condemned_offset_is_ever_asked_for_and_every_other_one_is(start, span, condemned):
+    """Plan after plan: a run of condemned offsets is passed without a read, and a read never goes beyond the next."""
+    end, asked, passed = start + span, [], start
+    while passed < end:
+        plan = spare(PartitionPlan(T0, 3, 2, passed, end, {"A": passed - 1}), condemned)
+        assert passed == plan.start < plan.end <= end
+        offsets = range(plan.start, plan.end)
+        assert len({offset in condemned for offset in offsets}) == 1
+        asked += [offset for offset in offsets if offset not in condemned]
+        passed = plan.end
+    assert asked == [offset for offset in range(start, end) if offset not in condemned]
 
 
 @pytest.mark.parametrize("end", [0, 1, 41])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from exporter.read import RoundFailed, RoundResult
+from exporter.read import RoundFailed, RoundResult, why
 from exporter.rounds import Rounds
 from exporter.routing import EventTime, Routing, TypeFrom
 from exporter.stage import StagingOrder
@@ -18,6 +18,37 @@ from offsets.ranges import TopicPartition
 
 T0 = TopicPartition("orders", 0)
 ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
+
+
+SPARK = """An error occurred while calling o178.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 2.0 failed 1 times
+Driver stacktrace:
+Caused by: java.lang.ArithmeticException: long overflow
+\tat java.base/java.lang.Math.multiplyExact(Math.java:1004)"""
+WORKER = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "/x.py", line 5, in boom
+    for b in it: raise ValueError("my message")
+                 ^^^^^^^^
+kafka.errors.CorruptRecordError: [Error 2] CorruptRecordError: no
+second line
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SPARK, "java.lang.ArithmeticException: long overflow"),
+        (WORKER, "kafka.errors.CorruptRecordError: [Error 2] CorruptRecordError: no"),
+        ("plain\nmore", "RuntimeError: plain"),
+    ],
+)
+def test_a_failed_round_tells_the_cause(text: str, says: str) -> None:
+    """Not that a job was aborted: who reads the log, or why the task is not ready, has to act upon it."""
+    assert why(RuntimeError(text)) == says
 
 
 class Reader:

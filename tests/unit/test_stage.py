@@ -127,6 +127,35 @@ def test_a_bad_record_below_its_types_bound_but_above_the_dead_letters_is_not_lo
     assert files == {DEAD_LETTERS: [[1]]}
 
 
+@pytest.mark.parametrize("careful", [False, True], ids=["as Spark gives it", "as Kafka has it"])
+def test_a_kafka_timestamp_that_no_table_holds_makes_a_dead_letter_with_its_value(tmp_path, careful):
+    """Beyond year 9999 or before year 1: null in `_kafka`, the day fixed, the neighbours staged; -1 is a time."""
+    least, most = -62_135_596_800_000, 253_402_300_799_999
+    millis = [KAFKA_TIME_US // 1000, 1_700_000_000_000_000, most + 1, most, -1, least - 1, least, 2**62]
+    sent = batch([record("a", i) for i in range(7)] + [b"no json"])
+    if careful:
+        times = [ms * 1000 if least <= ms <= most else None for ms in millis]
+        sent = sent.append_column("kafka_ms", pa.array(millis, pa.int64()))
+    else:
+        times = [ms * 1000 for ms in millis[:-1]] + [None]
+        sent, times = sent.slice(0, 7), times[:-1]
+    at = sent.schema.names.index("timestamp")
+    sent = sent.set_column(at, "timestamp", pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC")))
+    ahead = replace(ROUTING, event_time_ahead_max_secs=10**12, event_time_min_us=-(2**60))
+    files, counts = run(tmp_path, [sent], ALL, routing=ahead)
+    assert files[DEAD_LETTERS] == [[1, 2, 5, 7][: 4 if careful else 3]]
+    assert sorted(offset for file in files["a"] for offset in file) == [0, 3, 4, 6]
+    (path,) = tmp_path.glob(f"{DEAD_LETTERS}/*/*.parquet")
+    assert path.parent.name == "day=1970-01-01"
+    rows = pq.read_table(path, partitioning=None).to_pylist()
+    assert all(row["_kafka"]["timestamp"] is None and row["value"] and row["stage"] == "route" for row in rows)
+    assert [row["reason"] for row in rows] == [
+        f"kafka_timestamp_out_of_range: {millis[row['_kafka']['offset']]} ms since 1970" for row in rows
+    ]
+    assert [row["event_type"] for row in rows] == ["a", "a", "a", None][: len(rows)]
+    assert counts["dead_letters"] == len(rows)
+
+
 def test_keys_and_headers_count_among_the_bytes_of_a_round(tmp_path):
     """The size of the next round follows from them (round_bytes_max), be the values large or not."""
     kind = stage_module.DEAD_LETTER_SCHEMA.field("headers").type

@@ -1,8 +1,8 @@
-"""The bisection down to a record that no decoder survives (protocol 3.7)."""
+"""How a partition is read whose rounds fail, down to a record that nothing survives (protocol 3.7)."""
 
 from __future__ import annotations
 
-from exporter.condemn import FREE_SPAN, SINGLE_FAILURES_MAX, Trouble
+from exporter.trouble import CARE_SPAN, FREE_SPAN, SINGLE_FAILURES_MAX, STUCK_FAILURES, Trouble
 from exporter.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -28,6 +28,56 @@ def test_healthy_and_troubled_partitions_take_turns():
     both = (plan(GOOD, 0, 100), plan(BAD, 0, 100))
     turns = [{p.tp for p in trouble.limit(both, turn)} for turn in range(2)]
     assert turns == [{GOOD}, {BAD}]
+    started = Trouble(careful_until={BAD: 50})
+    assert [{p.tp for p in started.limit(both, turn)} for turn in range(2)] == [{GOOD}, {BAD}]
+
+
+def played(bad: dict[int, str], end: int) -> tuple[list[int], int, int]:
+    """Read offsets 0..end-1: (condemned, rounds of the source that failed, all rounds).
+
+    bad: offset -> what cannot pass it: the source, or both.
+    """
+    start, trouble, condemned, failed, rounds = 0, Trouble(), [], 0, 0
+    while start < end:
+        if trouble.poison() is not None:
+            condemned.append(start)
+            trouble, start = trouble.passed((plan(BAD, start, start + 1),)), start + 1
+            continue
+        (now,) = trouble.limit((plan(BAD, start, end),), rounds)
+        rounds += 1
+        assert rounds < 100_000 and now.end - now.start <= (CARE_SPAN if trouble.is_careful(now) else end)
+        inside = {bad[offset] for offset in bad if now.start <= offset < now.end}
+        if "both" in inside or ("source" in inside and not trouble.is_careful(now)):
+            failed += not trouble.is_careful(now)
+            trouble = trouble.failed((now,), True)
+        else:
+            trouble, start = trouble.passed((now,)), now.end
+    return condemned, failed, rounds
+
+
+def test_what_only_the_source_cannot_read_is_read_with_care_and_nothing_is_condemned():
+    """One such record costs some rounds; a topic full of them is read with care nearly all the time."""
+    condemned, failed, rounds = played({700_000: "source"}, 1_000_000)
+    assert not condemned and failed < 5 and rounds < 60
+    condemned, failed, rounds = played(dict.fromkeys(range(0, 10_000_000, 1_000), "source"), 10_000_000)
+    assert not condemned and failed < 8 and rounds < 300
+
+
+def test_what_nothing_can_read_is_condemned_whatever_only_the_source_cannot():
+    """Each by itself, and the source is tried between them."""
+    bad = {**dict.fromkeys(range(0, 100_000, 500), "source"), 7: "both", 8: "both", 60_123: "both"}
+    condemned, _, rounds = played(bad, 100_000)
+    assert condemned == [7, 8, 60_123] and rounds < 400
+
+
+def test_a_partition_of_which_nothing_passes_is_stuck_and_says_why():
+    """Until a round of it passes, whichever way it is read."""
+    trouble = Trouble()
+    for _ in range(STUCK_FAILURES):
+        assert not trouble.stuck()
+        trouble = trouble.failed((plan(BAD, 0, 100),), False, "crc")
+    assert trouble.stuck() == {BAD: "crc"}
+    assert not trouble.passed((plan(BAD, 0, 5),)).stuck()
 
 
 def test_bisection_ends_at_exactly_the_poisoned_record_and_reads_all_before_it():
@@ -58,7 +108,7 @@ def test_a_partition_is_healthy_again_after_it_was_read_at_length():
     trouble = Trouble().failed((plan(BAD, 0, 2),), True)
     for _ in range(20):
         trouble = trouble.passed((plan(BAD, 0, 1),))
-    assert not trouble.spans and not trouble.singles
+    assert not trouble.ailing
     assert trouble.limit((plan(BAD, 0, 10 * FREE_SPAN),), 0)[0].end == 10 * FREE_SPAN
 
 

@@ -1,0 +1,98 @@
+"""Records that Spark's source, its JVM or the broker does not pass: the export goes on, each is once in the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from exporter import careful, headers
+from exporter.read import _split_headers
+from exporter.routing import DEAD_LETTERS
+from offsets.ranges import TopicPartition
+from tests.lakes import NOON, Export, event, millis, mixed, wrong_places
+from tests.naive import assert_each_once
+from tests.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+"""What brokers let through before their version 4."""
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Two partitions that take any timestamp."""
+    return Export(kafka, topic(2, ANY_TIME), tmp_path, fresh_name("app"))
+
+
+def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_nobody(
+    export: Export, spark: Any
+) -> None:
+    """Spark's source overflows on nanoseconds, whole batches of them: they are read with care, none is condemned."""
+    at = millis(NOON)
+    wrong = [event("order", number, at=NOON)._replace(key=b"dead_letters") for number in range(40)]
+    micros = [one._replace(timestamp_ms=at * 1_000) for one in wrong[:3]]
+    nanos = [one._replace(timestamp_ms=at * 10**6) for one in wrong[3:]]
+    sent = {0: [*mixed(30), *micros, *mixed(5, first=30), *nanos, *mixed(30, first=40)], 1: mixed(50, first=100)}
+    produce(export.kafka, export.topic, sent)
+    service = export.run(spark)
+    assert wrong_places(export) == {}
+    assert 0 < service.totals.rounds_failed < 12
+    rows = [row for row in export.rows(DEAD_LETTERS) if row["reason"].startswith("kafka_timestamp_out_of_range")]
+    assert len(rows) == 40
+    assert {(row["stage"], row["event_type"], row["_kafka"]["timestamp"], str(row["day"])) for row in rows} == {
+        ("route", "order", None, "1970-01-01")
+    }
+    assert {row["reason"].split()[1] for row in rows} == {str(at * 1_000), str(at * 10**6)}
+    assert {row["value"] for row in rows} == {one.value for one in wrong}
+    assert export.audit(spark).clean
+    assert_each_once(export)
+
+
+THREE: tuple[tuple[bytes | None, bytes | None, Any], ...] = (
+    (b"k", b"v" * 3_000, None), (None, b"", [("a", b"1"), ("a", None), ("ü", b"")]), (b"", None, [])
+)  # fmt: skip
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def test_what_is_read_with_care_is_what_the_source_reads(kafka: str, topic: Callable[..., str], spark: Any) -> None:
+    """Every codec, nulls, headers, aborted and open transactions, both isolations: the same, column by column."""
+    name = topic()
+    for codec in CODECS:
+        producer = ck.Producer({"bootstrap.servers": kafka, "compression.type": codec, "log_level": 3})
+        for key, value, heads in THREE:
+            producer.produce(name, value, key, headers=heads, timestamp=millis(NOON))
+        assert producer.flush(30) == 0
+    for number, ends in enumerate(("commit", "abort", "commit", "open")):
+        producer = ck.Producer({"bootstrap.servers": kafka, "transactional.id": fresh_name(), "log_level": 3})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(name, f"{ends} {number}".encode())
+        assert producer.flush(30) == 0
+        if ends != "open":
+            (producer.commit_transaction if ends == "commit" else producer.abort_transaction)(30)
+    tp = TopicPartition(name, 0)
+    for isolation, end in (("read_committed", len(CODECS) * 3 + 6), ("read_uncommitted", len(CODECS) * 3 + 7)):
+        wanted = careful.Wanted({"bootstrap_servers": [kafka]}, tp, 1, end, isolation, 10)
+        found = [row for batch in careful.records(wanted) for row in batch.to_pylist()]
+        assert found == by_source(spark, kafka, wanted)
+        assert len(found) == end - 1 - {"read_committed": 4, "read_uncommitted": 3}[isolation]
+
+
+def by_source(spark: Any, kafka: str, wanted: careful.Wanted) -> list[dict[str, Any]]:
+    import json
+
+    at = {wanted.tp.topic: {"0": wanted.start}}, {wanted.tp.topic: {"0": wanted.end}}
+    options = {
+        "kafka.bootstrap.servers": kafka, "assign": json.dumps({wanted.tp.topic: [0]}), "includeHeaders": "true",
+        "startingOffsets": json.dumps(at[0]), "endingOffsets": json.dumps(at[1]),
+        "kafka.isolation.level": wanted.isolation, "failOnDataLoss": "true",
+    }  # fmt: skip
+    frame = _split_headers(spark.read.format("kafka").options(**options).load().drop("timestampType"))
+    rows = [row for batch in frame.toArrow().to_batches() for row in headers.joined(batch).to_pylist()]
+    extra = {"kafka_ms": None, "value_bytes": None}
+    return [{**extra, **row, "kafka_ms": round(row["timestamp"].timestamp() * 1000)} for row in rows]
