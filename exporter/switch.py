@@ -127,7 +127,6 @@ class Switcher:
         if self._rounds is None:
             raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
         ends = {tp: offset + 1 for tp, offset in through.items()}
-
         lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
         condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in through}
 
