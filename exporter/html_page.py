@@ -8,36 +8,44 @@ light or dark setting. Pure: no file, no clock.
 from __future__ import annotations
 
 import html
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 COLOURS = 8
 """How many there are; the ninth series has the first one again."""
+WRAPPED_CHARS = 28
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _HEIGHT = 100.0
 """Of a plot, in its own units; it is 100 wide."""
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #59636e; --rule: #d5dae0; --tint: #f3f5f7;
-  --bad: #c62828; --c0: #1f6feb; --c1: #d9730d; --c2: #1a8754; --c3: #a1409b; --c4: #0b8a9b; --c5: #8a6d00;
-  --c6: #6b4fd0; --c7: #7a7f87; }
+  --shade: #8a94a088; --bad: #c62828; --c0: #1f6feb; --c1: #d9730d; --c2: #1a8754; --c3: #a1409b; --c4: #0b8a9b;
+  --c5: #8a6d00; --c6: #6b4fd0; --c7: #7a7f87; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e6e9ed; --faint: #9aa4af; --rule: #363d46;
-  --tint: #1e2329; --bad: #ff6b62; --c0: #6aa8ff; --c1: #ffa657; --c2: #56c98d; --c3: #dd8ad8; --c4: #4fc9da;
-  --c5: #d6b84a; --c6: #a897ff; --c7: #a7adb5; } }
+  --tint: #1e2329; --shade: #000c; --bad: #ff6b62; --c0: #6aa8ff; --c1: #ffa657; --c2: #56c98d; --c3: #dd8ad8;
+  --c4: #4fc9da; --c5: #d6b84a; --c6: #a897ff; --c7: #a7adb5; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 70rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 15px/1.45 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; margin: 0 0 .5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 p { margin: .4rem 0; } .faint, figcaption, .axis { color: var(--faint); font-size: .87rem; }
 .bad { color: var(--bad); font-weight: 600; }
-.wide { overflow-x: auto; margin: .6rem 0; border: 1px solid var(--rule); border-radius: 6px; }
+.wide { overflow-x: auto; margin: .6rem 0; border: 1px solid var(--rule); border-radius: 6px;
+  background: linear-gradient(var(--paper), var(--paper)) right / 1.2rem 100% no-repeat local,
+    linear-gradient(to left, var(--shade), transparent) right / 1.2rem 100% no-repeat scroll; }
 table { border-collapse: collapse; width: 100%; font-size: .87rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule);
   overflow-wrap: normal; }
-td { max-width: 15rem; overflow-wrap: break-word; }
-th { background: var(--tint); white-space: nowrap; }
+th, td { white-space: nowrap; } th { background: var(--tint); }
+td.w, td:first-child { white-space: normal; max-width: 15rem; overflow-wrap: break-word; } td.w { min-width: 8rem; }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }
+th:first-child { background: var(--tint); }
+@media (max-width: 40rem) { body { padding: .7rem; } th, td { padding: .25rem .4rem; }
+  td:first-child { max-width: 9.5rem; } }
 tr:last-child td { border-bottom: 0; }
 .n { text-align: right; white-space: nowrap; }
 figure { margin: .6rem 0 1.2rem; } figcaption { margin-bottom: .3rem; }
@@ -134,7 +142,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Cell]], most: int = 50
     marks = [' class="n"' if number else "" for number in numeric]
     top = "".join(f"<th{mark}>{text(name)}</th>" for name, mark in zip(headers, marks, strict=True))
     lines_ = [
-        "<tr>" + "".join(f"<td{mark}>{_cell(cell)}</td>" for cell, mark in zip(row, marks, strict=True)) + "</tr>"
+        "<tr>" + "".join(_td(_cell(cell), mark) for cell, mark in zip(row, marks, strict=True)) + "</tr>"
         for row in kept[:most]
     ]
     made = (
@@ -165,28 +173,33 @@ def columns(
     bins: Sequence[tuple[str, Mapping[str, float]]],
     caption: str,
     shown: Callable[[float], str] | None = None,
+    axis: Sequence[str] = (),
+    bad: Collection[str] = (),
 ) -> Html:
-    """Stacked columns side by side: one per (label, {kind: value}), the kinds coloured in the order they are met."""
+    """Stacked columns side by side: one per (label, {kind: value}), the kinds coloured in the order they are met.
+
+    axis: what stands below from left to right, if not some of the labels. bad: kinds in the colour of trouble.
+    """
     if not bins:
         return paragraph("none", "faint")
     says, kinds = shown or _number, list(dict.fromkeys(kind for _, values in bins for kind in values))
     top = max(sum(values.values()) for _, values in bins) or 1.0
-    width = 100.0 / len(bins)
+    width, colours = 100.0 / len(bins), _colours(kinds, bad)
     shapes = []
     for number, (label, values) in enumerate(bins):
         below = 0.0
-        for index, kind in enumerate(kinds):
+        for kind in kinds:
             height = values.get(kind, 0.0) / top * (_HEIGHT - 4)
             if height > 0:
                 below += height
                 shapes.append(
                     f'<rect x="{(number + 0.08) * width:.3f}" y="{_HEIGHT - below:.3f}" width="{width * 0.84:.3f}" '
-                    f'height="{height:.3f}" style="fill:{_colour(index)}"><title>{text(label)}: {text(kind)} '
+                    f'height="{height:.3f}" style="fill:{colours[kind]}"><title>{text(label)}: {text(kind)} '
                     f"{text(says(values[kind]))}</title></rect>"
                 )
-    labels = [label for label, _ in bins]
     sums = {kind: says(sum(values.get(kind, 0.0) for _, values in bins)) for kind in kinds}
-    return _figure(caption, f"highest: {says(top)}", shapes, _few(labels), [f"{k}: {v}" for k, v in sums.items()])
+    key = {f"{kind}: {total}": colours[kind] for kind, total in sums.items()}
+    return _figure(caption, f"highest: {says(top)}", shapes, axis or _few([label for label, _ in bins]), key)
 
 
 def lines(
@@ -194,29 +207,41 @@ def lines(
     caption: str,
     x_shown: Callable[[float], str] | None = None,
     y_shown: Callable[[float], str] | None = None,
+    steps: bool = False,
 ) -> Html:
-    """One line per series over common axes; the upright one begins at 0, or below it where a value does."""
+    """One line per series over common axes; the upright one begins at 0, or below it where a value does.
+
+    steps: a value holds until the next point, instead of moving towards it.
+    """
     points = [point for found in series.values() for point in found]
     if not points:
         return paragraph("none", "faint")
     xs, ys = [x for x, _ in points], [y for _, y in points]
     left, right, low, high = min(xs), max(xs), min(0.0, min(ys)), max(ys)
     across, up = (right - left) or 1.0, (high - low) or 1.0
-    shapes = []
-    for index, found in enumerate(series.values()):
+    shapes, colours = [], _colours(series)
+    for name, found in series.items():
         at = [
             f"{(x - left) / across * 98 + 1:.2f},{_HEIGHT - 3 - (y - low) / up * (_HEIGHT - 6):.2f}"
-            for x, y in sorted(found)
+            for x, y in (_stepped(sorted(found)) if steps else sorted(found))
         ]
         if len(at) == 1:  # a line of one point is not drawn
             at.append(at[0])
         shapes.append(
-            f'<polyline points="{" ".join(at)}" style="fill:none;stroke:{_colour(index)};stroke-width:2;'
+            f'<polyline points="{" ".join(at)}" style="fill:none;stroke:{colours[name]};stroke-width:2;'
             'stroke-linecap:round" vector-effect="non-scaling-stroke"/>'
         )
     says_x, says_y = x_shown or _number, y_shown or _number
     axis = [says_x(left)] if left == right else [says_x(left), says_x((left + right) / 2), says_x(right)]
-    return _figure(caption, f"{says_y(low)} to {says_y(high)}", shapes, axis, list(series))
+    return _figure(caption, f"{says_y(low)} to {says_y(high)}", shapes, axis, colours)
+
+
+def _stepped(points: Sequence[Point]) -> Iterator[Point]:
+    """The same points, and before each of them one at its time with the value that held until then."""
+    for number, (x, y) in enumerate(points):
+        if number:
+            yield x, points[number - 1][1]
+        yield x, y
 
 
 def timeline(lanes: Sequence[Lane], caption: str, shown: Callable[[float], str] | None = None) -> Html:
@@ -230,7 +255,7 @@ def timeline(lanes: Sequence[Lane], caption: str, shown: Callable[[float], str] 
     if not times:
         return paragraph("none", "faint")
     left, across = min(times), (max(times) - min(times)) or 1.0
-    kinds = list(dict.fromkeys(span.kind for lane in lanes for span in lane.spans))
+    colours = _colours(span.kind for lane in lanes for span in lane.spans)
     made = []
     for lane in lanes:
         inner = ""
@@ -238,7 +263,7 @@ def timeline(lanes: Sequence[Lane], caption: str, shown: Callable[[float], str] 
             tip = f"{span.label or span.kind}, {says(span.start)} to {says(span.end)}"
             inner += (
                 f'<i style="left:{(span.start - left) / across * 100:.3f}%;'
-                f'width:{(span.end - span.start) / across * 100:.3f}%;background:{_colour(kinds.index(span.kind))}" '
+                f'width:{(span.end - span.start) / across * 100:.3f}%;background:{colours[span.kind]}" '
                 f'title="{text(tip)}">&nbsp;{text(span.label)}</i>'
             )
         for mark in lane.marks:
@@ -248,7 +273,7 @@ def timeline(lanes: Sequence[Lane], caption: str, shown: Callable[[float], str] 
         made.append(f'<div>{text(lane.name)}</div><div class="lane">{inner}</div>')
     axis = "".join(f"<span>{text(says(left + across * part))}</span>" for part in (0, 0.5, 1))
     return Html(
-        f"<figure><figcaption>{text(caption)}</figcaption>{_key(kinds)}{''.join(made)}"
+        f"<figure><figcaption>{text(caption)}</figcaption>{_key(colours)}{''.join(made)}"
         f'<div class="axis">{axis}</div>{_marks(lanes, says)}</figure>'
     )
 
@@ -265,24 +290,27 @@ def _marks(lanes: Sequence[Lane], says: Callable[[float], str]) -> str:
     return f"<details><summary>{len(found):,} marks</summary>{table(('time', 'lane', 'mark'), rows)}</details>"
 
 
-def _figure(caption: str, scale: str, shapes: Sequence[str], axis: Sequence[str], kinds: Sequence[str]) -> Html:
-    """A plot that is stretched to the page's width; what is written stands around it."""
+def _figure(caption: str, scale: str, shapes: Sequence[str], axis: Sequence[str], key: Mapping[str, str]) -> Html:
+    """A plot that is stretched to the page's width; what is written stands around it. key: as of _key."""
     under = "".join(f"<span>{text(label)}</span>" for label in axis)
     return Html(
-        f"<figure><figcaption>{text(caption)} ({text(scale)})</figcaption>{_key(kinds)}"
+        f"<figure><figcaption>{text(caption)} ({text(scale)})</figcaption>{_key(key)}"
         f'<svg viewBox="0 0 100 {_HEIGHT:.0f}" preserveAspectRatio="none" role="img" aria-label="{text(caption)}">'
         f'{"".join(shapes)}</svg><div class="axis">{under}</div></figure>'
     )
 
 
-def _key(kinds: Sequence[str]) -> str:
+def _key(colours: Mapping[str, str]) -> str:
     """Which colour is what."""
-    made = (f'<span><i style="background:{_colour(index)}"></i>{text(kind)}</span>' for index, kind in enumerate(kinds))
-    return f'<div class="key">{"".join(made)}</div>' if kinds else ""
+    made = (f'<span><i style="background:{colour}"></i>{text(kind)}</span>' for kind, colour in colours.items())
+    return f'<div class="key">{"".join(made)}</div>' if colours else ""
 
 
-def _colour(index: int) -> str:
-    return f"var(--c{index % COLOURS})"
+def _colours(kinds: Iterable[str], bad: Collection[str] = ()) -> dict[str, str]:
+    """One colour after the other, for those that are not bad."""
+    others = itertools.count()
+    named = dict.fromkeys(kinds)
+    return {kind: "var(--bad)" if kind in bad else f"var(--c{next(others) % COLOURS})" for kind in named}
 
 
 def _few(labels: Sequence[str]) -> list[str]:
@@ -292,6 +320,12 @@ def _few(labels: Sequence[str]) -> list[str]:
 
 def _is_number(cell: Cell) -> bool:
     return isinstance(cell, (int, float)) and not isinstance(cell, bool)
+
+
+def _td(inner: Html, mark: str) -> str:
+    """Words of any length are broken into lines; what is short, as a date or two, stays in one."""
+    wrapped = ' class="w"' if len(inner) > WRAPPED_CHARS else ""
+    return f"<td{mark or wrapped}>{inner}</td>"
 
 
 def _cell(cell: Cell) -> Html:

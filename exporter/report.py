@@ -6,7 +6,7 @@ Positions, operations and files come from one snapshot per table. Writes nothing
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame
@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from exporter.errors import ConfigError, ExporterError
 from exporter.kafka_options import kafka_python_options
 from exporter.letters import Chosen, LetterCount, counts
-from exporter.report_page import DayFiles, Facts, Happened, Place
+from exporter.report_page import VERSIONS_MAX, DayFiles, Facts, Failed, Happened, Place
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
 from exporter.tables import DeltaTable, Lake, LogCleaned
@@ -24,10 +24,7 @@ from exporter.topic import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView, own_metadata
-from offsets.wal import IntentState, WalMismatch, WalUnreachable
-
-VERSIONS_MAX = 500
-"""Newest commits of each table that are looked at."""
+from offsets.wal import WalMismatch, WalUnreachable
 
 
 def facts(lake: Lake, settings: Settings) -> Facts:
@@ -43,7 +40,7 @@ def facts(lake: Lake, settings: Settings) -> Facts:
     ends = _ends(settings, notes)
     happened = [one for name, view in views.items() for one in _happened(lake.table(name), view)]
     tps = {tp for view in views.values() for tp in live_positions(view.transactions, lake.app)}
-    happened += _failed(settings, tps, notes)
+    failed = _failed(settings, sorted(tps), notes)
     letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in views else []
     return Facts(
         lake.app,
@@ -54,6 +51,7 @@ def facts(lake: Lake, settings: Settings) -> Facts:
         [day for name, view in views.items() for day in _days(lake, name, view)],
         letters,
         notes,
+        failed,
     )
 
 
@@ -99,18 +97,25 @@ def _outcome(logged: LoggedCommit) -> str:
     return action or ("with rows" if logged.added else "empty marker")
 
 
-def _failed(settings: Settings, tps: set[TopicPartition], notes: list[str]) -> list[Happened]:
-    """Commits that never landed, as the write-ahead log knows them."""
+def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[str]) -> list[Failed] | None:
+    """Commits that never landed, as the write-ahead log remembers them; None if there is none, or it does not tell."""
     wal = open_wal(settings)
     if wal is None:
-        return []
-    try:
-        intents = [one for tp in sorted(tps) for one in wal.read(tp)]
-    except (WalUnreachable, WalMismatch) as error:
-        notes.append(f"Commits that failed are not shown: {error}")
-        return []
-    failed = [one for one in intents if one.state is IntentState.FAILED]
-    return [Happened(one.started_ms, one.key.event_type, "failed") for one in failed]
+        return None
+    found: list[Failed] = []
+    for tp in tps:
+        try:
+            intents, whole = wal.failed(tp)
+        except (WalUnreachable, WalMismatch) as error:
+            notes.append(f"Commits that failed are not shown: {error}")
+            return None
+        if not whole:
+            notes.append(f"{tp}: the write-ahead log holds more commits than were looked through for failed ones")
+        found += [
+            Failed(one.started_ms, one.key.event_type, tp, (one.first, one.last), one.rows, one.owner)
+            for one in intents
+        ]
+    return found
 
 
 def _days(lake: Lake, name: str, view: TableView) -> Iterator[DayFiles]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, TypeVar
 
 from exporter.html_page import COLOURS, Html, bars, columns, join, lines, page, paragraph, table
@@ -14,12 +15,17 @@ from offsets.ranges import TopicPartition
 if TYPE_CHECKING:
     from exporter.letters import LetterCount
 
+VERSIONS_MAX = 500
+"""Newest commits of each table that are looked at."""
 BINS = 60
 """Columns over the time that is shown."""
 DAYS_MAX = 60
-"""Newest event days that the plots show."""
+"""Days of the calendar that the plots show, up to the newest with files."""
+FAILED_MAX = 50
+FAILED = "failed"
 BARS_MAX = 40
 OTHERS = "others"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 T = TypeVar("T", bound=Hashable)
 
 
@@ -41,12 +47,24 @@ class Place:
 
 @dataclass(frozen=True)
 class Happened:
-    """One commit, or one that failed. outcome: with rows, empty marker, failed, or what else was done."""
+    """One commit. outcome: with rows, empty marker, or what else was done."""
 
     at_ms: int
     event_type: str
     outcome: str
     rows: int = 0
+
+
+@dataclass(frozen=True)
+class Failed:
+    """One partition's part of a commit that was begun and never landed. offsets: first and last; owner: the task."""
+
+    at_ms: int
+    event_type: str
+    tp: TopicPartition
+    offsets: tuple[int, int]
+    rows: int
+    owner: str
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,7 @@ class DayFiles:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that the page tells. notes: what could not be asked or is left out."""
+    """All that the page tells. failed: None if it is not known. notes: what could not be asked or is left out."""
 
     app: str
     root: str
@@ -71,6 +89,7 @@ class Facts:
     days: Sequence[DayFiles] = ()
     letters: Sequence[LetterCount] = ()
     notes: Sequence[str] = ()
+    failed: Sequence[Failed] | None = None
 
 
 def report_page(facts: Facts) -> str:
@@ -80,12 +99,12 @@ def report_page(facts: Facts) -> str:
     dead = sum(count.rows for count in facts.letters)
     types = len({place.event_type for place in facts.places})
     summary = f"{types:,} tables, {sum(day.files for day in facts.days):,} files of "
-    summary += f"{size(sum(day.bytes for day in facts.days))}, {dead:,} dead letters"
+    summary += f"{size(sum(day.bytes for day in facts.days))}, {dead:,} dead letters in them"
     head.append(paragraph(f"{summary}, at most {max(lag):,} offsets behind" if lag else summary))
     head += [paragraph(note, "bad") for note in facts.notes]
     sections = [
         ("Lag", _lag(facts.places)),
-        ("Commits", _commits(facts.happened)),
+        ("Commits", _commits(facts.happened, facts.failed)),
         ("Files per event day", _files(facts.days)),
         ("Dead letters", _letters(facts.letters)),
         ("Positions", _positions(facts.places)),
@@ -104,56 +123,82 @@ def _lag(places: Sequence[Place]) -> Html:
     return join([says, bars(behind, most=BARS_MAX)])
 
 
-def _commits(happened: Sequence[Happened]) -> Html:
-    if not happened:
-        return paragraph("none", "faint")
-    first, last = min(one.at_ms for one in happened), max(one.at_ms for one in happened)
+def _commits(happened: Sequence[Happened], failed: Sequence[Failed] | None) -> Html:
+    events = [(one.at_ms, one.event_type, one.outcome) for one in happened]
+    events += [(one.at_ms, one.event_type, FAILED) for one in failed or ()]
+    if not events:
+        return join([paragraph("none", "faint"), _failures(failed)])
+    first, last = min(at for at, _, _ in events), max(at for at, _, _ in events)
     width = max(1.0, (last - first + 1) / BINS)
     counted: list[Counter[str]] = [Counter() for _ in range(BINS)]
-    for one in happened:
-        counted[int((one.at_ms - first) / width)][one.outcome] += 1
-    order = Counter(one.outcome for one in happened).most_common()
+    by_table: dict[str, Counter[str]] = defaultdict(Counter)
+    for at, event_type, outcome in events:
+        counted[int((at - first) / width)][outcome] += 1
+        by_table[event_type][outcome] += 1
+    kinds = [kind for kind, _ in Counter(outcome for _, _, outcome in events).most_common()]
     bins = [
-        (moment(first + number * width), {kind: float(counts[kind]) for kind, _ in order})
+        (moment(first + number * width), {kind: float(counts[kind]) for kind in kinds})
         for number, counts in enumerate(counted)
     ]
-    by_table: dict[str, Counter[str]] = defaultdict(Counter)
-    rows: Counter[str] = Counter()
-    for one in happened:
-        by_table[one.event_type][one.outcome] += 1
-        rows[one.event_type] += one.rows
-    kinds = [kind for kind, _ in order]
+    rows = sums((one.event_type, one.rows) for one in happened)
+    axis = [moment(first), moment((first + last) / 2), moment(last)]
     return join(
         [
-            columns(bins, f"Commits by outcome, {span(width)} a column"),
-            _progress(happened),
+            columns(bins, f"Commits by outcome, {span(width)} a column", axis=axis, bad={FAILED}),
+            _progress(happened, rows, first, last),
             table(
                 ("table", "rows added", *kinds),
-                [(name, rows[name], *(counts[kind] for kind in kinds)) for name, counts in sorted(by_table.items())],
+                [
+                    (name, rows.get(name, 0), *(counts[kind] for kind in kinds))
+                    for name, counts in sorted(by_table.items())
+                ],
             ),
+            paragraph(
+                f"Rows added: by the newest {VERSIONS_MAX} commits of each table, as far as its log goes back. A table "
+                "holds more where it is older, and less where rows were taken out since: dead letters that were "
+                "replayed, for example, still count as added here and no longer stand among the dead letters below.",
+                "faint",
+            ),
+            _failures(failed),
         ]
     )
 
 
-def _progress(happened: Sequence[Happened]) -> Html:
-    """Rows committed so far, table by table."""
-    totals: Counter[str] = Counter()
-    for one in happened:
-        totals[one.event_type] += one.rows
-    shown = {name for name, rows in totals.most_common(COLOURS) if rows}
-    series: dict[str, list[tuple[float, float]]] = {name: [] for name in sorted(shown)}
-    so_far: Counter[str] = Counter()
+def _failures(failed: Sequence[Failed] | None) -> Html:
+    """The newest commits that never landed."""
+    if failed is None:
+        return paragraph("Which commits failed is not known: only a write-ahead log remembers them.", "faint")
+    if not failed:
+        return paragraph("No commit failed, as far as the write-ahead log goes back.", "faint")
+    newest = sorted(failed, key=lambda one: -one.at_ms)
+    rows = [
+        (one.event_type, moment(one.at_ms), str(one.tp), f"{one.offsets[0]} to {one.offsets[1]}", one.rows, one.owner)
+        for one in newest
+    ]
+    says = "Commits that never landed, the newest first; another task was faster, or the table or the storage refused "
+    says += "them. What they held was read again, here or by that task: none of it is lost."
+    headers = ("table", "begun", "partition", "offsets", "rows", "task")
+    return join([paragraph(says, "faint"), table(headers, rows, most=FAILED_MAX)])
+
+
+def _progress(happened: Sequence[Happened], rows: Mapping[str, int], first: float, last: float) -> Html:
+    """Rows committed so far, table by table, over the time that is shown."""
+    shown = sorted([name for name, count in rows.items() if count][:COLOURS])
+    series: dict[str, list[tuple[float, float]]] = {name: [(first, 0.0)] for name in shown}
     for one in sorted(happened, key=lambda one: one.at_ms):
-        if one.event_type in shown and one.rows:
-            so_far[one.event_type] += one.rows
-            series[one.event_type].append((float(one.at_ms), float(so_far[one.event_type])))
-    return lines(series, "Rows committed in this time, the largest tables", moment)
+        if one.event_type in series and one.rows:
+            so_far = series[one.event_type][-1][1]
+            series[one.event_type].append((float(one.at_ms), so_far + one.rows))
+    for name, points in series.items():
+        points.append((last, float(rows[name])))
+    return lines(series, "Rows committed in this time, the largest tables", moment, steps=True)
 
 
 def _files(days: Sequence[DayFiles]) -> Html:
-    newest = sorted({one.day for one in days})[-DAYS_MAX:]
-    files = _stacked(days, newest, lambda one: one.files)
-    sizes = _stacked(days, newest, lambda one: one.bytes)
+    calendar = _calendar(one.day for one in days)
+    on_it = set(calendar)
+    shown = [one for one in days if one.day in on_it]
+    kinds = _largest(shown)
     by_table: dict[str, list[DayFiles]] = defaultdict(list)
     for one in days:
         by_table[one.event_type].append(one)
@@ -164,38 +209,69 @@ def _files(days: Sequence[DayFiles]) -> Html:
         rows.append((name, len(some), count, size(volume), size(volume / count), span_of))
     return join(
         [
-            columns(files, "Live files per event day"),
-            columns(sizes, "Their size", size),
+            columns(_stacked(shown, calendar, kinds, lambda one: one.files), "Live files per event day"),
+            columns(_stacked(shown, calendar, kinds, lambda one: one.bytes), "Their size", size),
+            *_left_out([one for one in days if one.day not in on_it]),
             table(("table", "days", "files", "size", "mean file", "event days"), rows),
         ]
     )
 
 
+def _calendar(days: Iterable[str]) -> list[str]:
+    """Every day from the earliest of them to the newest, but for so many; those without a file are gaps in a plot."""
+    known = {day for day in days if _DAY.match(day)}
+    if not known:
+        return []
+    newest, earliest = date.fromisoformat(max(known)), date.fromisoformat(min(known))
+    count = min(DAYS_MAX, (newest - earliest).days + 1)
+    return [(newest - timedelta(back)).isoformat() for back in range(count - 1, -1, -1)]
+
+
+def _left_out(days: Sequence[DayFiles]) -> list[Html]:
+    """What the plots do not show. days: all that lie on no day of the calendar."""
+    earlier, dayless = [one for one in days if _DAY.match(one.day)], [one for one in days if not _DAY.match(one.day)]
+    says = []
+    if earlier:
+        files, first = sum(one.files for one in earlier), min(one.day for one in earlier)
+        says.append(f"Not shown: files of earlier days: {files:,}, from {first} on.")
+    if dayless:
+        says.append(f"Files without an event day: {sum(one.files for one in dayless):,}.")
+    return [paragraph(one, "faint") for one in says]
+
+
+def _largest(days: Sequence[DayFiles]) -> list[str]:
+    """The tables that get a colour of their own, in both plots the same; all the others share one."""
+    totals = sums((one.event_type, one.bytes) for one in days)
+    if len(totals) <= COLOURS:
+        return sorted(totals)
+    return [*sorted(list(totals)[: COLOURS - 1]), OTHERS]
+
+
 def _stacked(
-    days: Sequence[DayFiles], shown: Sequence[str], value: Callable[[DayFiles], float]
+    days: Sequence[DayFiles], calendar: Sequence[str], kinds: Sequence[str], value: Callable[[DayFiles], float]
 ) -> list[tuple[str, dict[str, float]]]:
-    """Per day the value of each table; all but the largest together."""
-    totals: Counter[str] = Counter()
+    """Per day of the calendar the value of each kind."""
+    found: dict[str, dict[str, float]] = {day: dict.fromkeys(kinds, 0.0) for day in calendar}
     for one in days:
-        totals[one.event_type] += int(value(one))
-    largest = [name for name, _ in totals.most_common(COLOURS - 1 if len(totals) > COLOURS else COLOURS)]
-    largest.sort()  # as everywhere on the page, so that a table has one colour
-    kinds = [*largest, *([OTHERS] if len(totals) > len(largest) else [])]
-    found: dict[str, dict[str, float]] = {day: dict.fromkeys(kinds, 0.0) for day in shown}
-    for one in days:
-        if one.day in found:
-            found[one.day][one.event_type if one.event_type in largest else OTHERS] += value(one)
+        found[one.day][one.event_type if one.event_type in kinds else OTHERS] += value(one)
     return list(found.items())
 
 
 def _letters(letters: Sequence[LetterCount]) -> Html:
     if not letters:
         return paragraph("none", "faint")
-    reasons = sums((count.code, count.rows) for count in letters)
-    by_type = sums(((count.event_type or "-", count.code), count.rows) for count in letters)
-    days = {key: [c.day for c in letters if (c.event_type or "-", c.code) == key] for key in by_type}
-    rows = [(*key, count, f"{min(days[key])} to {max(days[key])}") for key, count in by_type.items()]
-    return join([bars(list(reasons.items()), most=BARS_MAX), table(("event type", "reason", "rows", "days"), rows)])
+    reasons: Counter[str] = Counter()
+    by_type: Counter[tuple[str, str]] = Counter()
+    days: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in letters:
+        key = one.event_type or "-", one.code
+        reasons[one.code] += one.rows
+        by_type[key] += one.rows
+        days[key].add(one.day)
+    rows = [(*key, count, f"{min(days[key])} to {max(days[key])}") for key, count in by_type.most_common()]
+    says = paragraph("Rows that stand in dead_letters now, by the Kafka timestamp's day.", "faint")
+    made = table(("event type", "reason", "rows", "days"), rows)
+    return join([says, bars(reasons.most_common(), most=BARS_MAX), made])
 
 
 def _positions(places: Sequence[Place]) -> Html:

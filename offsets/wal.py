@@ -20,9 +20,10 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 from offsets.leases import Lease
@@ -34,6 +35,9 @@ FORMAT = 1
 
 TRANSACTION_MAX = 100
 """Items that one TransactWriteItems may write."""
+
+HISTORY_PAGES = 20
+"""Answers of a megabyte, about 2,000 commits each, that one look through a partition's history takes at most."""
 
 LIVE = "live"
 """Name of the index and of its sort key."""
@@ -316,14 +320,7 @@ class WriteAheadLog:
             "IndexName": LIVE, "ConsistentRead": True, "KeyConditionExpression": "pk = :pk",
             "ExpressionAttributeValues": {":pk": {"S": partition_key(self.app, tp)}},
         }  # fmt: skip
-        found: list[Intent] = []
-        after: dict[str, Any] = {}
-        while True:
-            answer = self._calls.call("query", TableName=self.table, **request, **after)
-            found += map(from_item, answer["Items"])
-            if not answer.get("LastEvaluatedKey"):
-                break
-            after = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        found = [one for page in self._pages(request) for one in page]
         started = [intent for intent in found if intent.state is IntentState.STARTED]
         completed = sorted((i for i in found if i.state is IntentState.COMPLETED), key=lambda i: (i.new, i.version))
         newest = {intent.key: intent for intent in completed}
@@ -331,6 +328,33 @@ class WriteAheadLog:
             same = [intent for intent in completed if intent.key == key]
             self._newest[key] = tuple((i.new, sort_key(i.key, i.new, i.commit_id)) for i in same)
         return tuple(sorted([*started, *newest.values()], key=lambda i: (i.key, i.new)))
+
+    def failed(self, tp: TopicPartition, pages_max: int = HISTORY_PAGES) -> tuple[tuple[Intent, ...], bool]:
+        """The intents that never landed, oldest first, as long as they are remembered; and whether that is all of them.
+
+        For people: nothing is decided by it. It goes through the whole history of the partition, or the first pages.
+        """
+        request = {
+            "ConsistentRead": True, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :head)",
+            "FilterExpression": "#state = :state", "ExpressionAttributeNames": {"#state": "state"},
+            "ExpressionAttributeValues": {
+                ":pk": _typed(partition_key(self.app, tp)), ":head": _typed("intent/"),
+                ":state": _typed(IntentState.FAILED.value),
+            },
+        }  # fmt: skip
+        pages = self._pages(request)
+        found = [one for page in islice(pages, pages_max) for one in page]
+        return tuple(sorted(found, key=lambda one: (one.started_ms, one.key))), next(pages, None) is None
+
+    def _pages(self, request: Mapping[str, Any]) -> Iterator[list[Intent]]:
+        """The answers to one Query."""
+        after: dict[str, Any] = {}
+        while True:
+            answer = self._calls.call("query", TableName=self.table, **request, **after)
+            yield [from_item(item) for item in answer["Items"]]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            after = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def acquire(self, tp: TopicPartition, owner: str, watched: Lease | None = None, routing: str = "") -> Lease:
         """Take a lease that is not there, released, one's own, or still as `watched`; raises LeaseTaken.

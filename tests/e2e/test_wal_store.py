@@ -140,6 +140,20 @@ def test_a_start_reads_what_is_under_way_and_the_newest_that_is_done(store: Stor
     )  # fmt: skip
 
 
+def test_what_failed_is_told_as_long_as_the_history_is_kept(store: Store) -> None:
+    """Of one partition, in the order of time; not what is under way, what is done, or what others have."""
+    log = store.log()
+    made = [replace(intent(f"c{n}", n * 10, kind=f"t{n % 3}"), started_ms=100 - n) for n in range(1, 9)]
+    other = intent("x", 10, TopicPartition("events", 1))
+    log.start([*made, other])
+    log.complete([made[0]], 1)
+    log.fail([*made[1:7], other])
+    log.acquire(TP, "me")
+    found, whole = store.log().failed(TP)
+    assert whole and found == tuple(replace(one, state=IntentState.FAILED) for one in reversed(made[1:7]))
+    assert store.log().failed(TopicPartition("events", 2)) == ((), True)
+
+
 def test_a_commit_costs_two_writes_per_type_and_partition(store: Store) -> None:
     """One to start it, one to complete it and to retire the one before."""
     log = store.log()

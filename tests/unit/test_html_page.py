@@ -90,6 +90,20 @@ def test_numbers_are_grouped_and_nothing_to_show_is_said() -> None:
         assert "none" in empty and "<svg" not in empty
 
 
+def test_a_wide_table_scrolls_by_itself_and_short_words_stay_in_one_line() -> None:
+    """Its first column stays in sight, and a shade tells that there is more; only long words are broken."""
+    made = page("p", [("s", table(("name", "days"), [("a", "2026-11-01 to 2026-11-21"), ("b", "word " * 9)]))])
+    assert "overflow-x: auto" in made and "position: sticky" in made and "linear-gradient(to left" in made
+    assert "<td>2026-11-01 to 2026-11-21</td>" in made and made.count('<td class="w">') == 1
+
+
+def test_trouble_has_a_colour_of_its_own_and_steps_are_level() -> None:
+    """The other kinds keep the first colours; a stepped line moves upright only."""
+    made = columns([("x", {"failed": 1, "fine": 2})], "c", axis=["left", "right"], bad={"failed"})
+    assert made.count("var(--bad)") == 2 and "var(--c0)" in made and "var(--c1)" not in made and ">right<" in made
+    assert 'points="1.00,97.00 99.00,97.00 99.00,3.00"' in lines({"a": [(0, 0), (1, 5)]}, "c", steps=True)
+
+
 def test_a_plot_of_equal_values_divides_by_nothing() -> None:
     """One point, only zeros, one moment: shown, not refused."""
     assert "polyline" in lines({"a": [(5, 0)]}, "c") and "<svg" in columns([("x", {"a": 0})], "c")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
@@ -9,7 +13,20 @@ import pytest
 from exporter.errors import ConfigError
 from exporter.letters import LetterCount, parse_ranges
 from exporter.printable import escaped, readable
-from exporter.report_page import DayFiles, Facts, Happened, Place, moment, report_page, size, span, sums
+from exporter.report_page import (
+    DAYS_MAX,
+    VERSIONS_MAX,
+    DayFiles,
+    Facts,
+    Failed,
+    Happened,
+    Place,
+    moment,
+    report_page,
+    size,
+    span,
+    sums,
+)
 from offsets.ranges import OffsetRange, TopicPartition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -36,7 +53,7 @@ def facts(name: str = "order") -> Facts:
 def test_the_page_tells_what_the_facts_say() -> None:
     """Lag with the furthest first, commits by outcome, sizes, dead letters by reason, positions."""
     made = report_page(facts())
-    assert "3 tables, 4 files of 3.0\u00a0MiB, 7 dead letters, at most 100 offsets behind" in made
+    assert "3 tables, 4 files of 3.0\u00a0MiB, 7 dead letters in them, at most 100 offsets behind" in made
     assert made.index("click, t-0") < made.index("order, t-0")
     assert "with rows: 2" in made and "empty marker: 1" in made and "failed: 1" in made
     assert "type_mismatch" in made and "2026-11-20 to 2026-11-21" in made
@@ -48,6 +65,64 @@ def test_a_hostile_name_is_only_ever_text() -> None:
     made = report_page(facts(EVIL))
     assert "<script" not in made and "\x1b" not in made
     assert "&lt;script&gt;" in made
+
+
+def test_a_commit_that_failed_is_shown_with_what_it_held_and_whose_it_was() -> None:
+    """Counted by table, drawn in the colour of trouble, named with its partition, its offsets and its task."""
+    failed = [Failed(AT + 7, "order", TopicPartition("t", 3), (120, 134), 15, "host-b"),
+              Failed(AT + 8, "paid", TopicPartition("t", 0), (5, 5), 1, "host-c")]  # fmt: skip
+    made = report_page(replace(facts(), happened=facts().happened[:2], failed=failed))
+    assert "failed: 2" in made and "fill:var(--bad)" in made
+    assert made.index("host-c") < made.index("host-b") and "120 to 134" in made and ">t-3<" in made
+    assert "No commit failed" in report_page(replace(facts(), failed=[]))
+    assert "is not known" in report_page(facts())
+
+
+def test_days_without_a_file_are_gaps_on_the_axis_of_days() -> None:
+    """One place for each day of the calendar; what lies too far back to be drawn is told."""
+    days = [DayFiles("order", day, 1, 10) for day in ("2026-11-01", "2026-11-10")]
+    made = report_page(replace(facts(), days=days, happened=[]))
+    assert re.findall(r'<rect x="([0-9.]+)" y="[0-9.]+" width="8.400"', made) == ["0.800", "90.800"] * 2
+    others = [DayFiles("order", "2001-02-03", 7, 10), DayFiles("x", "-", 1, 1)]
+    made = report_page(replace(facts(), days=[*days, *others]))
+    assert f'width="{84 / DAYS_MAX:.3f}"' in made and ">2026-09-12<" in made
+    assert "files of earlier days: 7, from 2001-02-03 on" in made and "without an event day: 1" in made
+
+
+def test_rows_are_level_while_nothing_is_committed() -> None:
+    """A pause is no slope: a table's line moves at its commits only, and all lines are as long as the time shown."""
+    commits = ((0, "a"), (10, "b"), (900, "a"), (1_000, "b"))
+    happened = [Happened(AT + at, name, "with rows", 10) for at, name in commits]
+    made = report_page(replace(facts(), happened=happened))
+    for line in re.findall(r'<polyline points="([^"]+)"', made):
+        points = [tuple(map(float, point.split(","))) for point in line.split()]
+        assert all(one[0] == other[0] or one[1] == other[1] for one, other in itertools.pairwise(points))
+        assert (points[0][0], points[-1][0]) == (1.0, 99.0)
+
+
+def test_dead_letters_are_gone_through_a_fixed_number_of_times() -> None:
+    """However many types and reasons there are: 4,000 of them took as long as 16 million."""
+
+    class Counted(list[LetterCount]):
+        times = 0
+
+        def __iter__(self) -> Iterator[LetterCount]:
+            self.times += 1
+            return super().__iter__()
+
+    times = set()
+    for types in (1, 50):
+        letters = Counted(LetterCount(f"t{n}", "decode", "x", "2026-11-20", 1, "", "") for n in range(types))
+        report_page(replace(facts(), letters=letters))
+        times.add(letters.times)
+    assert len(times) == 1
+
+
+def test_what_counts_as_added_is_explained_where_it_differs_from_what_is_there() -> None:
+    """Rows added by the commits that are shown stand beside the dead letters that are there now."""
+    made = report_page(facts())
+    assert "7 dead letters in them" in made and "rows added" in made
+    assert f"by the newest {VERSIONS_MAX} commits of each table" in made and "stand in dead_letters now" in made
 
 
 def test_nothing_at_all_is_a_page_too() -> None:

@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,17 @@ def test_a_long_answer_comes_in_pages(db: FakeDynamoDb) -> None:
     made = [Intent(IntentKey(f"type{n}", TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for n in range(7)]
     log.start(made)
     assert log.read(TP) == tuple(made)
+
+
+def test_a_long_history_is_looked_through_in_so_many_pages(db: FakeDynamoDb) -> None:
+    """What lies beyond them is not known, and that is told."""
+    log = new_log(db)
+    made = [Intent(IntentKey(f"type{n}", TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for n in range(7)]
+    log.start(made)
+    log.fail(made)
+    found = [replace(one, state=IntentState.FAILED) for one in made]
+    assert log.failed(TP) == (tuple(found), True)
+    assert log.failed(TP, pages_max=3) == (tuple(found[:6]), False)
 
 
 @pytest.mark.parametrize(
