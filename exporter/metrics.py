@@ -170,7 +170,7 @@ METRICS: tuple[Described, ...] = (
               lambda s: [((name,), rows) for name, rows in sorted(s.totals.committed.items())]),
     Described("exporter_commits_total", "counter", "Commits offered, empty markers included: landed, refused (another "
               "task was first), unknown (offered again), stale (staged again), held (the log or a lease is missing), "
-              "unwritten (the storage refuses a file).",
+              "unwritten (a file cannot be made or stored).",
               ("event_type", "outcome"), lambda s: sorted(s.totals.outcomes.items())),
     Described("exporter_failed_writes_ratio", "gauge", "Share of the commits offered since the start that were refused "
               "or of unknown outcome.", (), lambda s: _one(s.totals.failed_share)),

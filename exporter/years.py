@@ -35,12 +35,12 @@ class Years:
         """Row -> why it is out of range, for its first column with another year."""
         found: dict[int, str] = {}
         for leaf in self._leaves:
-            values = values_at(table, leaf.path)
-            numbers = values.cast(pa.int32() if pa.types.is_date(leaf.kind) else pa.int64())
-            low, high = (DAY_FIRST, DAY_LAST) if pa.types.is_date(leaf.kind) else (US_FIRST, US_LAST)
-            ends = pc.min_max(numbers)
-            if ends["min"].as_py() is None or low <= ends["min"].as_py() <= ends["max"].as_py() <= high:
+            values, is_date = values_at(table, leaf.path), pa.types.is_date(leaf.kind)
+            low, high = (DAY_FIRST, DAY_LAST) if is_date else (US_FIRST, US_LAST)
+            ends = pc.min_max(values)
+            if ends["min"].value is None or low <= ends["min"].value <= ends["max"].value <= high:
                 continue
+            numbers = values.cast(pa.int32() if is_date else pa.int64())
             at = pc.indices_nonzero(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)))
             shown = values.take(at).cast(pa.string()).to_pylist()
             for row, text in zip(at.to_pylist(), shown, strict=True):
