@@ -3,8 +3,9 @@
     __init__.py       this text               run.py        one run: its lake, its tasks, what it waits for
     drills.py         the verb                plain.py      what the tables hold, read without the exporter's code
     scenarios.py      what can happen         producer.py   who writes to the topic meanwhile
+                                              hostile.py    records that have ended an exporter once
     schedule.py       when it does (pure)     tasks.py      exporters as child processes
-    kills.py, outages.py, mishaps.py, streams.py            the stories
+    kills.py, outages.py, mishaps.py, streams.py, soak.py   the stories
     record.py         what came of it (pure)  helper.py     audits and SQL, in a process of its own
     report.py         the same as HTML (pure) group.py      a member of the group that is no exporter
     services.py       broker, DynamoDB

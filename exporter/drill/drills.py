@@ -36,7 +36,7 @@ from exporter.settings import Settings
 
 @dataclass(frozen=True)
 class Options:
-    """scenario: names with commas, or `all`. runs: of each. records: backlog of each run. minutes: 0 = no limit.
+    """scenario: names with commas, or `all`. runs: of each. records: backlog of each run. minutes: after which no run begins, and how long a soak lasts; 0: no limit.
 
     given: settings whose brokers and DynamoDB are used; None: services of its own. keep: the folders of clean runs too.
     """
@@ -94,7 +94,8 @@ def _play(
     place = folder / f"{scenario.name}-{number}"
     shutil.rmtree(place, ignore_errors=True)
     rng = random_of(options.seed, scenario.name, number)
-    run = Run(services, helper, place, record, rng, options.records, kills=options.kills)
+    told = {"partitions": scenario.partitions, "kills": options.kills, "minutes": options.minutes}
+    run = Run(services, helper, place, record, rng, options.records, **told)
     record.failure = "not done"
     try:
         run.open(scenario.config)
@@ -148,7 +149,7 @@ def require_clean(book: Book) -> None:
 
 def _chosen(name: str) -> Sequence[Scenario]:
     if name == "all":
-        return list(SCENARIOS.values())
+        return [one for one in SCENARIOS.values() if not one.alone]
     names = name.split(",")
     for one in names:
         if one not in SCENARIOS:

@@ -47,7 +47,7 @@ class RunRecord:
     """One run on a lake of its own. failure: empty if all was as it must be. schedule: what was drawn for it.
 
     records: in the topic at the end. reread: read and staged more than once. orphans: data files at the end that no
-    commit names. refused: commits that another task's kept from landing.
+    commit names. refused: commits that another task's kept from landing. figures: what else its scenario has measured.
     """
 
     scenario: str
@@ -66,6 +66,7 @@ class RunRecord:
     schedule: list[str] = field(default_factory=list)
     strikes: list[Strike] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -147,6 +148,7 @@ def summary(runs: Sequence[RunRecord]) -> dict[str, Any]:
             for name in ("records", "reread", "orphans", "refused", "commits", "lives", "checks", "audits")
         },
         "minutes": round(sum(record.secs for record in runs) / 60, 1),
+        **{one.scenario: one.figures for one in runs if one.figures},
     }
 
 

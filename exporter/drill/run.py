@@ -55,8 +55,13 @@ class Run:
         self, services: Services, helper: Helper, folder: Path, record: RunRecord, rng: Random, records: int,
         partitions: int = 2,
         kills: int = KILLS,
+        minutes: float = 0.0,
     ) -> None:  # fmt: skip
-        """records: backlog at the start. folder: empty or absent; the run's alone. kills: of a run that draws them."""
+        """records: backlog at the start. folder: empty or absent; the run's alone. kills: of a run that draws them.
+
+        minutes: of a run that lasts as long as it is told; 0: as long as it likes.
+        """
+        self.minutes = minutes
         self.kills = kills
         self.services = services
         self.helper = helper
@@ -82,6 +87,11 @@ class Run:
         self._began = time.time()
         self._settings = 0
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def secs(self) -> float:
+        """Since its begin."""
+        return time.time() - self._began
 
     # What there is -----------------------------------------------------------------------------------
 
@@ -392,7 +402,7 @@ class Run:
     def sum_up(self) -> None:
         """The record's totals, at the end."""
         self.look()
-        self.record.secs = round(time.time() - self._began, 1)
+        self.record.secs = round(self.secs, 1)
         self.record.orphans = self.lake.orphans()
         read = sum(int(said.fields.get("records", 0)) for one in self.tasks for said in one.events() if _is_read(said))
         self.record.reread = max(0, read - self.record.records)

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import kills, mishaps, outages, streams
+from exporter.drill import kills, mishaps, outages, soak, streams
 from exporter.drill.run import Run
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
+ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+"""Newer brokers refuse timestamps that lie an hour ahead; a topic may allow them."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """name: as it is asked for. needs: broker or dynamodb, of its own. config: of the topic."""
+    """name: as it is asked for. needs: broker or dynamodb, of its own. config: of the topic.
+
+    partitions: of the topic. alone: it is not one of `all`, as it lasts for --minutes.
+    """
 
     name: str
     play: Callable[[Run], None]
     needs: str = ""
     config: Mapping[str, str] | None = None
+    partitions: int = 2
+    alone: bool = False
 
     @property
     def what(self) -> str:
@@ -51,7 +58,10 @@ _ALL = (
     Scenario("retention", mishaps.retention),
     Scenario("replayed", mishaps.replayed),
     Scenario("poison", streams.poison),
+    Scenario("out-of-range", streams.out_of_range),
+    Scenario("kafka-timestamps", streams.kafka_timestamps, config=ANY_TIME),
     Scenario("transactions", streams.transactions_and_compaction, config=COMPACTED),
     Scenario("new-types", streams.new_types),
+    Scenario("soak", soak.soak, config=soak.CONFIG, partitions=soak.PARTITIONS, alone=True),
 )
 SCENARIOS = {scenario.name: scenario for scenario in _ALL}

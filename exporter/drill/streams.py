@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kafka import KafkaProducer
 
-from exporter.drill import producer
+from exporter.drill import hostile, producer
 from exporter.drill.producer import Record
 from exporter.drill.run import Run
 
@@ -18,6 +20,26 @@ def poison(run: Run) -> None:
     run.load(producer.poisoned)
     task = run.start()
     run.wait_commit(task, 6)
+    run.kill(task)
+    run.check()
+    run.finish()
+
+
+def out_of_range(run: Run) -> None:
+    """Every other record has a date or a time at the edges of the calendar, or beyond them."""
+    _hostile(run, hostile.out_of_range)
+
+
+def kafka_timestamps(run: Run) -> None:
+    """Every tenth record has its Kafka timestamp in micro- or nanoseconds."""
+    _hostile(run, hostile.odd_times)
+
+
+def _hostile(run: Run, make: Callable[[int], Record]) -> None:
+    run.types = dict(hostile.TYPES)
+    run.load(make)
+    task = run.start()
+    run.wait_commit(task, 20)
     run.kill(task)
     run.check()
     run.finish()

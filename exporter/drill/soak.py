@@ -1,0 +1,172 @@
+"""The soak: hours of hostile records under load, one member that lives through it all, others killed beside it.
+
+What it looks for is what short drills cannot see: memory that grows, warnings that nobody explains.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaProducer
+
+from exporter.children import session_members
+from exporter.drill import hostile
+from exporter.drill.run import NotAsItMust, Run
+from exporter.drill.tasks import Task
+
+MINUTES = 60.0
+"""Unless told otherwise."""
+PER_SEC = 2000
+PARTITIONS = 3
+WEIGH_SECS = 15.0
+GROWTH_MAX = 0.10
+"""Between the first and the last quarter, of each process of the member that lives."""
+SETTLED = 0.05
+"""Share of the time, at its begin, that does not count: caches fill, code is compiled."""
+UNPACKED_EVERY_SECS = 600.0
+OPEN_EVERY_SECS = 240.0
+OPEN_SECS = 20.0
+CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": "20000000"}
+"""Of its topic: hostile records have any timestamp and any size."""
+ROLLS: Mapping[str, Any] = {"roll_age_max_secs": 20.0, "roll_records_max": 200_000, "carried_bytes_max": 8 << 20}
+EXPLAINED: Mapping[str, str] = {
+    "commit_refused": "a partition came back to a member while its last owner's commit was under way",
+    "outage_seen": "the broker pauses for its own garbage or to roll a segment, with both cores taken",
+    "group_poll_failed": "the same",
+    "round_failed": "a record that Spark's readers do not survive was found by halves",
+    "record_condemned": "and became a dead letter by its coordinates",
+}
+"""Warnings and errors that a soak may log, and why."""
+
+
+def soak(run: Run) -> None:
+    """For --minutes: 2,000 records/s of 20 types, one in a hundred hostile; members are killed at random beside one."""
+    minutes = run.minutes or MINUTES
+    run.types, run.scalars = dict(hostile.TYPES), {**run.scalars, **ROLLS}
+    load = run.load(hostile.mixed, PER_SEC)
+    member = run.start()
+    run.wait_commit(member)
+    scales = Scales(member)
+    sender = KafkaProducer(**run.services.options, transactional_id=run.app, linger_ms=20)
+    try:
+        sender.init_transactions()
+        _strike(run, member, scales, sender, minutes * 60)
+    finally:
+        sender.close()
+    load.stop()
+    run.stop(member)
+    run.record.figures = {"minutes": minutes, "memory_mib": scales.quarters(), "warnings": dict(warnings(run.tasks))}
+    run.finish()
+    _judge(run.record.figures)
+
+
+def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs: float) -> None:
+    """Kill a second member at random moments, leave transactions open, weigh the one that lives."""
+    began = run.secs
+    due = {"weigh": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf")}
+    while run.secs - began < secs:
+        other = run.start()
+        run.wait_commit(other)
+        until = run.secs + run.rng.uniform(0, 60)
+        while run.secs < until:
+            at = run.secs - began
+            if at >= due["weigh"]:
+                scales.weigh(at / secs)
+                due["weigh"] = at + WEIGH_SECS
+            if at >= due["open"]:
+                sender.begin_transaction()
+                _send_one(run, sender)
+                due |= {"open": float("inf"), "close": at + OPEN_SECS}
+            if at >= due["close"]:
+                sender.commit_transaction()
+                due |= {"open": at + OPEN_EVERY_SECS, "close": float("inf")}
+            run.nap(1.0)
+            if member.ended() is not None:
+                raise NotAsItMust(f"{member.name} ended with {member.ended()}\n{member.tail()}")
+        run.kill(other, run.rng.random() < 0.5)
+        run.plain_topic.read()
+    if due["close"] < float("inf"):
+        sender.commit_transaction()
+
+
+def _send_one(run: Run, sender: KafkaProducer) -> None:
+    record = hostile.ordinary(0)
+    sender.send(run.topic, record.value, record.key, partition=0, timestamp_ms=record.timestamp_ms)
+    sender.flush()
+
+
+class Scales:
+    """The memory of a task's processes over time: what each holds, by what it is."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._weights: list[tuple[float, dict[str, int]]] = []
+
+    def weigh(self, moment: float) -> None:
+        """moment: share of the whole time, 0 to 1."""
+        weights: dict[str, int] = defaultdict(int)
+        for pid in session_members(self._task.pid):
+            weights[kind_of(pid, self._task.pid)] += resident_bytes(pid)
+        self._weights.append((moment, dict(weights)))
+
+    def quarters(self) -> dict[str, tuple[float, float]]:
+        """Kind of process -> medians of the first and the last quarter, MiB."""
+        return quarters(self._weights)
+
+
+def quarters(weights: Sequence[tuple[float, Mapping[str, int]]]) -> dict[str, tuple[float, float]]:
+    """Kind of process -> medians of the first and the last quarter of the time that counts, MiB."""
+    length = (1.0 - SETTLED) / 4
+    found = {}
+    for kind in sorted({kind for _, one in weights for kind in one}):
+        first = [one.get(kind, 0) for moment, one in weights if SETTLED <= moment < SETTLED + length]
+        last = [one.get(kind, 0) for moment, one in weights if moment >= 1.0 - length]
+        if first and last:
+            found[kind] = (_mib(first), _mib(last))
+    return found
+
+
+def _mib(sizes: Sequence[int]) -> float:
+    return round(statistics.median(sizes) / (1 << 20), 1)
+
+
+def kind_of(pid: int, driver: int) -> str:
+    """driver, jvm or workers (Spark's Python processes, their daemon among them)."""
+    if pid == driver:
+        return "driver"
+    try:
+        name = Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return "gone"
+    return "jvm" if name == "java" else "workers"
+
+
+def resident_bytes(pid: int) -> int:
+    """Its proportional share of what is in memory, 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def warnings(tasks: Sequence[Task]) -> Counter[str]:
+    """How often what was logged as a warning or worse, and lines that are no event at all ("")."""
+    found: Counter[str] = Counter()
+    for task in tasks:
+        found.update(said.name for said in task.events() if said.fields.get("level") not in ("info", "debug"))
+    return found
+
+
+def _judge(figures: Mapping[str, Any]) -> None:
+    """Raises NotAsItMust if memory has grown, or for a warning that has no explanation."""
+    for kind, (first, last) in figures["memory_mib"].items():
+        if last > first * (1 + GROWTH_MAX):
+            raise NotAsItMust(f"{kind} took {first} MiB in the first quarter and {last} in the last")
+    strange = figures["warnings"].keys() - EXPLAINED.keys()
+    if strange:
+        raise NotAsItMust(f"logged without an explanation: {sorted(strange)}")

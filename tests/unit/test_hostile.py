@@ -1,0 +1,105 @@
+"""What the drills hold against an exporter: each hostile record's key names the table that the code decides."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exporter.drill import hostile
+from exporter.drill.producer import Record
+from exporter.drill.soak import quarters
+from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.stage import DEAD_LETTER_SCHEMA, StagingOrder, stage
+from exporter.writers import PartitionPlan
+from offsets.names import table_folder
+from offsets.ranges import TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+def struct(**fields: Any) -> dict[str, Any]:
+    listed = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields.items()]
+    return {"type": "struct", "fields": listed}
+
+
+SCHEMA = struct(
+    id="long", n="integer", price="decimal(12,2)", ratio="double", name="string", ok="boolean", seen="timestamp",
+    planned="timestamp_ntz", due="date", raw="binary",
+    tags={"type": "array", "elementType": "string", "containsNull": True},
+    counts={"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True},
+    device=struct(os="string", size=struct(w="integer", h="integer")),
+)  # fmt: skip
+ROUTING = Routing(
+    TypeFrom("json", "type"),
+    EventTime("json", "at"),
+    tuple((name, json.dumps(SCHEMA)) for name in hostile.TYPES),
+    event_time_ahead_max_secs=86_400,
+)
+
+
+def placed(root: Path, records: Iterable[Record]) -> list[str]:
+    """The table of each record, in order."""
+    records = list(records)
+    times = [record.timestamp_ms * 1000 for record in records]
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array([record.key for record in records], pa.binary()),
+            pa.array([record.value for record in records], pa.binary()),
+            pa.array(["t"] * len(records)),
+            pa.array([0] * len(records), pa.int32()),
+            pa.array(range(len(records)), pa.int64()),
+            pa.array(times, pa.timestamp("us", "UTC")),
+            pa.array([0] * len(records), pa.int32()),
+            pa.nulls(len(records), DEAD_LETTER_SCHEMA.field("headers").type),
+        ],
+        names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
+    )
+    bounds = dict.fromkeys((DEAD_LETTERS, *hostile.TYPES), -1)
+    plan = PartitionPlan(TP, 0, 0, start=0, end=len(records), bounds=bounds)
+    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {TP: {}}, carried_bytes=1 << 30)
+    (manifest,) = stage(order, iter([batch]))
+    found = {}
+    for row in manifest.to_pylist():
+        if row["path"]:
+            file = root / table_folder(row["event_type"]) / row["path"]
+            rows = pa.ipc.open_stream(row["body"]).read_all() if row["body"] else pq.read_table(file, partitioning=None)
+            found |= {one["offset"]: row["event_type"] for one in rows.column("_kafka").to_pylist()}
+    return [found.get(at, "") for at in range(len(records))]
+
+
+JUDGED = [kind for kind in hostile.KINDS if kind is not hostile.kafka_times]
+
+
+@pytest.mark.parametrize("kind", JUDGED, ids=lambda kind: kind.__name__)
+def test_the_key_of_a_hostile_record_names_its_table(kind: Any, tmp_path: Path) -> None:
+    """Every variant of every kind, also alone: what the drill expects is what each record deserves by itself."""
+    turns = 3 if kind in (hostile.many_numbers, hostile.large_key, hostile.alike) else 44
+    records = [kind(turn) for turn in range(turns)]
+    wanted = [record.key.partition(b"|")[0].decode() for record in records]
+    assert placed(tmp_path / "all", records) == wanted
+    alone = [placed(tmp_path / str(at), [record])[0] for at, record in enumerate(records[:14])]
+    assert alone == wanted[:14]
+
+
+def test_a_soak_has_every_kind_and_a_hundredth_of_them() -> None:
+    """Twenty types, one record in a hundred hostile, each kind in its turn."""
+    keys = Counter(hostile.mixed(number).key.partition(b"|")[0].decode() for number in range(1, 100))
+    assert len(keys) == 20 and DEAD_LETTERS not in keys
+    turns = [hostile.mixed(number * hostile.HOSTILE_EVERY) for number in range(len(hostile.KINDS))]
+    assert turns == [kind(turn) for turn, kind in enumerate(hostile.KINDS)]
+
+
+def test_growth_is_measured_between_quarters_and_not_from_the_start() -> None:
+    """What a process takes while it warms up is no growth; what goes on growing is."""
+    flat = [(at / 100, {"jvm": 100 << 20 if at else 1 << 20}) for at in range(101)]
+    assert quarters(flat) == {"jvm": (100.0, 100.0)}
+    leak = [(at / 100, {"driver": (100 + at) << 20}) for at in range(101)]
+    first, last = quarters(leak)["driver"]
+    assert last - first == pytest.approx(72, abs=3)
