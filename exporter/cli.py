@@ -540,7 +540,7 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
 @click.option("--resume", is_flag=True, help="Go on with the drill in --folder: clean runs are not done again.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings whose brokers and DynamoDB are used.")
 @click.option("--keep", is_flag=True, help="Keep settings, logs and lakes of clean runs too.")
-@click.option("--minutes", type=click.FloatRange(min=0), default=0, help="Start no run after so many; length of a soak.  [default: no limit; 60]")
+@click.option("--minutes", type=click.FloatRange(min=0), default=0, help="Begin no run later; the length of a soak.")
 @FORMAT
 def drill(
     scenario: str, names: bool, runs: int, kills: int, seed: int, records: int, folder: Path | None, resume: bool,

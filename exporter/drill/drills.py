@@ -36,9 +36,10 @@ from exporter.settings import Settings
 
 @dataclass(frozen=True)
 class Options:
-    """scenario: names with commas, or `all`. runs: of each. records: backlog of each run. minutes: after which no run begins, and how long a soak lasts; 0: no limit.
+    """scenario: names with commas, or `all`. runs: of each. records: backlog of each. keep: folders of clean runs too.
 
-    given: settings whose brokers and DynamoDB are used; None: services of its own. keep: the folders of clean runs too.
+    minutes: after which no run begins, and how long a soak lasts; 0: no limit. given: settings whose brokers and
+    DynamoDB are used; None: services of its own.
     """
 
     scenario: str = "all"
@@ -94,8 +95,10 @@ def _play(
     place = folder / f"{scenario.name}-{number}"
     shutil.rmtree(place, ignore_errors=True)
     rng = random_of(options.seed, scenario.name, number)
-    told = {"partitions": scenario.partitions, "kills": options.kills, "minutes": options.minutes}
-    run = Run(services, helper, place, record, rng, options.records, **told)
+    run = Run(
+        services, helper, place, record, rng, options.records,
+        partitions=scenario.partitions, kills=options.kills, minutes=options.minutes,
+    )  # fmt: skip
     record.failure = "not done"
     try:
         run.open(scenario.config)
