@@ -274,3 +274,20 @@ def test_no_text_of_the_package_names_a_file_that_is_not_installed(path):
     """The folder deploy/ stands in the repository only: a hint that sends there sends nowhere."""
     texts = (node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant))
     assert not [text for text in texts if isinstance(text, str) and re.search(r"\bdeploy/", text)]
+
+
+CITED = re.compile(r"[Pp]rotocol(?:\.md)?,? (?:section )?(\d+(?:\.\d+)?)([a-c]?)\b")
+
+
+def test_every_rule_that_is_cited_stands_in_the_protocol() -> None:
+    """"protocol 4.4" in code, errors and tests is a heading of offsets/PROTOCOL.md, "5.3c" a point of one."""
+    protocol = (ROOT / "offsets" / "PROTOCOL.md").read_text("utf-8")
+    sections = dict(re.findall(r"^#{2,3} (\d+(?:\.\d+)?)\.? .*\n((?:(?!^#{2,3} ).*\n?)*)", protocol, re.M))
+    cited = 0
+    for name in git_files():
+        if name.endswith((".py", ".java", ".md", ".toml", ".yml")):
+            for number, point in CITED.findall((ROOT / name).read_text("utf-8")):
+                assert number in sections, f"{name} cites protocol {number}"
+                assert not point or f"- ({point}) " in sections[number], f"{name} cites protocol {number}{point}"
+                cited += 1
+    assert cited > 50
