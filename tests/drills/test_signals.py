@@ -14,6 +14,7 @@ import pytest
 from kafka import KafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.ending import LEAVE_SECS
 from exporter.jvm import free_ports
 from exporter.status import fetch
 from tests.drills.test_kills import PARTITIONS, living
@@ -117,16 +118,34 @@ def test_a_signal_to_the_group_stops_the_task_with_all_it_has_read(export: Expor
     assert wrong_places(e) == {}
 
 
+def freeze_java(task: Process) -> None:
+    """From now on its JVM does not answer."""
+    frozen = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
+    assert frozen
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+
+
+@pytest.mark.long
+def test_a_stop_that_waits_for_a_jvm_that_does_not_answer_ends_all_the_same(export: Export) -> None:
+    """In time, with 69, and it says so: whoever waits longer before he kills it learns what was the matter."""
+    e = export.with_(stop_budget_secs=1)
+    produce(e.kafka, e.topic, {0: mixed(100)})
+    with running(e) as task:
+        task.wait_for("round_read")
+        freeze_java(task)
+        os.kill(task.pid, signal.SIGTERM)
+        assert task.wait(1 + LEAVE_SECS + AT_ONCE_SECS) == 69, task.text
+        assert task.quiet_events("end_overdue")[-1]["event"] == "end_overdue"
+
+
 def test_a_second_signal_ends_the_task_at_once(export: Export) -> None:
     """Whoever is in a hurry sends it twice: exit 128 + 15, although a commit hangs."""
     e = export
     produce(e.kafka, e.topic, {0: mixed(100)})
     with running(e) as task:
         task.wait_for("round_read")
-        frozen = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
-        assert frozen
-        for pid in frozen:
-            os.kill(pid, signal.SIGSTOP)
+        freeze_java(task)
         os.kill(task.pid, signal.SIGTERM)
         with pytest.raises(AssertionError, match="still running"):
             task.wait(1.0)

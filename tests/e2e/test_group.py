@@ -115,8 +115,11 @@ def foreign(e: Export, assignor: Any) -> Iterator[None]:
         thread.join(30)
 
 
-def test_a_run_with_an_end_says_which_partitions_a_foreign_member_has(export: Export, spark: Any) -> None:
+def test_a_run_with_an_end_says_which_partitions_a_foreign_member_has(
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It takes half of the topic: exit code 1, and partition and member are named, not 0 as if all were exported."""
+    monkeypatch.setattr("exporter.others.LOOK_SECS", 0.2)
     produce(export.kafka, export.topic, {0: mixed(20), 1: mixed(20, 100)})
     with foreign(export, CooperativeStickyAssignor), capture_logs() as logs:
         with pytest.raises(FoundProblem, match=r"-[01] through -1 of 19; they are with somebody at .*\(no exporter\)"):
