@@ -8,7 +8,6 @@ It is several times slower. Runs on Spark executors.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.kafka_time import KAFKA_MS, LEAST_US, MOST_US, US
+from exporter.log import silence
 from exporter.route import VALUE_BYTES
 from offsets.ranges import TopicPartition
 
@@ -70,7 +70,7 @@ def records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
     from kafka import KafkaConsumer
     from kafka import TopicPartition as KafkaTopicPartition
 
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters is raised
+    silence("kafka")  # what matters is raised
     consumer = KafkaConsumer(
         **wanted.client, enable_auto_commit=False, auto_offset_reset="none", isolation_level=wanted.isolation,
         max_poll_records=BATCH_RECORDS, max_partition_fetch_bytes=4 << 20, fetch_max_bytes=8 << 20,

@@ -29,9 +29,11 @@ THINGS = ("table", "partition", "dependency")
 ORDINARY = (
     ("kafka.coordinator", "NotCoordinatorError"),
     ("kafka.net.selector", "It is blocking the event loop"),
+    ("kafka.coordinator.consumer", "Sync listeners block the consumer event loop"),
 )
-"""(logger, part of its line): what a library warns of and gets over by itself. A group's first member meets the one
-where the coordinator has just come to be; any client the other where the machine is busy for a tenth of a second."""
+"""(logger, part of its line): what a library warns of and gets over by itself. A group's first member meets the first
+where the coordinator has just come to be; any client the second where the machine is busy for a tenth of a second. The
+third is by design: a partition that is taken away is committed before it is let go."""
 
 _FIRST = ("time", "level", "logger", "event")
 

@@ -51,7 +51,7 @@ def soak(run: Run) -> None:
     member = run.start()
     run.wait_commit(member)
     scales = Scales(member)
-    sender = KafkaProducer(**run.services.options, transactional_id=run.app, linger_ms=20)
+    sender = KafkaProducer(**run.services.options, transactional_id=run.app, transaction_timeout_ms=600_000)
     try:
         sender.init_transactions()
         _strike(run, member, scales, sender, minutes * 60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import logging
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.coordinator.consumer import ConsumerCoordinator
 
 from exporter.log import OURS, Repeats, configure, get_logger
 from exporter.log_events import Event, event_rows
@@ -107,6 +109,17 @@ def test_what_a_library_warns_of_in_an_ordinary_life_is_not_told(capsys: pytest.
         logging.getLogger("kafka.coordinator").warning(text, "coordinator-1", "g", reason)
     (line,) = lines(capsys)
     assert "Node Disconnected" in json.loads(line)["event"]
+
+
+def test_a_rebalance_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    """A partition that is taken away is committed first, which kafka-python takes for a slow listener."""
+    configure(json=True)
+    text = inspect.getsource(ConsumerCoordinator)
+    for part in ("Sync listeners block the consumer event loop", "Rebalance listener %s.%s for group"):
+        assert part in text, "kafka-python words it in another way now"
+    logger = logging.getLogger(ConsumerCoordinator.__module__)
+    logger.warning("Rebalance listener %s took %.3fs. Sync listeners block the consumer event loop (...", "x", 2.0)
+    assert not list(lines(capsys))
 
 
 def test_python_warnings_are_events(capsys: pytest.CaptureFixture[str]) -> None:
