@@ -106,8 +106,8 @@ def _logs(
     starts, ends, marks = topics.first_offsets(tps), topics.end_offsets(tps), topics.high_watermarks(tps)
     logs = {}
     for tp in tps:
-        anchor, greatest = pinned.least_anchor(tp), pinned.greatest(tp)
-        first = max(starts[tp], (anchor if anchor is not None else -1) + 1, from_offsets.get(tp, 0))
+        anchor, greatest = pinned.least_anchor.get(tp, -1), pinned.greatest.get(tp)
+        first = max(starts[tp], anchor + 1, from_offsets.get(tp, 0))
         following = first if greatest is None else max(first, min(ends[tp], greatest + 1))
         logs[tp] = Log(starts[tp], ends[tp], marks[tp], first, following)
     return logs
@@ -146,9 +146,9 @@ def _finish(
     problems = list(pinned.problems)
     pending = before = 0
     for tp, one in logs.items():
-        greatest, anchor = pinned.greatest(tp), pinned.least_anchor(tp)
+        greatest, anchor = pinned.greatest.get(tp), pinned.least_anchor.get(tp, -1)
         pending += max(0, one.end - one.next)
-        before += max(0, min(one.end, (anchor if anchor is not None else -1) + 1) - one.start)
+        before += max(0, min(one.end, anchor + 1) - one.start)
         if greatest is not None and greatest >= one.high_watermark:
             problems.append(
                 f"{tp}: the tables are at {greatest}, the log ends at {one.high_watermark}: it was truncated"

@@ -37,9 +37,16 @@ FETCH_OPTIONS = {
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.poll.records": "50000",
     "kafka.receive.buffer.bytes": str(1 << 20),
+    "kafka.fetch.max.wait.ms": "10",
     "kafka.allow.auto.create.topics": "false",
 }
+"""At the end of a partition a client has asked for more already, and waits for what does not come: by default half a
+second for each of them, which was most of an audit of many partitions."""
 SLICE_RECORDS_MIN = 20_000
+TASKS_PER_CORE = 16
+"""More partitions than so many for each core share tasks, so that these do not cost more than the records."""
+OPEN_BYTES = 256 << 10
+"""What it takes to open a file, in bytes that could be read meanwhile: small files share tasks by it."""
 SHUFFLE_ROWS = 500_000
 """Rows of the comparison that one shuffle partition gets, about."""
 BAD_OFFSETS_MAX = 1_000
@@ -110,7 +117,11 @@ def compare(
     total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
     cores = int(job.session.sparkContext.defaultParallelism)
     shuffle = str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))
-    options = {"spark.sql.shuffle.partitions": shuffle, "spark.sql.session.timeZone": "UTC"}
+    options = {
+        "spark.sql.shuffle.partitions": shuffle,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.files.openCostInBytes": str(OPEN_BYTES),
+    }
     if total <= SHUFFLE_ROWS:  # planning stage by stage then takes longer than the stages
         options["spark.sql.adaptive.enabled"] = "false"
     with _conf(job.session, options):
@@ -300,7 +311,11 @@ def _topic_records(job: Job, logs: Mapping[TopicPartition, Log]) -> DataFrame:
         "includeHeaders": "true",
     }
     frame: DataFrame = job.session.read.format("kafka").options(**options).load()
-    return frame.select(columns)
+    return frame.select(columns).coalesce(_tasks_max(job))
+
+
+def _tasks_max(job: Job) -> int:
+    return TASKS_PER_CORE * int(job.session.sparkContext.defaultParallelism)
 
 
 def _careful_records(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> DataFrame:
@@ -316,7 +331,8 @@ def _careful_records(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log
             for number in batch.column("id").to_pylist():
                 yield from careful.records(wanted[number])
 
-    frame = job.session.range(0, len(wanted), 1, max(1, len(wanted))).mapInArrow(run, careful.DDL)
+    tasks = max(1, min(len(wanted), _tasks_max(job)))
+    frame = job.session.range(0, len(wanted), 1, tasks).mapInArrow(run, careful.DDL)
     return cast("DataFrame", frame.select("key", "value", *PARTITION, "offset", "timestamp", "headers"))
 
 

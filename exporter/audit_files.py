@@ -43,8 +43,9 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     delta_log = lake.log(folder)
     snapshot = delta_log.getSnapshotAt(view.version, lake.none, lake.none, False)
     replayed = replay(folder, view.version)
-    listed = lake.new_list() if replayed is not None else snapshot.allFiles().collectAsList()
+    listed = None if replayed is not None else snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
+    there: list[dict[str, Any]] = []
     files, rows, days = 0, 0, set()
     for add in _read(lake, listed) if replayed is None else replayed:
         files += 1
@@ -55,8 +56,10 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         if size != add["size"]:
             absent.append(_absent_file(name, add, size))
         elif replayed is not None:
-            listed.add(lake.action_from_json(json.dumps({"add": add})))
-    if absent and replayed is None:
+            there.append(add)
+    if replayed is not None:
+        listed = lake.adds(there)
+    elif absent:
         gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
         listed = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
     frame = DataFrame(delta_log.createDataFrame(snapshot, lake.to_seq(listed), False, lake.none), lake.session)

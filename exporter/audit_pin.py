@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark.sql import functions as sf
 
@@ -66,14 +67,22 @@ class Pinned:
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
 
-    def greatest(self, tp: TopicPartition) -> int | None:
-        """The greatest position of the partition over all tables."""
-        return max((at for (_, of), at in self.positions.items() if of == tp), default=None)
+    @cached_property
+    def greatest(self) -> Mapping[TopicPartition, int]:
+        """The greatest position of each partition over all tables. To be asked for once the tables are pinned."""
+        found: dict[TopicPartition, int] = {}
+        for (_, tp), at in self.positions.items():
+            found[tp] = max(at, found.get(tp, at))
+        return found
 
-    def least_anchor(self, tp: TopicPartition) -> int | None:
-        """What the first epoch of any table begins after."""
-        spans = [span for (_, of), found in self.spans.items() if of == tp for span in found]
-        return min((after for after, _ in spans), default=None)
+    @cached_property
+    def least_anchor(self) -> Mapping[TopicPartition, int]:
+        """What the first epoch of any table begins after. To be asked for once the tables are pinned."""
+        found: dict[TopicPartition, int] = {}
+        for (_, tp), spans in self.spans.items():
+            after = min(after for after, _ in spans)
+            found[tp] = min(after, found.get(tp, after))
+        return found
 
 
 def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:

@@ -130,10 +130,13 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         self._closing = True
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        for partition in assigned:
+        """Told at one go, so that the loop recovers all of them by one reading of the tables."""
+        partitions = list(assigned)
+        for partition in partitions:
             point(Fault.IN_REBALANCE)
             self.consumer.pause(partition)
             self.consumer.seek(partition, 0)
+        for partition in partitions:
             self._changes.put(Assigned(_ours(partition), next(self._ownership)))
         self._wake()
 

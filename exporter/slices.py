@@ -10,6 +10,10 @@ SLICE_RECORDS_MIN = 20_000
 """A range is cut for several cores only where each slice has about so many offsets."""
 FAT = 1.5
 """A range of so many times a core's share is cut: less would give one core two slices while another has one."""
+TASKS_PER_CORE = 16
+"""So many partitions for each core share tasks whatever their sizes, and none is cut: each task is told of all
+partitions of the round, so a task for each of them would cost their square. A partition's slices never share: another
+task might have one between two of them (NAMES)."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,10 @@ def slices(sizes: Sequence[int], cores: int) -> Slices:
     """
     records, largest = sum(sizes), max(sizes)
     share = max(SLICE_RECORDS_MIN, math.ceil(records / cores))
-    if largest > FAT * share:
+    crowded = len(sizes) > TASKS_PER_CORE * cores
+    if largest > FAT * share and not crowded:
         return Slices(records_max=share)
     alike = largest * len(sizes) <= 2 * records
     if len(sizes) > cores and (alike or records <= SLICE_RECORDS_MIN):
         return Slices(tasks=cores)
-    return Slices()
+    return Slices(tasks=TASKS_PER_CORE * cores if crowded else None)

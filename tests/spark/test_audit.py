@@ -112,6 +112,22 @@ def add_by_hand(lake: Exported, event_type: str, path: Path, day: str) -> None:
     (folder / "_delta_log" / f"{version:020d}.json").write_text(json.dumps({"add": add}))
 
 
+def test_a_topic_of_many_partitions_is_read_by_a_few_tasks(spark, kafka):
+    """Each record once, by so many tasks as the cores are worth and not by one for each partition."""
+    from exporter.audit_compare import TASKS_PER_CORE, Job, Log, _topic_records
+    from exporter.broker import create_topic
+    from tests.services import fresh_name
+
+    topic, tasks = fresh_name(), TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    create_topic(kafka, topic, tasks + 8)
+    produce(kafka, topic, {number: records([click(number)]) for number in range(tasks + 8)})
+    logs = {TopicPartition(topic, number): Log(0, 1, 1, 0, 1) for number in range(tasks + 8)}
+    options = {"kafka.bootstrap.servers": kafka}
+    found = _topic_records(Job(spark, (topic,), routing_of(DDL), options, None, {}, frozenset()), logs)
+    assert found.rdd.getNumPartitions() == tasks
+    assert sorted(row.partition for row in found.select("partition").collect()) == [*range(tasks + 8)]
+
+
 def test_a_clean_lake_has_no_finding(exported):
     """Each record is once in its table or in the dead letters; a tail that is not exported yet is pending."""
     report = exported.audit()

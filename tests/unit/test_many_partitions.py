@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from exporter import plan, writers
+from exporter.audit import _logs
+from exporter.audit_files import live_files
+from exporter.audit_pin import Pinned, pin
 from exporter.plan import Budget, expected, plan_round
 from exporter.recover import Recovery
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.topic import TopicIdentity
 from exporter.wal_check import history
 from exporter.writers import Writer, WriterKey
 from offsets.crosscheck import Agree, Switch
@@ -47,12 +54,16 @@ class Table:
         return LoggedCommit(version, "", "", (), (), None, False)
 
 
-def recovery(routing: Routing) -> Recovery:
-    """Start-up over tables of TYPES and the dead letters."""
+def lake() -> Any:
+    """Tables of TYPES and the dead letters."""
     tables = {name: Table(name) for name in (*TYPES, DEAD_LETTERS)}
-    lake: Any = SimpleNamespace(app=APP, table=tables.__getitem__, event_types=lambda: tuple(sorted(tables)))
+    return SimpleNamespace(app=APP, table=tables.__getitem__, event_types=lambda: tuple(sorted(tables)))
+
+
+def recovery(routing: Routing) -> Recovery:
+    """Start-up over these tables."""
     nothing: Any = None
-    return Recovery(lake, nothing, routing, nothing, nothing)
+    return Recovery(lake(), nothing, routing, nothing, nothing)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, say: Any = lambda *given: given) -> list[Any]:
@@ -108,3 +119,55 @@ def test_an_empty_log_is_filled_by_looking_at_what_each_commit_names(monkeypatch
     asked = counted(monkeypatch, TableView, "position", lambda _, app, tp: tp)
     assert [one.key.tp for one in history(table, view, APP, TPS)] == TPS
     assert Counter(asked) == Counter(TPS)
+
+
+def test_an_audit_parses_each_position_of_each_table_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks each table for the spans, the position and the first epoch of each partition."""
+    parsed = counted(monkeypatch, AppId, "parse")
+    identities = {"events": TopicIdentity("cluster", "topic", tuple(tp.partition for tp in TPS))}
+    pinned = pin(lake(), identities, OLD)
+    assert len(pinned.positions) == (len(TYPES) + 1) * len(TPS)
+    assert len(parsed) == (len(TYPES) + 1) * len(TPS) * 2
+
+
+class Asked(dict[Any, Any]):
+    """A map that counts how often all of it is gone through."""
+
+    times = 0
+
+    def items(self) -> Any:
+        self.times += 1
+        return super().items()
+
+
+def test_an_audit_goes_through_all_positions_once_and_not_for_each_partition() -> None:
+    """What is read of each partition: after the least anchor, through the greatest position."""
+    positions = Asked({(name, tp): 9 + len(name) for name in TYPES for tp in TPS})
+    spans = Asked({(name, tp): [(-1, 3), (len(name), 9)] for name in TYPES for tp in TPS})
+    topics: Any = SimpleNamespace(**{
+        name: lambda tps, at=at: dict.fromkeys(tps, at)
+        for name, at in (("first_offsets", 0), ("end_offsets", 99), ("high_watermarks", 99))
+    })  # fmt: skip
+    logs = _logs(topics, TPS, Pinned({}, positions=positions, spans=spans), {})
+    assert {(one.first, one.next) for one in logs.values()} == {(0, 16)}
+    assert (positions.times, spans.times) == (1, 1)
+
+
+def test_the_live_files_of_a_table_are_handed_over_at_one_go(tmp_path: Path) -> None:
+    """A call over the gateway for each file of many partitions was most of what listing them took."""
+    (tmp_path / "_delta_log").mkdir()
+    adds = [
+        {"path": f"{tp.partition}.parquet", "size": 1, "partitionValues": {"day": "2026-11-01"}} for tp in TPS
+    ]
+    lines = "\n".join(json.dumps({"add": add}) for add in adds)
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text(lines)
+    for add in adds:
+        (tmp_path / str(add["path"])).write_text("x")
+    handed: list[Any] = []
+    log = SimpleNamespace(getSnapshotAt=lambda *_: None, createDataFrame=lambda *given: given)
+    fake: Any = SimpleNamespace(
+        table=lambda name: SimpleNamespace(folder=tmp_path), log=lambda folder: log, none=None, session=mock.Mock(),
+        adds=lambda some: handed.append([*some]) or "a list", to_seq=lambda some: some,
+    )  # fmt: skip
+    found = live_files(fake, "click", TableView(0, "id", "f", {}))
+    assert handed == [adds] and (found.count.files, found.absent) == (len(adds), ())
