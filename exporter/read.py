@@ -113,6 +113,7 @@ class RoundReader:
         self._room = (room or Room()).share(self._cores)
         self._batches = Batches(session)
         self._groups: set[str] = set()
+        self._dropped: set[str] = set()
         self._lock = threading.Lock()
 
     def read(self, order: StagingOrder) -> RoundResult:
@@ -125,10 +126,13 @@ class RoundReader:
         try:
             return _result(order, self._manifest(_to_be_read(order)))
         except Exception as error:
+            if group in self._dropped:
+                raise RoundFailed("the round was cancelled") from error
             raise self._failed(order, error) from error
         finally:
             with self._lock:
                 self._groups.discard(group)
+                self._dropped.discard(group)
 
     def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
         """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
@@ -222,10 +226,11 @@ class RoundReader:
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return any(stage.numActiveTasks + stage.numCompletedTasks for stage in stages if stage)
 
-    def cancel(self) -> None:
-        """Cancel the running rounds, if any; their `read` raises."""
+    def cancel(self, dropped: bool = False) -> None:
+        """Cancel the running rounds, if any; their `read` raises. dropped: nobody wants to know what it stopped at."""
         with self._lock:
             groups = [*self._groups]
+            self._dropped |= set(groups) if dropped else set()
         for group in groups:
             self._session.sparkContext.cancelJobGroup(group)
 

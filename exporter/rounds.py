@@ -168,7 +168,7 @@ class Rounds:
         for reading in self._readings:
             reading.cancelled = True
         if self._readings:
-            self._reader.cancel()
+            self._reader.cancel(dropped=True)
 
     def abandon(self) -> None:
         """Forget the running rounds, whatever becomes of them: nobody waits for them any more."""

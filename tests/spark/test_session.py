@@ -21,10 +21,14 @@ import pytest
 from exporter import class_data
 from exporter.audit_files import replay
 from exporter.jvm_lines import entries
-from exporter.read import RoundReader
+from exporter.read import RoundFailed, RoundReader
+from exporter.routing import EventTime, Routing, TypeFrom
 from exporter.spark import LOG4J_FILE, PAGES
+from exporter.stage import StagingOrder
 from exporter.tables import Lake
+from exporter.writers import PartitionPlan
 from offsets.names import table_folder
+from offsets.ranges import TopicPartition
 from tests.lakes import wait_until
 
 pytestmark = pytest.mark.spark
@@ -131,7 +135,7 @@ def test_kafka_is_read_by_the_interface_without_rows_of_users(spark: Any) -> Non
 
 def test_a_round_has_begun_once_spark_runs_its_tasks(spark: Any, tmp_path: Path) -> None:
     """Not while nothing runs, nor while its job is not known yet: else the next one could get the cores first."""
-    reader, gate = RoundReader(spark, {}), tmp_path / "gate"
+    reader, gate = RoundReader(spark, {"kafka.bootstrap.servers": "127.0.0.1:1"}), tmp_path / "gate"
     assert not reader.begun()
     reader._groups.add("begun")
     assert not reader.begun()
@@ -152,6 +156,25 @@ def test_a_round_has_begun_once_spark_runs_its_tasks(spark: Any, tmp_path: Path)
         assert not done.done()
         gate.touch()
         done.result(60)
+
+
+def test_a_round_that_a_stop_cancels_asks_for_nothing_more(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which record it was at is for one that fails, or takes too long, by itself; to look would hold the stop up."""
+    reader, raws = RoundReader(spark, {"kafka.bootstrap.servers": "127.0.0.1:1"}), []
+    plan = PartitionPlan(TopicPartition("orders", 0), 1, 0, 0, 1, {})
+    order = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {plan.tp: plan},
+                         {}, {})  # fmt: skip
+    monkeypatch.setattr(reader, "_raw", raws.append)
+    for dropped in (True, False):
+
+        def cancelled(_: object, dropped: bool = dropped) -> Any:
+            reader.cancel(dropped)
+            raise RuntimeError("cancelled")
+
+        monkeypatch.setattr(reader, "_manifest", cancelled)
+        with pytest.raises(RoundFailed, match="cancelled"):
+            reader.read(order)
+        assert bool(raws) == (not dropped)
 
 
 def test_every_reading_sees_what_others_have_committed(spark: Any, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Reader:
         self.read_ranges += [(plan.start, plan.end) for plan in order.plans.values()]
         return self.of(order)
 
-    def cancel(self) -> None:
+    def cancel(self, dropped: bool = False) -> None:
         self.cancelled.set()
 
 

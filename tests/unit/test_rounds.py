@@ -66,7 +66,7 @@ class Reader:
     def begun(self) -> bool:
         return True
 
-    def cancel(self) -> None:
+    def cancel(self, dropped: bool = False) -> None:
         self.cancelled += 1
 
 
