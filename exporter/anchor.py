@@ -17,7 +17,16 @@ from exporter.errors import ConfigError, ExporterError
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.routing import DEAD_LETTERS, Routing
-from exporter.tables import NO_COLUMNS, Change, DeltaTable, Lake, TableUnwritable, first_line, table_schema
+from exporter.tables import (
+    NO_COLUMNS,
+    Change,
+    DeltaTable,
+    Lake,
+    TableUnwritable,
+    first_line,
+    table_schema,
+    with_event_time,
+)
 from exporter.topic import TopicIdentity, TopicReader, identity_properties, partitions_of
 from exporter.writable import unwritable
 from offsets.names import AppId, table_folder
@@ -194,6 +203,17 @@ class Anchors:
         )
         log.info("positions_anchored", table=name, partitions=len(anchors), created=view is None)
         point(Fault.AFTER_ANCHOR)
+
+    def add_event_time(self, name: str, view: TableView) -> None:
+        """Give a table of an earlier version the column `_event_time`, if it is still as in the view. Raises Moved."""
+
+        def check(now: TableView | None) -> None:
+            if now is None or now.fingerprint != view.fingerprint:
+                raise Moved(f"table {name} was changed meanwhile")
+
+        metadata = self.metadata("event_time", view, {})
+        self.write(name, Change((), {}, metadata, evolve=with_event_time(view.schema_json)), check)
+        log.info("event_time_added", table=name)
 
     def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
         """One commit of start-up; any exception means: read everything again and see."""

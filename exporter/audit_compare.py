@@ -27,6 +27,7 @@ from exporter.audit_files import LiveFiles
 from exporter.audit_pin import Pinned
 from exporter.audit_report import EXAMPLES_MAX, FINDINGS, AuditReport, BadOffset, Missing, examples
 from exporter.audit_sql import EITHER, LETTERS, UNKNOWN
+from exporter.columns import EVENT_TIME
 from exporter.kafka_time import NO_DAY
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.tables import NO_COLUMNS
@@ -63,10 +64,10 @@ INFO_DDL = (
     "regions array<struct<after: bigint, through: bigint, routing: int, complete: boolean, visible: boolean>>"
 )
 ROWS_DDL = (
-    "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, faulty boolean, "
-    "unread boolean, outside boolean, checkable boolean, replayed boolean"
+    "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, row_time bigint, "
+    "faulty boolean, unread boolean, outside boolean, checkable boolean, replayed boolean"
 )
-AGAIN_DDL = "array<struct<routing: int, code: int, hash: bigint, day: date>>"
+AGAIN_DDL = "array<struct<routing: int, code: int, hash: bigint, day: date, time: bigint>>"
 
 PARTITION = ["topic", "partition"]
 """The columns that name a topic partition, in every frame."""
@@ -249,7 +250,8 @@ def _records(
         must.alias("must"),
         audit_sql.record_checksum(fields, sf.col("expected")).alias("typed_hash"),
         audit_sql.letter_checksum().alias("letter_hash"),
-        _by_region(pinned, "date", lambda one: audit_sql.event_day(one.event_time)).alias("event_day"),
+        _by_region(pinned, "date", _event_day).alias("event_day"),
+        _by_region(pinned, "bigint", lambda one: _kept_time(pinned, one, "expected")).alias("event_time"),
         "kafka_day",
         *(["again"] if pinned.replayed else []),
     )
@@ -257,6 +259,14 @@ def _records(
 
 def _expected(pinned: Pinned, routing: Routing) -> Column:
     return audit_sql.expected(routing, pinned.codes, sf.col("event_type"))
+
+
+def _event_day(routing: Routing) -> Column:
+    return audit_sql.event_time(routing.event_time).cast("date")
+
+
+def _kept_time(pinned: Pinned, routing: Routing, code: str) -> Column:
+    return audit_sql.kept_time(routing, pinned.codes, sf.col(code))
 
 
 def _again(frame: DataFrame, pinned: Pinned, fields: Mapping[int, Sequence[Mapping[str, Any]]]) -> DataFrame:
@@ -274,7 +284,8 @@ def _again(frame: DataFrame, pinned: Pinned, fields: Mapping[int, Sequence[Mappi
                 sf.lit(number).alias("routing"),
                 sf.col(code).alias("code"),
                 audit_sql.record_checksum(fields, sf.col(code)).alias("hash"),
-                audit_sql.event_day(one.event_time).alias("day"),
+                _event_day(one).alias("day"),
+                _kept_time(pinned, one, code).alias("time"),
             )
         )
     known = sf.array(*verdicts) if verdicts else sf.array().cast(AGAIN_DDL)
@@ -371,7 +382,7 @@ def _rows(
     checkable = sf.coalesce(readable & sf.col("region.visible") & ~sf.col("condemned"), sf.lit(False))
     wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
     wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
-    outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "faulty"]
+    outside, hashed = ~_in_spans("spans"), ["row_hash", "row_day", "row_time", "faulty"]
     replayed = sf.coalesce(sf.col("offset") <= sf.col("replayed"), sf.lit(False))
     return frame.filter(wanted).select(
         "code", *PARTITION, "offset", *hashed, "unread", outside.alias("outside"), checkable.alias("checkable"),
@@ -405,10 +416,17 @@ def _table_rows(
         sf.col("_kafka.offset").alias("offset"),
         hashed.alias("row_hash"),
         sf.col("day").alias("row_day"),
+        _row_time(frame).alias("row_time"),
         faulty.alias("faulty"),
         condemned.alias("condemned"),
         unread.alias("unread"),
     )
+
+
+def _row_time(frame: DataFrame) -> Column:
+    """What the rows say of their event time: null in those of versions that did not keep it, and in other tables."""
+    kept = (EVENT_TIME, "timestamp") in frame.dtypes
+    return sf.unix_micros(EVENT_TIME) if kept else sf.lit(None).cast("bigint")
 
 
 def _verdicts(records: DataFrame, rows: DataFrame, day: date | None, replays: bool) -> DataFrame:
@@ -421,7 +439,8 @@ def _verdicts(records: DataFrame, rows: DataFrame, day: date | None, replays: bo
         sf.count("code").alias("rows"),
         sf.min("code").alias("code"),
         sf.max("code").alias("code_max"),
-        *(sf.max(name).alias(name) for name in ("expected", "must", "typed_hash", "letter_hash", "event_day")),
+        *(sf.max(name).alias(name) for name in ("expected", "must", "typed_hash", "letter_hash")),
+        *(sf.max(name).alias(name) for name in ("event_day", "event_time")),
         *(sf.max(name).alias(name) for name in ("kafka_day", "faulty", "unread", "outside", "checkable")),
         *_of_the_row(replays),
         sf.min("row_day").alias("row_day_min"),
@@ -449,8 +468,8 @@ def _verdicts(records: DataFrame, rows: DataFrame, day: date | None, replays: bo
 def _of_the_row(replays: bool) -> list[Column]:
     """What is taken from an offset's row; of several, where there are replays, from the one that is no dead letter."""
     if not replays:
-        return [sf.max("row_hash").alias("row_hash"), sf.max("row_day").alias("row_day")]
-    names = ("row_hash", "row_day", "replayed")
+        return [sf.max(name).alias(name) for name in ("row_hash", "row_day", "row_time")]
+    names = ("row_hash", "row_day", "row_time", "replayed")
     return [*(sf.max_by(name, "code").alias(name) for name in names), sf.first("again", True).alias("again")]
 
 
@@ -475,6 +494,7 @@ def _settled(grouped: DataFrame, replays: bool) -> DataFrame:
     def fits(one: Column) -> Column:
         same = one["hash"].isNull() | one["hash"].eqNullSafe(sf.col("row_hash"))
         same = same & (one["day"].isNull() | one["day"].eqNullSafe(sf.col("row_day")))
+        same = same & ~sf.coalesce(one["time"] != sf.col("row_time"), sf.lit(False))
         return (one["code"] == EITHER) | ((one["code"] == sf.col("code")) & same)
 
     found = {"again_table": sf.exists("again", here), "again_fits": sf.exists("again", fits)}
@@ -495,6 +515,7 @@ def _kind() -> Column:
     right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
     differs = differs | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day)) | ~accounted
+    differs = differs | sf.coalesce(sf.col("row_time") != sf.col("event_time"), sf.lit(False))
     differs = sf.col("faulty") | (differs & ~sf.col("again_fits") & ~sf.col("unread"))
     return (
         sf.when(_nowhere(), "foreign")

@@ -16,6 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from exporter.columns import EVENT_TIME
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from offsets.names import table_folder
 
@@ -34,7 +35,9 @@ _SAFE = frozenset({"string", "long", "integer", "short", "byte", "boolean"})
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_ @:/-]+\Z")
 _DOUBTFUL = "[0-9.eE+-]{800}|[^\"]{40000}"
 """Longer numbers and names are refused by Spark's JSON reader (Jackson) but not by the exporter's."""
-_UNITS_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_UNITS_PER_SEC = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_SECS_MAX = 40_000 * 86_400
+"""A number of more seconds than are in a hundred years is a dead letter, or at least not compared."""
 
 
 def event_type(source: TypeFrom) -> Column:
@@ -101,17 +104,34 @@ def is_object() -> Column:
     return sf.json_object_keys("text").isNotNull()
 
 
-def event_day(source: EventTime) -> Column:
-    """The event day of a record, null where this SQL cannot tell it for sure."""
+def event_time(source: EventTime) -> Column:
+    """The event time of a record as a timestamp, null where this SQL cannot tell it for sure."""
     if source.kind == "record":
-        return sf.col("kafka_day")
+        return sf.col("timestamp")
     text = json_text(source.path)
     if source.unit == "iso":
-        return text.try_cast("timestamp").cast("date")
-    number, unit = text.try_cast("bigint"), _UNITS_PER_DAY[source.unit]
-    days = sf.round((number - sf.pmod(number, sf.lit(unit))) / sf.lit(unit))
-    bounded = sf.when(number.between(-unit * 40_000, unit * 40_000), days)
-    return sf.date_add(sf.lit("1970-01-01").cast("date"), bounded.cast("int"))
+        return text.try_cast("timestamp")
+    number, unit = text.try_cast("bigint"), _UNITS_PER_SEC[source.unit]
+    bounded = sf.when(number.between(-unit * _SECS_MAX, unit * _SECS_MAX), number)
+    if source.unit == "ns":
+        micros = sf.round((bounded - sf.pmod(bounded, sf.lit(1_000))) / sf.lit(1_000))
+        return sf.timestamp_micros(micros.cast("bigint"))
+    return sf.timestamp_micros(bounded * sf.lit(1_000_000 // unit))
+
+
+def kept_time(routing: Routing, codes: Mapping[str, int], code: Column) -> Column:
+    """Microseconds that `_event_time` must say of a record, if it is not null; null where they cannot be told.
+
+    Nor are they of a type whose configuration declares a column of that name itself: there its value stands.
+    """
+    own = [codes[name] for name, schema in routing.types if name in codes and declares_event_time(schema)]
+    micros = sf.unix_micros(event_time(routing.event_time))
+    return sf.when(~code.isin(own), micros) if own else micros
+
+
+def declares_event_time(schema_json: str) -> bool:
+    """Whether a schema of an earlier version has a column of the name that is now the exporter's."""
+    return any(field["name"].lower() == EVENT_TIME for field in json.loads(schema_json)["fields"])
 
 
 def compared_columns(schemas: Sequence[str], table_json: str) -> tuple[dict[str, Any], ...]:

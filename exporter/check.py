@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from exporter import spark
 from exporter.anchor import declared_schema
+from exporter.columns import EVENT_TIME
 from exporter.commit import check_properties
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.fillable import unfillable
@@ -24,7 +25,7 @@ from exporter.kafka_options import kafka_python_options
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
 from exporter.status import fetch, server_url
-from exporter.tables import Lake, evolved_schema, refuses
+from exporter.tables import Lake, evolved_schema, refuses, untimed
 from exporter.task import checked_routing, parse_schemas
 from exporter.topic import TopicReader
 from exporter.writable import in_the_way, unwritable
@@ -241,7 +242,7 @@ def _in_force(letters: TableView) -> set[str]:
 
 
 def _looked_at(what: str, view: TableView, declared: str, in_force: bool) -> Finding:
-    """One table. in_force: a start goes on with these settings and changes no table."""
+    """One table. in_force: a start goes on with these settings and adds no column of theirs."""
     hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
     if reason := refuses(view, declared) if in_force else unfillable(view):
         return Finding(what, "error", f"it cannot be filled: {reason}", hint)
@@ -249,6 +250,9 @@ def _looked_at(what: str, view: TableView, declared: str, in_force: bool) -> Fin
         wider = _widened(view.schema_json, declared)
     except ConfigError as error:
         return Finding.of(what, error)
+    if untimed({what: view}):
+        says = f"version {view.version}; its column {EVENT_TIME} is its own, so it keeps no event times"
+        return Finding(what, "warn", says, "declare a column that repeats the event time's field")
     coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
     return Finding(what, "ok", f"version {view.version}{coming}")
 

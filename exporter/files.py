@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from exporter.columns import EVENT_TIME
 from exporter.file_statistics import Seen, statistics
 from exporter.writers import StagedFile
 from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
@@ -45,7 +46,7 @@ PARQUET: dict[str, Any] = {
     "version": "2.6",
 }
 """How pyarrow writes data files."""
-ASCENDING = {f"{KAFKA_COLUMN}.offset": "DELTA_BINARY_PACKED", f"{KAFKA_COLUMN}.timestamp": "DELTA_BINARY_PACKED"}
+ASCENDING = dict.fromkeys((f"{KAFKA_COLUMN}.offset", f"{KAFKA_COLUMN}.timestamp", EVENT_TIME), "DELTA_BINARY_PACKED")
 """Parquet columns that are written as differences: a file is a tenth smaller, and a tenth of its CPU is saved."""
 SMALL_BYTES = 64 << 10
 """A file of fewer Arrow bytes is written as SMALL_PARQUET."""

@@ -23,13 +23,14 @@ from exporter.commit import Committer, check_properties
 from exporter.drain import DrainRounds
 from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import Fault, point
+from exporter.fillable import unfillable
 from exporter.gap_rows import GapRows, refuse
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.rehearsal import rehearse
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.switch import Switcher
-from exporter.tables import DeltaTable, Lake, LogCleaned, holds_just, refuses
+from exporter.tables import DeltaTable, Lake, LogCleaned, holds_just, refuses, untimed, with_event_time
 from exporter.topic import TopicIdentity, TopicReader, check_identity, identity_properties
 from exporter.wal_check import LogCheck, Logged, broken
 from exporter.writers import Writer, WriterKey, park
@@ -119,6 +120,8 @@ class Recovery:
         self._epochs: dict[TopicPartition, int] = {}
         self.table_fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
+        self.untimed: frozenset[str] = frozenset()
+        self._unchanged: set[str] = set()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
         self.said: dict[TopicPartition, str] = {}
         """The verdict of the last reading, per partition, for those who watch."""
@@ -352,7 +355,25 @@ class Recovery:
             for tp, found in verdicts.items()
             if isinstance(found, Agree)
         }
-        return self._close_gaps(reading, agreed)
+        filled = {name: reading.views[name] for positions in agreed.values() for name in positions}
+        return self._add_event_times(filled) or self._close_gaps(reading, agreed)
+
+    def _add_event_times(self, views: Mapping[str, TableView]) -> bool:
+        """Tables of earlier versions get the column `_event_time`; False if no table has changed.
+
+        It asks for no switch: where records go is the same. A table that cannot be changed is one type's trouble, told
+        when it is filled: until then files have the column though the table has not, and readers go by the table.
+        """
+        lacking = lacking_event_time(views) - self._unchanged
+        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="event-time") as pool:
+            done = {name: pool.submit(self._anchors.add_event_time, name, views[name]) for name in sorted(lacking)}
+        for name, future in done.items():
+            try:
+                future.result()
+            except Failed as failed:
+                log.warning("event_time_not_added", table=name, error=str(failed))
+                self._unchanged.add(name)
+        return bool(lacking)
 
     def _close_gaps(
         self, reading: Reading, positions: Mapping[TopicPartition, Mapping[str, Position | None]]
@@ -492,12 +513,21 @@ class Recovery:
         """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
         declared = declared_schema(self._routing, name)
         self.table_fingerprints[name] = view.fingerprint
+        self.untimed = (self.untimed - {name}) | untimed({name: view})
+        if name in self.untimed:
+            log.warning("event_time_not_kept", table=name)
         plain = declared is not None and holds_just(view, declared)
         self.plain = self.plain | {name} if plain else self.plain - {name}
         reason = refuses(view, declared)
         if reason:
             log.error("table_cannot_be_filled", table=name, reason=reason)
         return reason
+
+
+def lacking_event_time(views: Mapping[str, TableView]) -> set[str]:
+    """The tables of an earlier version that are to get the column `_event_time`."""
+    lacking = {name for name, view in views.items() if with_event_time(view.schema_json) != view.schema_json}
+    return {name for name in lacking - {DEAD_LETTERS} if not unfillable(views[name])}
 
 
 def _missed(views: Mapping[str, TableView]) -> set[str]:

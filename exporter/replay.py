@@ -42,7 +42,7 @@ from exporter.read import run_order
 from exporter.replay_rows import JUDGED_DDL, RECORD_COLUMNS, judge
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Change, Lake, TableUnreadable, add_action, first_line
+from exporter.tables import Change, Lake, TableUnreadable, add_action, first_line, untimed
 from exporter.writers import PartitionPlan, StagedFile
 from offsets.names import AppId, DataFile
 from offsets.positions import first_epoch, last_replay
@@ -287,7 +287,10 @@ class Replay:
             replays |= {(name, tp): reading.last(app, name, tp) + 1 for name in reading.targets}
         fingerprints = {name: view.fingerprint for name, view in reading.views.items()}
         footers = {tp: self._footer(reading, tp) for tp in plans}
-        return StagingOrder(str(self.lake.root), app, self.routing, plans, fingerprints, footers, replays=replays)
+        return StagingOrder(
+            str(self.lake.root), app, self.routing, plans, fingerprints, footers, replays=replays,
+            untimed=untimed(reading.views),
+        )  # fmt: skip
 
     def _footer(self, reading: _Reading, tp: TopicPartition) -> dict[str, str]:
         recorded = reading.letters.properties

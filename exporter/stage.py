@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from exporter import headers
 from exporter.by_day import Unsplit
+from exporter.columns import EVENT_TIME
 from exporter.decode import Decoder
 from exporter.faults import Fault, point
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile, Room
@@ -103,6 +104,7 @@ class StagingOrder:
     fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
+    untimed: event types whose table has a column `_event_time` of its own; it is left as it is.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
     record_bytes: of a record so far, 0 = not known; for the size of batches only (batches.py).
@@ -124,6 +126,7 @@ class StagingOrder:
     record_bytes: float = 0.0
     committed_next: bool = False
     careful: bool = False
+    untimed: frozenset[str] = frozenset()
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -280,13 +283,13 @@ class _Task:
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
         offsets = batch.column("offset").take(taken)
         times = timestamps if taken is rows else timestamps.take(decoded.good)
-        table = decoded.table.add_column(0, KAFKA_COLUMN, coordinates(tp, plan.epoch, offsets, times))
+        days = decoded.table.column(-1).cast(pa.date32())
+        table = located(decoded.table, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
-            table = table.filter(fresh)
+            table, days = table.filter(fresh), days.filter(fresh)
         if table.num_rows:
-            days = table.column("_event_time").cast(pa.date32()).combine_chunks()
-            self._add_rows(name, tp, table.drop_columns("_event_time"), days)
+            self._add_rows(name, tp, table, days.combine_chunks())
         return bad
 
     def _add_dead(
@@ -436,6 +439,19 @@ def _record_bytes(batch: pa.RecordBatch) -> int:
     if "headers" in batch.schema.names:
         columns += batch.column("headers").flatten().flatten()
     return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
+
+
+def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.Table:
+    """Decoded rows as their table holds them: `_kafka`, `_event_time`, the columns, `_rescued`.
+
+    decoded: its last column is the event time. timed: false for a table with a column `_event_time` of its own; it
+    stays that of a configuration, too, that was recorded when the name was not the exporter's.
+    """
+    last = decoded.num_columns - 1
+    rows, times = decoded.remove_column(last), decoded.column(last)
+    if timed and not any(name.lower() == EVENT_TIME for name in rows.column_names):
+        rows = rows.add_column(0, EVENT_TIME, times)
+    return rows.add_column(0, KAFKA_COLUMN, kafka)
 
 
 def coordinates(tp: TopicPartition, epoch: int, offsets: Any, timestamps: Any) -> pa.StructArray:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter.columns import EVENT_TIME
 from exporter.commit import Committer
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.gap_rows import refuse
-from exporter.recover import Reading, Recovery, refusal, truncated
+from exporter.recover import Reading, Recovery, lacking_event_time, refusal, truncated
 from exporter.routing import DEAD_LETTERS
 from exporter.settings import Settings
 from exporter.task import Workbench, open_journal
@@ -192,6 +193,8 @@ class _Planner:
             anchored = dict.fromkeys(found.unanchored, found.anchor_at)
             known = {name: Position(found.epoch, at) for name, at in {**found.positions, **anchored}.items()}
             steps = [f"anchor {_names(found.unanchored)} at {found.anchor_at}"] if anchored else []
+            timed = sorted(lacking_event_time({name: self._reading.views[name] for name in found.positions}))
+            steps += [f"add the column {EVENT_TIME} to {_names(timed)}"] if timed else []
             runs = self._reads(start, known, steps)
             return replace(runs, steps=(*runs.steps, *self._parked))
         if isinstance(found, Switch):

@@ -25,7 +25,7 @@ from exporter.plan import plan_round
 from exporter.rehearsal import rehearse
 from exporter.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Change, TableUnwritable, evolved_schema
+from exporter.tables import Change, TableUnwritable, evolved_schema, untimed
 from exporter.topic import TopicIdentity, identity_properties
 from exporter.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
 from offsets import Invariant
@@ -165,6 +165,7 @@ class Switcher:
             {name: view.fingerprint for name, view in views.items()},
             {plan.tp: self._footer(plan.tp, old) for plan in plans},
             {plan.tp: condemned[plan.tp] for plan in plans},
+            untimed=untimed(views),
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter import log_state
-from exporter.columns import clashes
+from exporter.columns import EVENT_TIME, clashes
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.fillable import unfillable
 from exporter.secrets import masked
@@ -112,15 +112,45 @@ def _all_nullable(kind: Any) -> Any:
 
 
 def table_schema(declared_json: str | None) -> str:
-    """Spark schema JSON of a table: `_kafka`, the declared columns, `_rescued`, `day`; None = the dead letters."""
+    """Spark schema JSON of a table: `_kafka`, `_event_time`, the declared columns, `_rescued`, `day`.
+
+    None: of the dead letters, whose records need have no event time.
+    """
     fields = [_field("_kafka", _KAFKA_TYPE)]
     if declared_json is None:
         fields += [_field(name, kind) for name, kind in DEAD_LETTER_FIELDS]
     else:
+        fields.append(_field(EVENT_TIME, "timestamp"))
         fields += [_field(f["name"], _all_nullable(f["type"])) for f in json.loads(declared_json)["fields"]]
         fields.append(_field("_rescued", "string"))
     fields.append(_field("day", "date"))
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+
+
+def with_event_time(table_json: str) -> str:
+    """A table's schema with `_event_time` behind `_kafka`; unchanged text if it has a column of that name."""
+    table = json.loads(table_json)
+    timed = _with_event_time(table)
+    return table_json if timed is table else json.dumps(timed, separators=(",", ":"))
+
+
+def _with_event_time(table: Any) -> Any:
+    names = [field["name"] for field in table["fields"]]
+    if any(name.lower() == EVENT_TIME for name in names):
+        return table
+    at = names.index("_kafka") + 1 if "_kafka" in names else 0
+    fields = [*table["fields"][:at], _field(EVENT_TIME, "timestamp"), *table["fields"][at:]]
+    return {**table, "fields": fields}
+
+
+def untimed(views: Mapping[str, TableView]) -> frozenset[str]:
+    """The event types whose table has another column of that name, from before it was the exporter's; it stays so."""
+    return frozenset(name for name, view in views.items() if not _keeps_event_time(view.schema_json))
+
+
+def _keeps_event_time(table_json: str) -> bool:
+    called_so = [field for field in json.loads(table_json)["fields"] if field["name"].lower() == EVENT_TIME]
+    return all((field["name"], field["type"]) == (EVENT_TIME, "timestamp") for field in called_so)
 
 
 def evolved_schema(table_json: str, declared_json: str) -> str:
@@ -140,7 +170,9 @@ def evolved_schema(table_json: str, declared_json: str) -> str:
 def _merged(table: Any, declared: Any) -> tuple[Any, list[ConfigError]]:
     """The table's schema with what it lacks, and which columns do not fit; all as parsed JSON."""
     unfit: list[ConfigError] = []
-    merged = _merge_types(table, declared, "", frozenset(), unfit)
+    wanted = [field for field in declared["fields"] if field["name"] != EVENT_TIME]
+    base = table if wanted == declared["fields"] else _with_event_time(table)
+    merged = _merge_types(base, {**declared, "fields": wanted}, "", frozenset(), unfit)
     alike = set(clashes(merged["fields"])) - set(clashes(table["fields"])) if merged != table else set()
     for one, other in sorted(alike):
         unfit.append(ConfigError(
@@ -195,7 +227,8 @@ def _before(column: Mapping[str, Any]) -> frozenset[str]:
 def refuses(view: TableView, declared_json: str | None, widened: bool = True) -> str:
     """Why files that fit what is declared cannot be put into a table, with what to do; empty if they can.
 
-    The table is as users have altered it since it was made to hold that. declared_json: as table_schema() gives it;
+    The table is as users have altered it since it was made to hold that, or without `_event_time`, which a start adds
+    where it can: files have it anyway, and readers go by the table. declared_json: as table_schema() gives it;
     None for a table that is not declared. widened: whether a column that a user has widened is a reason too.
     """
     reasons: list[str] = []
@@ -203,7 +236,8 @@ def refuses(view: TableView, declared_json: str | None, widened: bool = True) ->
         table = json.loads(view.schema_json)
         merged, unfit = _merged(table, json.loads(declared_json))
         reasons += [error.message for error in unfit if widened or not isinstance(error, Widened)]
-        lacking = [field["name"] for field in merged["fields"] if field not in table["fields"]]
+        known = _with_event_time(table)["fields"]
+        lacking = [field["name"] for field in merged["fields"] if field not in known]
         if lacking and not reasons:
             columns = f"column{'s' if len(lacking) > 1 else ''} {', '.join(lacking)}"
             reasons.append(f"it lacks {columns}, which the settings declare (renamed? ALTER TABLE ... ADD COLUMNS)")

@@ -52,7 +52,8 @@ class NotNaive(Exception):
 class Lake:
     """What is to be compared. config: the routing configuration as JSON. compacted: records may vanish in between.
 
-    types in config: [name, Spark schema JSON or DDL].
+    types in config: [name, Spark schema JSON or DDL]. timed: every row must have its event time, as tables that no
+    earlier version has filled do.
     """
 
     kafka: str
@@ -62,6 +63,7 @@ class Lake:
     app: str
     config: Config
     compacted: bool = False
+    timed: bool = True
 
 
 @dataclass
@@ -98,7 +100,7 @@ class Table:
         return {int(epoch): at for epoch, at in found.items() if epoch.isdigit() and at != TOMBSTONE}
 
 
-def lake_of(given: Any, compacted: bool = False) -> Lake:
+def lake_of(given: Any, compacted: bool = False, timed: bool = True) -> Lake:
     """From a tests.lakes.Export, or exporter.settings.Settings read field by field."""
     if isinstance(given, Lake):
         return given
@@ -112,15 +114,15 @@ def lake_of(given: Any, compacted: bool = False) -> Lake:
         "event_time_ahead_max_secs": settings.event_time_ahead_max_secs,
     }
     names, pattern = tuple(settings.topics), settings.topics_pattern
-    return Lake(",".join(settings.brokers), names, pattern, Path(settings.root), settings.app, config, compacted)
+    return Lake(",".join(settings.brokers), names, pattern, Path(settings.root), settings.app, config, compacted, timed)
 
 
-def findings(given: Any, compacted: bool = False) -> list[str]:
+def findings(given: Any, compacted: bool = False, timed: bool = True) -> list[str]:
     """One line per offset, file or table that is not as it must be, in the words of `exporter audit`; sorted.
 
-    given: Export, Settings or Lake. compacted: a row whose record is gone is no finding.
+    given: Export, Settings or Lake. compacted: a row whose record is gone is no finding. timed: see Lake.
     """
-    lake = lake_of(given, compacted)
+    lake = lake_of(given, compacted, timed)
     tables = {table.name: table for table in _tables(lake)}
     if not tables:
         return []
@@ -141,9 +143,9 @@ def findings(given: Any, compacted: bool = False) -> list[str]:
     return sorted(found)
 
 
-def assert_each_once(given: Any, compacted: bool = False) -> None:
+def assert_each_once(given: Any, compacted: bool = False, timed: bool = True) -> None:
     """Every record that the positions cover is in its table or in the dead letters, exactly once."""
-    found = findings(given, compacted)
+    found = findings(given, compacted, timed)
     assert not found, "\n".join(found)
 
 
@@ -235,6 +237,9 @@ def _differs(case: _Case, expected: Place, name: str, row: Mapping[str, Any]) ->
     if len(expected.tables) > 1:
         return False
     kinds = case.tables[name].columns
+    timed = kinds.get("_event_time") == "timestamp" and (case.lake.timed or row["_event_time"] is not None)
+    if timed and row["_event_time"] != expected.at:
+        return True
     fields = {c: value for c, value in (expected.fields or {}).items() if c in kinds and comparable(kinds[c])}
     return row["day"] != expected.day or not all(same(kinds[c], row[c], value) for c, value in fields.items())
 

@@ -52,10 +52,11 @@ class Message:
 
 @dataclass(frozen=True)
 class Place:
-    """tables: any one of these must hold the record. day, fields: of the row, where all is certain."""
+    """tables: any one of these must hold the record. day, at, fields: of the row, where all is certain."""
 
     tables: tuple[str, ...]
     day: date | None = None
+    at: datetime | None = None
     fields: Mapping[str, Any] | None = None
 
     @property
@@ -74,10 +75,10 @@ def place(message: Message, config: Config, columns: Mapping[str, Columns]) -> P
             raise _Bad
         table, value = _typed(message, config)
         at = _event_time(message, config, value)
-        day = (EPOCH + timedelta(microseconds=at)).date()
+        time = EPOCH + timedelta(microseconds=at)
         kinds = columns.get(table, {})
         _check(value, kinds, config, table in columns)
-        return Place((table,), day, {name: value.get(name) for name in kinds})
+        return Place((table,), time.date(), time, {name: value.get(name) for name in kinds})
     except _Bad:
         return Place((LETTERS,))
     except _Unsure as unsure:

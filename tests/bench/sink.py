@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.decode import Decoder
-from exporter.files import KAFKA_COLUMN, PARQUET, encodings
+from exporter.files import PARQUET, encodings
 from exporter.route import Router
 from exporter.routing import Routing
 from exporter.schema import arrow_schema
-from exporter.stage import coordinates
+from exporter.stage import coordinates, located
 from offsets.ranges import TopicPartition
 
 COUNTED = pa.schema([("rows", pa.int64())])
@@ -47,8 +47,7 @@ class PlainSink:
             offsets = batch.column("offset").take(rows)
             if len(decoded.good) < len(rows):
                 offsets, timestamps = offsets.take(decoded.good), timestamps.take(decoded.good)
-            table = decoded.table.drop_columns("_event_time")
-            table = table.add_column(0, KAFKA_COLUMN, coordinates(tp, 0, offsets, timestamps))
+            table = located(decoded.table, coordinates(tp, 0, offsets, timestamps))
             self._pending[name].append(table)
             self._bytes[name] += table.nbytes
             self.rows += table.num_rows

@@ -49,9 +49,10 @@ def is_exact(e: Export) -> None:
 
 
 def rescued(e: Export, name: str) -> list[dict[str, Any]]:
-    """What the rows of an undeclared type hold besides coordinates and day."""
+    """What the rows of an undeclared type hold besides coordinates, event time and day."""
     rows = e.rows(name)
-    assert all(set(row) == {"_kafka", "_rescued", "day"} for row in rows)
+    assert all(set(row) == {"_kafka", "_event_time", "_rescued", "day"} for row in rows)
+    assert all(row["_event_time"].date() == row["day"] for row in rows)
     return [json.loads(row["_rescued"]) for row in rows]
 
 

@@ -195,12 +195,13 @@ def test_a_deleted_row_is_missing(lake, table, where, missing):
         seldom("click", "x = NULL WHERE id = 7 AND _kafka.partition = 0"),
         seldom("click", "at = named_struct('x', 7, 'y', 1) WHERE id = 7 AND _kafka.partition = 0"),
         ("view", "day = DATE'2025-01-01' WHERE id = 7"),
+        ("view", "_event_time = _event_time + INTERVAL 1 MICROSECOND WHERE id = 7"),
         (DEAD_LETTERS, "value = CAST('x' AS BINARY) WHERE value IS NULL"),
         seldom(DEAD_LETTERS, "reason = '' WHERE value IS NULL"),
     ],
 )
 def test_a_changed_value_is_found(lake, table, change):
-    """Columns, day, and the dead letters' bytes and reason are compared with the topic."""
+    """Columns, event time, day, and the dead letters' bytes and reason are compared with the topic."""
     lake.sql(f"UPDATE {{t}} SET {change}", t=table)
     report = lake.audit()
     assert (report.different, report.findings) == (1, 1), report.as_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -17,18 +18,20 @@ import pytest
 from py4j.clientserver import ClientServerConnection
 from py4j.protocol import MEMORY_COMMAND_NAME
 
+from exporter.anchor import Anchors, Failed
 from exporter.commit import Committer, Report, Stale
 from exporter.errors import InvariantBroken
 from exporter.outcome import Landed, Outcome, Refused, Unknown
 from exporter.recover import Recovery
 from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.tables import Change, DeltaTable, Lake, TableUnreadable
+from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, table_schema
 from exporter.topic import TopicIdentity
 from exporter.writers import Claim, WriterKey
 from offsets import Invariant
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 from tests.lakes import SMALL_TABLE, create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
@@ -445,6 +448,97 @@ def test_two_tasks_that_create_the_tables_at_once_agree(spark: Any, tmp_path: Pa
         created = [commit.version for commit in log.commits(-1, view.version) if commit.table_id]
         assert created[0] == 0
         assert view.position(APP, P1) == Position(0, -1)
+
+
+@pytest.fixture
+def earlier(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """A lake with anchored tables as an earlier version made them, without event times."""
+    lake = Lake(spark, tmp_path, APP)
+    with monkeypatch.context() as patch:
+        patch.setattr("exporter.anchor.table_schema", lambda declared: without_event_time(table_schema(declared)))
+        patch.setattr("exporter.recover.lacking_event_time", lambda views: set())
+        recovery(lake).recover({P0: 1, P1: 1})
+    return lake
+
+
+def without_event_time(schema: str) -> str:
+    fields = [field for field in json.loads(schema)["fields"] if field["name"] != "_event_time"]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def test_two_tasks_that_meet_tables_of_an_earlier_version_change_each_once(earlier: Lake) -> None:
+    """Whoever comes second finds the column there; positions stay, the dead letters are as they were."""
+    found: dict[int, Any] = {}
+    start = threading.Barrier(2)
+
+    def task(number: int, tp: TopicPartition) -> None:
+        lake = Lake(earlier.session, earlier.root, APP)
+        start.wait(10)
+        found[number] = recovery(lake).recover({tp: 1})
+
+    threads = [threading.Thread(target=task, args=(number, tp)) for number, tp in enumerate((P0, P1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {key: writer.covered for of_task in found.values() for key, writer in of_task.items()} == {
+        WriterKey(name, tp): -1 for name in (DEAD_LETTERS, "click", "order") for tp in (P0, P1)
+    }
+    for name, changes in (("click", 2), ("order", 2), (DEAD_LETTERS, None)):
+        table = earlier.table(name)
+        view = table.view()
+        assert view is not None
+        columns = [field["name"] for field in json.loads(view.schema_json)["fields"]]
+        assert (columns[:2] == ["_kafka", "_event_time"]) == (name != DEAD_LETTERS)
+        described = [commit for commit in table.commits(-1, view.version) if commit.table_id]
+        assert changes is None or len(described) == changes
+
+
+def test_what_an_earlier_version_has_staged_is_staged_again_once_its_table_has_event_times(earlier: Lake) -> None:
+    """A rolling upgrade: its files are dropped, not lost; it goes on beside the new task, and its rows have null."""
+    old = Committer(earlier, "old", {})
+    view = earlier.table("order").view()
+    assert view is not None
+    old.trust("order", view)
+
+    def claim() -> Claim:
+        files = (stage_offsets(earlier, "order", P0, [0, 9], DAY),)
+        return Claim(WriterKey("order", P0), 0, -1, 9, files, old.checked_through("order"))
+
+    staged = claim()
+    recovery(earlier).recover({P0: 1})
+    assert isinstance(outcomes(old.commit("order", [staged]))[0], Stale)
+    assert outcomes(old.commit("order", [claim()])) == [Landed(Position(0, 9))]
+    rows = deltalake.DeltaTable(earlier.table("order").folder).to_pyarrow_table().to_pylist()
+    assert [(row["_kafka"]["offset"], row["_event_time"]) for row in rows] == [(0, None), (9, None)]
+
+
+def test_a_table_that_cannot_be_changed_is_filled_all_the_same(
+    earlier: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets its event times at a later start: files have them already, and readers go by the table's columns."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchors, "add_event_time", failing(Anchors.add_event_time, "click"))
+        writers = recovery(earlier).recover({P0: 1})
+    assert {key.event_type for key, w in writers.items() if w.parked is None} == {DEAD_LETTERS, "click", "order"}
+    assert [name for name in ("click", "order") if has_event_time(earlier, name)] == ["order"]
+    recovery(earlier).recover({P0: 1})
+    assert has_event_time(earlier, "click")
+
+
+def has_event_time(lake: Lake, name: str) -> bool:
+    return "_event_time" in deltalake.DeltaTable(lake.table(name).folder).to_pyarrow_dataset().schema.names
+
+
+def failing(real: Callable[..., None], table: str) -> Callable[..., None]:
+    """The change of one table fails, though nobody else has written it."""
+
+    def add(anchors: Anchors, name: str, view: TableView) -> None:
+        if name == table:
+            raise Failed(anchors.lake.table(name), OSError("no space"))
+        real(anchors, name, view)
+
+    return add
 
 
 def test_a_start_refuses_tables_of_another_app(spark: Any, tmp_path: Path) -> None:

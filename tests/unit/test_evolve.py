@@ -7,7 +7,7 @@ import json
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.tables import evolved_schema, refuses, table_schema
+from exporter.tables import evolved_schema, refuses, table_schema, untimed, with_event_time
 from offsets.table_log import TableView
 
 
@@ -24,9 +24,49 @@ def names(schema: str) -> list[str]:
     return [field["name"] for field in json.loads(schema)["fields"]]
 
 
+def without(schema: str) -> str:
+    """As an earlier version made it: without the exporter's own `_event_time`."""
+    fields = json.loads(schema)["fields"]
+    assert fields.pop(1)["name"] == "_event_time"
+    return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+
+
+def view(schema: str, **more: object) -> TableView:
+    return TableView(1, "id", "f", {}, {}, ("day",), schema, **more)
+
+
 def test_a_table_has_our_columns_around_the_declared_ones():
-    """`_kafka` first (inside Delta's indexed columns), `_rescued` and the partition column last."""
-    assert names(table(("a", "long"))) == ["_kafka", "a", "_rescued", "day"]
+    """`_kafka` and `_event_time` first (inside Delta's indexed columns), `_rescued` and the partition column last."""
+    assert names(table(("a", "long"))) == ["_kafka", "_event_time", "a", "_rescued", "day"]
+
+
+def test_the_dead_letters_have_no_event_time():
+    """Most of their records have none."""
+    assert "_event_time" not in names(table_schema(None))
+
+
+def test_a_table_of_an_earlier_version_gets_its_event_time_behind_the_coordinates():
+    """By the same text as a new table has it, once; whoever adds columns adds it too, but not to the dead letters."""
+    new, old = table(("a", "long")), without(table(("a", "long")))
+    assert with_event_time(old) == evolved_schema(old, new) == new
+    assert with_event_time(new) == new
+    assert names(evolved_schema(old, table(("b", "long"))))[:2] == ["_kafka", "_event_time"]
+    assert evolved_schema(table_schema(None), table_schema(None)) == table_schema(None)
+    assert refuses(view(old), new) == "", "until then it takes what has the column: readers go by the table"
+
+
+@pytest.mark.parametrize("own", [("_event_time", "string"), ("_Event_Time", "timestamp")])
+def test_a_column_of_that_name_from_before_it_was_the_exporters_stays_as_it_is(own):
+    """Of another type, or written otherwise; the table takes what else is declared, and no second one."""
+    before = without(table(own, ("a", "long")))
+    assert with_event_time(before) == before
+    assert evolved_schema(before, table(("a", "long"))) == before
+    after = evolved_schema(before, table(("b", "long")))
+    assert [one for one in json.loads(after)["fields"] if one["name"].lower() == "_event_time"] == [
+        {"name": own[0], "type": own[1], "nullable": True, "metadata": {}}
+    ]
+    views = {"old": view(before), "new": view(table(("a", "long"))), "older": view(without(table(("a", "long"))))}
+    assert untimed(views) == {"old"}
 
 
 def test_all_columns_of_a_table_are_nullable():
@@ -108,10 +148,6 @@ def test_a_wider_column_is_refused_with_a_way_to_keep_the_values() -> None:
     assert "`_rescued`" in refused.value.hint and "dead letters" in refused.value.hint
 
 
-def view(schema: str, **more: object) -> TableView:
-    return TableView(1, "id", "f", {}, {}, ("day",), schema, **more)
-
-
 @pytest.mark.parametrize(
     ("user_has", "reason"),
     [
@@ -133,7 +169,7 @@ def test_what_a_user_has_widened_still_takes_files_of_before() -> None:
     """So that a switch to the wider type can bring the table up first; any other change of a type is no widening."""
     changes = [{"toType": "decimal(18,2)", "fromType": "decimal(12,2)"}]
     schema = json.loads(table(("a", "decimal(18,2)"), ("b", "string")))
-    schema["fields"][1]["metadata"] = {"delta.typeChanges": changes}
+    schema["fields"][2]["metadata"] = {"delta.typeChanges": changes}
     found = view(json.dumps(schema))
     assert refuses(found, table(("a", "decimal(12,2)"), ("b", "string")), widened=False) == ""
     assert refuses(found, table(("a", "decimal(18,2)"), ("b", "string"))) == ""

@@ -188,7 +188,7 @@ def test_a_type_that_was_unknown_to_the_plan_is_staged_whole_from_the_plans_star
     assert files == {"new": [[7]], DEAD_LETTERS: [[9]]}
     (path,) = tmp_path.glob("new/day=*/*.parquet")
     (row,) = pq.read_table(path, partitioning=None).to_pylist()
-    assert set(row) == {"_kafka", "_rescued"}
+    assert set(row) == {"_kafka", "_event_time", "_rescued"}
     assert json.loads(row["_rescued"]) == json.loads(values[0])
 
 
@@ -318,7 +318,44 @@ def test_every_row_carries_its_coordinates(tmp_path):
     assert kafka["timestamp"].isoformat() == "2026-01-01T00:00:00+00:00"
     footer = pq.read_metadata(path).metadata
     assert (footer[b"first_offset"], footer[b"last_offset"], footer[b"event_type"]) == (b"42", b"42", b"a")
-    assert table.column_names == ["_kafka", "n", "_rescued"]
+    assert table.column_names == ["_kafka", "_event_time", "n", "_rescued"]
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (EventTime("json", "ts"), "2025-12-31T12:00:00.123456+00:00"),
+        (EventTime("json", "ms", "ms"), "2025-12-31T12:00:00.250000+00:00"),
+        (EventTime("record"), "2026-01-01T00:00:00+00:00"),
+    ],
+)
+def test_every_row_keeps_its_event_time(tmp_path, source, wanted):
+    """Whatever it comes from, in a column of its own behind the coordinates; also where some rows are skipped."""
+    values = [record("a", n, "2025-12-31T13:00:00.1234567+01:00") for n in range(3)]
+    values = [value.replace(b"{", b'{"ms": 1767182400250, ', 1) for value in values]
+    run(tmp_path, [batch(values)], {**ALL, "a": 0}, routing=replace(ROUTING, event_time=source))
+    (path,) = (tmp_path / "a").rglob("*.parquet")
+    times = pq.read_table(path, partitioning=None).column("_event_time")
+    assert [time.isoformat() for time in times.to_pylist()] == [wanted] * 2
+    assert path.parent.name == f"day={wanted[:10]}"
+
+
+OWN_COLUMN = json.dumps({"type": "struct", "fields": [{"name": "_event_time", "type": "string", "nullable": True,
+                                                       "metadata": {}}]})  # fmt: skip
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["recorded", "in the table only"])
+def test_a_column_of_the_same_name_from_before_stays_what_it_was(tmp_path, declared):
+    """A configuration of an earlier version that declares it is drained as it says; a table that has it keeps it."""
+    schemas = (("a", OWN_COLUMN),) if declared else ROUTING.types
+    order = {} if declared else {"untimed": frozenset({"a"})}
+    value = json.dumps({"type": "a", "n": 1, "ts": "2025-12-31T12:00:00Z", "_event_time": "noon"}).encode()
+    files, _ = run(tmp_path, [batch([value])], ALL, routing=replace(ROUTING, types=schemas), **order)
+    assert files == {"a": [[0]]}
+    (path,) = (tmp_path / "a").rglob("*.parquet")
+    (row,) = pq.read_table(path, partitioning=None).to_pylist()
+    assert row.get("_event_time") == ("noon" if declared else None)
+    assert path.parent.name == "day=2025-12-31"
 
 
 def test_a_dead_letter_keeps_the_whole_record(tmp_path):
