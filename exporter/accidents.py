@@ -13,7 +13,7 @@ checksum or a later commit builds on it. Reads only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -62,6 +62,8 @@ class History:
         self._views = {view.version: view}
         self._files: dict[int, list[dict[str, Any]]] = {}
         self._older: dict[int, Mapping[TopicPartition, Loss]] = {}
+        self._own: dict[int, list[dict[str, Any]]] = {}
+        self._taken: dict[int, Taken] = {}
 
     @cached_property
     def _untrusted(self) -> tuple[tuple[LoggedCommit, ...], str]:
@@ -89,12 +91,13 @@ class History:
             found.pop()
         return found
 
-    def _own_after(self, version: int) -> Iterator[dict[str, Any]]:
-        """What the app's own commits after a version say of themselves."""
-        for one in range(version + 1, self.view.version + 1):
-            metadata = own_metadata(self._table.logged(one).user_metadata)
-            if metadata.get("app") == self._app:
-                yield metadata
+    def _own_after(self, version: int) -> list[dict[str, Any]]:
+        """What the app's own commits after a version say of themselves; read once, however many partitions ask."""
+        if version not in self._own:
+            later = (self._table.logged(one) for one in range(version + 1, self.view.version + 1))
+            said = (own_metadata(one.user_metadata) for one in later)
+            self._own[version] = [metadata for metadata in said if metadata.get("app") == self._app]
+        return self._own[version]
 
     @property
     def since(self) -> tuple[LoggedCommit, ...]:
@@ -202,10 +205,11 @@ class History:
 
     def _first_lost(self, logged: LoggedCommit, tp: TopicPartition, start: int) -> int:
         """A lower bound of the offsets whose rows an overwrite took away, by the tags and statistics of its files."""
-        gone = set(logged.removed)
-        before = self._files_at(logged.version - 1)
-        firsts = [_first_offset(add, tp, self._since_epoch(tp), start) for add in before if add["path"] in gone]
-        return min((first for first in firsts if first is not None), default=2**63 - 1)
+        if logged.version not in self._taken:
+            gone = set(logged.removed)
+            before = self._files_at(logged.version - 1)
+            self._taken[logged.version] = Taken([add for add in before if add["path"] in gone])
+        return self._taken[logged.version].first(tp, self._since_epoch(tp), start)
 
     def broken(self) -> InvariantBroken:
         """The one message: table, operation, partitions, offsets, and the command that helps."""
@@ -283,14 +287,32 @@ def gone(event_type: str, what: str, positions: Mapping[TopicPartition, int]) ->
     )
 
 
-def _first_offset(add: Mapping[str, Any], tp: TopicPartition, since: int, start: int) -> int | None:
-    """The first offset of `tp` that a file may hold; None if it holds none of it. start: nothing lies before it."""
-    tags = add.get("tags") or {}
-    if {"topic", "partition", "epoch", "first_offset"} <= tags.keys():
-        ours = (tags["topic"], tags["partition"]) == (tp.topic, str(tp.partition)) and int(tags["epoch"]) >= since
-        return int(tags["first_offset"]) if ours else None
-    stats = json.loads(add.get("stats") or "{}")
-    least, most = (stats.get(end, {}).get("_kafka", {}) for end in ("minValues", "maxValues"))
-    if "offset" not in least or "partition" not in least or "partition" not in most:
-        return start + 1
-    return int(least["offset"]) if least["partition"] <= tp.partition <= most["partition"] else None
+class Taken:
+    """The files that an operation took away: which offsets they may hold, by their tags, else by their statistics."""
+
+    def __init__(self, adds: Iterable[Mapping[str, Any]]) -> None:
+        """adds: `add` actions."""
+        self._tagged: dict[TopicPartition, list[tuple[int, int]]] = {}
+        self._told: list[tuple[int | None, int | None, int | None]] = []
+        for add in adds:
+            tags = add.get("tags") or {}
+            if {"topic", "partition", "epoch", "first_offset"} <= tags.keys():
+                tp = TopicPartition(tags["topic"], int(tags["partition"]))
+                self._tagged.setdefault(tp, []).append((int(tags["epoch"]), int(tags["first_offset"])))
+                continue
+            stats = json.loads(add.get("stats") or "{}")
+            least, most = (stats.get(end, {}).get("_kafka", {}) for end in ("minValues", "maxValues"))
+            self._told.append((least.get("partition"), most.get("partition"), least.get("offset")))
+
+    def first(self, tp: TopicPartition, since: int, start: int) -> int:
+        """The first offset of `tp` that they may hold in epochs from `since` on; the greatest of all if there is none.
+
+        start: nothing lies before it; so it is where the statistics do not tell.
+        """
+        firsts = [first for epoch, first in self._tagged.get(tp, ()) if epoch >= since]
+        for least, most, offset in self._told:
+            if least is None or most is None or offset is None:
+                firsts.append(start + 1)
+            elif least <= tp.partition <= most:
+                firsts.append(int(offset))
+        return min(firsts, default=2**63 - 1)

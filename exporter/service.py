@@ -287,6 +287,8 @@ class Service:
 
     def _let_go(self) -> None:
         """Tell the group that a leaving partition is committed as far as it was read."""
+        if not self._leaving:
+            return
         unsaved = {key.tp for key, w in self._writers.items() if w.claim is not None or w.covered != w.frontier}
         waiting = {rolled for tp, rolled in self._leaving.items() if tp in unsaved}
         for rolled in set(self._leaving.values()) - waiting:
@@ -602,7 +604,6 @@ class Service:
             self._to_recover |= self._gapped & self._owned.keys()
             self._gapped = set()
 
-
     def _position_bounds(self) -> dict[TopicPartition, tuple[int, int]]:
         return position_bounds(self._writers)
 
@@ -613,8 +614,10 @@ class Service:
         if self._to_recover - self._leaving.keys() and self._stop_at is None:
             return
         flushing = self._flushing()
-        leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._leaving}
-        staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
+        staying, leaving = self._writers, dict[WriterKey, Writer]()
+        if self._leaving:
+            leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._leaving}
+            staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
         fresh: dict[str, list[WriterKey]] = defaultdict(list)
         for writers, at_once, heartbeat_secs in (
             (staying, flushing, 0.0 if flushing else self._limits.heartbeat_secs),

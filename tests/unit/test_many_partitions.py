@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from unittest import mock
 import pytest
 
 from exporter import plan, writers
+from exporter.accidents import History
 from exporter.audit import _logs
 from exporter.audit_files import live_files
 from exporter.audit_pin import Pinned, pin
@@ -119,6 +121,34 @@ def test_an_empty_log_is_filled_by_looking_at_what_each_commit_names(monkeypatch
     asked = counted(monkeypatch, TableView, "position", lambda _, app, tp: tp)
     assert [one.key.tp for one in history(table, view, APP, TPS)] == TPS
     assert Counter(asked) == Counter(TPS)
+
+
+def test_what_an_overwrite_took_away_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statistics of each file that is gone are read once, and tell of each partition what it may have lost."""
+    adds = [
+        {
+            "path": f"{tp.partition}", "stats": json.dumps(
+                {end: {"_kafka": {"partition": tp.partition, "offset": 4}} for end in ("minValues", "maxValues")}
+            ),
+        }
+        for tp in TPS
+    ]  # fmt: skip
+    removed = tuple(str(add["path"]) for add in adds)
+    log = [
+        LoggedCommit(0, "", f'{{"commit_id": "c", "app": "{APP}", "checked_through": -1}}', (), (), None, False),
+        LoggedCommit(1, "WRITE", "", (), removed, None, True),
+    ]
+    view = Table("click").view()
+    anchors = {str(AppId(APP, tp, 0, "anchor")): 1 for tp in TPS}
+    view = replace(view, version=1, transactions={**view.transactions, **anchors})
+    table: Any = SimpleNamespace(
+        event_type="click", logged=log.__getitem__, files_at=lambda version: adds, empty_entries=lambda *_: [],
+        commits=lambda after, through: log[after + 1 : through + 1], view_at=lambda version: view,
+    )  # fmt: skip
+    read = counted(monkeypatch, json, "loads", lambda text, *_: text)
+    losses = History(table, APP, view).losses
+    assert {tp: one.held for tp, one in losses.items()} == dict.fromkeys(TPS, 3)
+    assert sum("_kafka" in text for text in read) == len(adds)
 
 
 def test_an_audit_parses_each_position_of_each_table_once(monkeypatch: pytest.MonkeyPatch) -> None:
