@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.children import hears
+from exporter.children import hears, kill_quietly
 from tests.lakes import Export, Process, descendants, running, seldom, wait_until
 from tests.services import fresh_name
 
@@ -45,10 +44,18 @@ def terminated(task: Process, secs: float, whole: bool) -> None:
 
 
 def without_java(task: Process, secs: float) -> None:
-    """Its JVM is killed at some moment: Spark's own one or that before it, which makes the command line for it."""
+    """Its JVM is killed at some moment: Spark's own one or that before it, which makes the command line for it.
+
+    And any that is there afterwards: the one before may have come to its end by itself just then.
+    """
     time.sleep(secs)
-    for pid in wait_until(lambda: java_of(task), END_SECS_MAX, "a JVM"):
-        os.kill(pid, signal.SIGKILL)
+
+    def ended() -> bool:
+        for pid in java_of(task):
+            kill_quietly(pid)
+        return task.popen.poll() is not None
+
+    wait_until(ended, END_SECS_MAX, f"the end without Java\n{task.text}")
     assert task.wait(END_SECS_MAX) == 69, task.text
     assert "driver_memory" in task.text
 
