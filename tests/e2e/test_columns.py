@@ -71,7 +71,9 @@ def test_every_verb_refuses_a_name_with_2_and_a_hint_before_anything_is_made(
 
 
 
-NAMES = [*(f"x{char}y" for char in "!#$%&'*+-/:<>?@[]^_`|~"), *"!#$%&'*+-/:<>?@[]^`|~", "größe", "日本", "a\u00a0b"]
+PUNCTUATION = "!#$%&'*+-./:<>?@[]^_`|~"
+NAMES = [*(f"x{char}y" for char in PUNCTUATION), *PUNCTUATION.replace("_", ""), "größe", "日本", "a\u00a0b"]
+NAMES += ["a", "a.b", "a.b.c", "day.x"]
 """Names that are allowed: each character that a keyboard has and no rule refuses, within a name and alone."""
 GROUPS = [NAMES[at : at + 12] for at in range(0, len(NAMES), 12)]
 """Few enough for all columns of a type to have statistics, and for a filter on all of them."""

@@ -94,6 +94,7 @@ def test_a_replay_killed_three_times_ends_with_each_row_once(fixed: Export, spar
     assert (audited.clean, audited.replaying, audited.once) == (True, 0, 90), audited.as_text()
     assert fixed.positions() == before, "a replay moves no position"
     assert fixed.placed() == places("click")
+    assert all(row["_event_time"].date() == row["day"] for row in fixed.rows("click"))
 
 
 def check_what_is_shown(e: Export, spark: Any) -> None:
