@@ -17,9 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.kafka_time import KAFKA_MS, LEAST_US, MOST_US, US
+from exporter.kafka_time import KAFKA_MS, LEAST_US, MOST_US, US, VALUE_BYTES
 from exporter.log import silence
-from exporter.route import VALUE_BYTES
 from offsets.ranges import TopicPartition
 
 WHOLE_BYTES_MAX = 32 << 20

@@ -1,7 +1,8 @@
 """Which Kafka timestamps a table can hold: those of the years 1 to 9999.
 
 A producer that gives micro- or nanoseconds for milliseconds writes of the year 55,000 and later. Such a record is a
-dead letter with its coordinates and its value; its `_kafka.timestamp` is null and its day is NO_DAY.
+dead letter with its coordinates and its value; its `_kafka.timestamp` is null and its day is NO_DAY. And the columns
+that the careful way to read (careful.py) has beside those of Spark's source.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import pyarrow.compute as pc
 
 KAFKA_MS = "kafka_ms"
 """A column of who reads timestamps that microseconds do not hold: milliseconds since 1970, as Kafka has them."""
+VALUE_BYTES = "value_bytes"
+"""A column of who keeps only the first bytes of very long values (careful.py): how many there were; null for others."""
 LEAST_US, MOST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 NO_DAY = date(1970, 1, 1)
 """The day of a dead letter without a timestamp that a table can hold: the same for whoever reads it, whenever."""

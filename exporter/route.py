@@ -17,10 +17,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.kafka_time import VALUE_BYTES
 from exporter.routing import Routing, TypeFrom
 
-VALUE_BYTES = "value_bytes"
-"""A column of who keeps only the first bytes of very long values (careful.py): how many there were; null for others."""
 JSON_DEPTH_MAX = 200
 """Values nested deeper are not_json: a limit of ours, below the engines' own, which vary with the stack."""
 
