@@ -21,8 +21,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from exporter import __version__, log
+from exporter.again import begin_anew
 from exporter.ending import ending
-from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem, JvmEnded
 from exporter.faults import Fault, point
 from exporter.printable import escaped
 from exporter.routing import DEAD_LETTERS
@@ -70,8 +71,12 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
     from exporter.progress import ProgressDisplay  # these take as long as the JVM does
     from exporter.task import run as run_task
 
-    with ProgressDisplay() as display:
-        run_task(settings, started, until_caught_up, display.update)
+    try:
+        with ProgressDisplay() as display:
+            run_task(settings, started, until_caught_up, display.update)
+    except JvmEnded as ended:
+        begin_anew(ended.unread)
+        raise
 
 
 @cli.command()

@@ -62,6 +62,11 @@ class Ending:
         self._wake: int | None = None
 
     @property
+    def asked(self) -> bool:
+        """Whether a signal has come."""
+        return self._asked
+
+    @property
     def installed(self) -> bool:
         """Whether this process is a task, which a signal stops."""
         return self._wake is not None

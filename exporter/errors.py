@@ -12,9 +12,11 @@ An error says what happened; its hint says what to do. Both are shown on separat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from offsets import Invariant
+from offsets.ranges import TopicPartition
 
 
 class ExporterError(Exception):
@@ -60,7 +62,9 @@ class DependencyUnreachable(ExporterError):
 class JvmEnded(DependencyUnreachable):
     """The JVM that runs Spark is gone; what was not committed will be read again."""
 
-    def __init__(self) -> None:
+    def __init__(self, unread: Mapping[TopicPartition, int] = MappingProxyType({})) -> None:
+        """unread: if it ran out of memory while it read, partition -> the offset before which it did."""
+        self.unread = unread
         super().__init__(
             "the JVM that runs Spark has ended",
             "start again; if it ran out of memory (see the lines above) raise `driver_memory`",

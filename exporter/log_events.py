@@ -43,6 +43,7 @@ class Event(str, Enum):
     ROUND_FAILED = "round_failed", "A round failed; it is tried again, smaller."
     ROUND_OUTGROWN = "round_outgrown", "Records were suddenly larger; the round ran again with smaller batches."
     ROUND_TIMED_OUT = "round_timed_out", "A round took longer than round_secs_max and was cancelled."
+    JVM_OUT_OF_MEMORY = "jvm_out_of_memory", "It was reading: the process begins anew, and reads that with care."
     ROUND_DROPPED = "round_dropped", "Whether what was read is of the same topic could not be told; read again."
     RAW_READ_FAILED = "raw_read_failed", "The first record of a round that failed could not be read raw either."
     NEIGHBOUR_UNREADABLE = "neighbour_unreadable", "Nor one beside it: the broker is to blame, or what it keeps."

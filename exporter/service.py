@@ -40,7 +40,7 @@ from exporter.offers import Offers, drop_aged, park_and_tell
 from exporter.others import Others, nobody
 from exporter.outages import GROUP, KAFKA, STORAGE
 from exporter.plan import PROBE_RECORDS, expected, plan_round
-from exporter.read import RoundReader, RoundResult
+from exporter.read import RoundResult
 from exporter.recover import Recovery, check_truncation
 from exporter.roll import RollLimits, rolls
 from exporter.rounds import Rounds
@@ -78,9 +78,6 @@ class Limits:
 
     roll: RollLimits
     heartbeat_secs: float
-    round_records_max: int
-    round_bytes_max: int
-    round_secs_max: float
     stage_age_max_secs: float
     stop_budget_secs: float
     poll_secs: float
@@ -110,7 +107,7 @@ class Service:
         lake: Lake,
         topics: TopicReader,
         membership: Assignment,
-        reader: RoundReader,
+        rounds: Callable[[Callable[[Future[Any]], Future[Any]]], Rounds],
         recovery: Recovery,
         committer: Committer,
         routing: Routing,
@@ -125,9 +122,10 @@ class Service:
         poison: Poison | None = None,
         others: Others | None = None,
     ) -> None:
-        """alive: whether the JVM that runs Spark is there. journal: that of the committer. watch: told of all.
+        """rounds: makes them, given what makes a future wake the loop. alive: whether the JVM that runs Spark is there.
 
-        poison: that of the drains. others: of the group; without it nobody.
+        journal: that of the committer. watch: told of all. poison: that of the drains. others: of the group; without it
+        nobody.
         """
         self._watch = watch or Watch()
         self.totals = self._watch.totals
@@ -151,10 +149,7 @@ class Service:
         self._ends: dict[TopicPartition, int] = {}
         self._goals: dict[TopicPartition, int] = {}
         self._frozen_ends: dict[TopicPartition, int] | None = None
-        self._rounds = Rounds(
-            reader, limits.round_records_max, limits.round_bytes_max, limits.round_secs_max, self._waking,
-            self._watch.probe,
-        )  # fmt: skip
+        self._rounds = rounds(self._waking)
         self._keeper = WalKeeper(
             lake, journal or Journal(), recovery.log_check, lambda: (*recovery.table_fingerprints,), wal_verify_secs,
             self._waking,
@@ -171,6 +166,10 @@ class Service:
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
         self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
         self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, wake.set)
+
+    def unread(self) -> dict[TopicPartition, int]:
+        """Partition -> the offset before which Spark's source was reading."""
+        return {**self._recovery.unread(), **self._rounds.unread}
 
     def stop(self) -> None:
         """Ask the loop to stop; callable from every thread."""

@@ -53,6 +53,8 @@ NO_KAFKA = "avro,csv,json,orc,parquet,text"
 """The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
 then each record becomes an object of Spark's users and from that a row again."""
 ENDING_SECS = 2.0
+OUT_OF_MEMORY = 3
+"""The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
@@ -202,6 +204,11 @@ def stop(session: Any) -> None:
 def has_ended(session: Any, error: BaseException) -> bool:
     """Whether the session's JVM has ended, which is why a call to it failed."""
     return _ended(session.sparkContext._gateway.proc, error)
+
+
+def ran_out_of_memory(session: Any) -> bool:
+    """Whether the session's JVM has ended because its heap was full."""
+    return bool(session.sparkContext._gateway.proc.poll() == OUT_OF_MEMORY)
 
 
 def _ended(jvm: Any, error: BaseException) -> bool:

@@ -8,13 +8,14 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exporter import __version__, spark
+from exporter.again import careful_until
 from exporter.aside import aside
 from exporter.columns import check_columns
 from exporter.commit import Committer
@@ -44,6 +45,7 @@ from exporter.settings import Settings, routing
 from exporter.static import StaticAssignment
 from exporter.tables import Lake, TableUnreadable, TableUnwritable
 from exporter.topic import TopicReader, partitions_of
+from exporter.trouble import Trouble
 from exporter.watch import Watch
 from offsets.ranges import TopicPartition
 from offsets.wal import WalUnreachable, WriteAheadLog
@@ -210,7 +212,8 @@ def _exported(
         gc.freeze()  # what is there by now stays: no collection needs to look at it
         gc.enable()
         sys.setswitchinterval(THREADS_TURN_SECS)
-        service.run()
+        with _jvm_watched(bench.session, service.unread):
+            service.run()
         totals = service.totals
         log.info("task_ended", records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
     return service
@@ -264,7 +267,12 @@ def build_service(
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = Committer(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
     poison = Poison(bench.lake)
-    drain = DrainRounds(lambda waking: _rounds(settings, reader, waking, watch), poison)
+
+    def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
+        bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
+        return Rounds(reader, *bounds, waking, watch.probe, Trouble(careful_until=careful_until()))
+
+    drain = DrainRounds(rounds, poison)
     recovery = Recovery(
         bench.lake,
         bench.topics,
@@ -279,7 +287,7 @@ def build_service(
         bench.lake,
         bench.topics,
         assignment,
-        reader,
+        rounds,
         recovery,
         committer,
         bench.routing,
@@ -304,13 +312,6 @@ def _others(settings: Settings, bench: Workbench) -> Others:
         lambda tps: exported(bench.lake, bench.routing, tps),
         settings.give_up_secs,
     )
-
-
-def _rounds(
-    settings: Settings, reader: RoundReader, waking: Callable[[Future[Any]], Future[Any]], watch: Watch
-) -> Rounds:
-    bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
-    return Rounds(reader, *bounds, waking, watch.probe)
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:
@@ -370,9 +371,6 @@ def _limits(settings: Settings) -> Limits:
             settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max
         ),
         heartbeat_secs=settings.heartbeat_secs,
-        round_records_max=settings.round_records_max,
-        round_bytes_max=settings.round_bytes_max,
-        round_secs_max=settings.round_secs_max,
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,
         poll_secs=settings.poll_secs,
@@ -382,12 +380,13 @@ def _limits(settings: Settings) -> Limits:
 
 
 @contextmanager
-def _jvm_watched(session: Any) -> Iterator[None]:
-    """Whatever fails in here because the session's JVM has ended is raised as JvmEnded."""
+def _jvm_watched(session: Any, unread: Callable[[], Mapping[TopicPartition, int]] = dict) -> Iterator[None]:
+    """Whatever fails in here because the session's JVM has ended is raised as JvmEnded. unread: what it has to say."""
     try:
         yield
     except Exception as error:
         by_jvm = isinstance(error, TableUnreadable | TableUnwritable) or not isinstance(error, ExporterError)
-        if by_jvm and spark.has_ended(session, error):
-            raise JvmEnded from error
-        raise
+        if not isinstance(error, JvmEnded) and not (by_jvm and spark.has_ended(session, error)):
+            raise
+        told = error.unread if isinstance(error, JvmEnded) else {}
+        raise JvmEnded(told or (unread() if spark.ran_out_of_memory(session) else {})) from error

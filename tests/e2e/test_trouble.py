@@ -13,9 +13,9 @@ from exporter import careful, headers
 from exporter.read import _split_headers
 from exporter.routing import DEAD_LETTERS
 from offsets.ranges import TopicPartition
-from tests.lakes import NOON, Export, event, millis, mixed, wrong_places
+from tests.lakes import NOON, Export, event, millis, mixed, running, wrong_places
 from tests.naive import assert_each_once
-from tests.services import fresh_name, produce
+from tests.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -53,6 +53,27 @@ def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_no
     assert_each_once(export)
 
 
+@pytest.mark.long
+def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_its_size(
+    export: Export, spark: Any
+) -> None:
+    """150 MB out of 150 kB end the JVM; the same process begins anew by itself, and keeps what may be kept of it."""
+    size = 150_000_000
+    produce(export.kafka, export.topic, {0: mixed(40), 1: mixed(40, first=100)})
+    produce(export.kafka, export.topic, {0: [Record(b"dead_letters", b"x" * size)]}, HUGE)
+    produce(export.kafka, export.topic, {0: mixed(40, first=41)})
+    small = export.with_(driver_memory="512m")
+    with running(small, "--until-caught-up") as task:
+        assert task.wait() == 0, task.text[-4000:]
+        assert task.text.count("jvm_out_of_memory") == 1, task.text[-4000:]
+    assert wrong_places(export) == {}
+    (row,) = [row for row in export.rows(DEAD_LETTERS) if row["_kafka"]["offset"] == 40]
+    assert (row["stage"], len(row["value"])) == ("size", careful.WHOLE_BYTES_MAX)
+    assert row["reason"] == f"too_long: {size} bytes, the limit is 10000000, the first {len(row['value'])} are kept"
+    assert export.audit(spark).clean
+
+
+HUGE = {"message.max.bytes": "400000000", "compression.type": "gzip"}
 THREE: tuple[tuple[bytes | None, bytes | None, Any], ...] = (
     (b"k", b"v" * 3_000, None), (None, b"", [("a", b"1"), ("a", None), ("ü", b"")]), (b"", None, [])
 )  # fmt: skip

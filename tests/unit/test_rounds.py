@@ -226,3 +226,43 @@ def test_a_round_that_was_cancelled_has_not_failed() -> None:
         rounds._readings[0].future.exception(10)
         assert rounds.take(0.0) is None
     assert (rounds.failures, rounds.running, logs) == (0, False, [])
+
+
+def test_what_the_source_has_begun_to_read_is_known_until_a_round_of_it_ends_well() -> None:
+    """A JVM that ends meanwhile may have ended because of it; what is read with care is not the JVM's."""
+    reader = Reader(10, 1_000)
+    rounds = rounds_of(reader)
+    rounds.start(order(0))
+    assert rounds.unread == {T0: 10}
+    rounds._readings[0].future.result(10)
+    assert rounds.take(0.0) is not None and not rounds.unread
+    reader.read = fail  # type: ignore[method-assign]
+    rounds.start(order(10))
+    assert isinstance(rounds._readings[0].future.exception(10), RoundFailed)
+    assert rounds.take(0.0) is None and rounds.unread == {T0: 20}
+    del reader.read  # type: ignore[method-assign]
+    rounds.start(order(10))  # with care now
+    rounds._readings[0].future.result(10)
+    assert reader.orders[-1].careful and not reader.orders[0].careful
+    assert rounds.take(0.0) is not None and not rounds.unread
+    rounds.close()
+
+
+def fail(order: StagingOrder) -> RoundResult:
+    raise RoundFailed("no")
+
+
+def test_a_troubled_partition_waits_alone_and_a_condemned_offset_is_never_read() -> None:
+    """The others go on at once; when it has waited its plan ends before what is condemned."""
+    reader = Reader(10, 1_000)
+    rounds = rounds_of(reader)
+    reader.read = fail  # type: ignore[method-assign]
+    rounds.start(order(0))
+    assert rounds._readings[0].future.exception(10) and rounds.take(100.0) is None
+    both = (PartitionPlan(T0, 0, 0, 0, 10, {}), PartitionPlan(T0._replace(partition=1), 0, 0, 0, 10, {}))
+    for _ in range(3):
+        assert [plan.tp.partition for plan in rounds.choose(both, {}, 100.4)] == [1]
+    assert rounds.may_start({}, 100.0)
+    chosen = [plan for _ in range(2) for plan in rounds.choose(both, {T0: {4}}, 999.0)]
+    assert {(plan.tp.partition, plan.end) for plan in chosen} == {(0, 4), (1, 10)}
+    rounds.close()

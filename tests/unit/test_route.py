@@ -149,6 +149,16 @@ def test_key_and_topic() -> None:
     assert answers(router("topic").route(batch([b"1", None], topic="a"))) == [("a", "live"), ("a", "tombstone")]
 
 
+def test_a_value_that_was_cut_on_its_way_is_as_long_as_it_was() -> None:
+    """ROUTE: who reads a record, and how much of it is kept, changes neither its table nor its reason but for that."""
+    limited, says = router("topic", record_bytes_max=12), "too_long: 20 bytes, the limit is 12"
+    whole, cut = batch([b"x" * 20], topic="a"), batch([b"x" * 15], topic="a")
+    cut = cut.append_column("value_bytes", pa.array([20], pa.int64()))
+    for one, kept in ((whole, ""), (cut, ", the first 15 are kept")):
+        (row,) = limited.route(one).dead.to_pylist()
+        assert (row["event_type"], row["stage"], row["reason"]) == ("a", "size", says + kept)
+
+
 def test_too_long_is_decided_before_parsing() -> None:
     """A value over the limit is dead by its size alone; its type is known only from outside the value."""
     values: list[bytes | None] = [b'{"type":"a"}', b'{"type":"a" }', b"{" * 13]
