@@ -28,6 +28,8 @@ STALL_SECS = 60.0
 """How long nothing may come."""
 MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
+DAMAGED = "CorruptRecordError"
+"""Names the error of a batch whose checksum is wrong."""
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 COLUMNS = pa.schema(
     [

@@ -487,26 +487,32 @@ def replay_letters(
 @click.option("--rebase", "action", flag_value="rebase", help="The topic was deleted and created again.")
 @click.option("--log", "action", flag_value="log", help="The write-ahead log lags behind the tables, or was lost.")
 @click.option("--adopt", "former", metavar="APP", help="The tables are another app's: go on with them under ours.")
+@click.option("--skip", "skipped", metavar="TOPIC:PARTITION:FIRST[-LAST]",
+              help="Give up records that no task gets past; comma-separated.")
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
 @click_options(VERDICTS | LOG | {"first_position"})
 def repair(
-    action: str | None, former: str | None, apply: bool, output: str, config: Path | None, flags: Mapping[str, object]
+    action: str | None, former: str | None, skipped: str | None, apply: bool, output: str, config: Path | None,
+    flags: Mapping[str, object],
 ) -> None:
     """Put positions right after an accident; shows what it would do unless --apply is given."""
     from exporter.kafka_options import spark_kafka_options
     from exporter.repair import repair as run_repair
     from exporter.repair_reading import NothingToRepair
+    from exporter.repair_skip import skipped_offsets
     from exporter.task import first_position, open_journal, open_workbench
 
-    if (action is None) == (former is None):
-        raise click.UsageError("give one of --rewind, --rebase, --log and --adopt APP")
+    asked = [action, former and "adopt", skipped and "skip"]
+    if len(what := [one for one in asked if one]) != 1:
+        raise click.UsageError("give one of --rewind, --rebase, --log, --adopt APP and --skip OFFSETS")
     settings = _load(config, flags)
+    offsets = skipped_offsets(skipped or "", settings.topics or ())
     bench = open_workbench(settings)
     try:
         options = spark_kafka_options(settings)
         journal = open_journal(settings, bench.routing)
-        rows = run_repair(bench, options, action or "adopt", former or "", first_position(settings), apply, journal)
+        rows = run_repair(bench, options, what[0], former or "", first_position(settings), apply, journal, offsets)
     except NothingToRepair as nothing:
         _say(nothing.message)
         rows = []

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from exporter import headers
 from exporter.anchor import Moved
@@ -144,21 +147,31 @@ def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
         tuple(versions),
         versions,
         metadata,
-        () if held else (_row(poisoned.origin, raw, offset, reason),),
+        () if held else letter_adds(poisoned.origin, raw, [reason]),
     )
     lake.table(DEAD_LETTERS).commit(change, check)
     return held
 
 
-def _row(origin: FileOrigin, raw: Any, offset: int, reason: str) -> dict[str, Any]:
-    """The `add` action of a file with the record's one dead-letter row."""
+def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:
+    """Write the dead-letter rows of condemned records; the `add` actions of their files, one per day.
+
+    raw: the records as an Arrow table, in the order of their offsets, a reason for each.
+    """
     batch, _ = held_times(headers.joined(raw.combine_chunks().to_batches()[0]))
-    (day,) = letter_days(batch.column("timestamp")).to_pylist()
-    growing = GrowingFile(origin, day)
-    rows = dead_letter_rows(batch, [(0, None, "condemned", f"condemned: {reason}")], origin.tp, origin.epoch)
-    growing.add(rows, offset, offset)
-    file = growing.finish(condemned_file(day, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
-    return add_action(file, {**origin.tags(file.offsets), "condemned": "true"})
+    days = letter_days(batch.column("timestamp"))
+    adds = []
+    for day in sorted(set(days.to_pylist())):
+        rows = pc.indices_nonzero(pc.equal(days, pa.scalar(day, days.type)))
+        dead = [(0, None, "condemned", f"condemned: {reasons[row]}") for row in rows.to_pylist()]
+        part = batch.take(rows)
+        offsets = part.column("offset")
+        growing = GrowingFile(origin, day)
+        letters = dead_letter_rows(part, dead, origin.tp, origin.epoch)
+        growing.add(letters, offsets[0].as_py(), offsets[-1].as_py())
+        file = growing.finish(condemned_file(day, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
+        adds.append(add_action(file, {**origin.tags(file.offsets), "condemned": "true"}))
+    return tuple(adds)
 
 
 def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, known: Mapping[str, Position]) -> str:
@@ -172,20 +185,24 @@ def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, kno
         position = view.position(lake.app, tp)
         if is_elsewhere(known, name, position):
             raise Moved(f"table {name}, {tp}: {position} instead of {known[name]}")
-        return may_hold(position, offset) and _holds(lake, name, view, tp, offset, since)
+        return may_hold(position, offset) and bool(held_offsets(lake, name, view, tp, [offset], since))
 
     names = lake.event_types()
     with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="look") as pool:
         return next((name for name, found in zip(names, pool.map(holds, names), strict=True) if found), "")
 
 
-def _holds(lake: Lake, name: str, view: TableView, tp: TopicPartition, offset: int, since: int) -> bool:
-    """Whether a row of the table is the record's. since: the epoch in which the topic of today began."""
+def held_offsets(
+    lake: Lake, name: str, view: TableView, tp: TopicPartition, offsets: Sequence[int], since: int
+) -> set[int]:
+    """Those of some offsets of which the table has a row. since: the epoch in which the topic of today began."""
     from pyspark.sql import functions as sf  # a start does not wait for these imports
 
     from exporter.letters import rows_at
 
     kafka = sf.col("_kafka")
-    of_record = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition) & (kafka["offset"] == offset)
+    of_partition = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition)
+    there = of_partition & kafka["offset"].between(min(offsets), max(offsets))
     of_topic = sf.coalesce(kafka["epoch"], sf.lit(0)) >= since
-    return bool(rows_at(lake, name, view).where(of_record & of_topic).limit(1).count())
+    rows = rows_at(lake, name, view).where(there & of_topic).select(kafka["offset"].alias("offset")).distinct()
+    return {row["offset"] for row in rows.collect()} & set(offsets)

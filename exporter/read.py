@@ -198,7 +198,8 @@ class RoundReader:
             failed.raw = self._raw(replace(wanted, end=wanted.start + 1))
         except Exception as raw:  # noqa: BLE001 - whatever it is, it was not read
             log.warning("raw_read_failed", partition=str(wanted.tp), offset=wanted.start, error=why(raw))
-            if wanted.end == wanted.start + 1 and self._has_neighbours(wanted):
+            damaged = careful.DAMAGED in str(raw)  # a replica may have it whole: only a person gives it up
+            if wanted.end == wanted.start + 1 and not damaged and self._has_neighbours(wanted):
                 failed = RoundFailed(f"{failed.message}; nor can it be read alone: {why(raw)}")
                 failed.raw = careful.by_coordinates(wanted)
         return failed

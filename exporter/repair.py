@@ -3,6 +3,7 @@
     rewind   a table was restored, overwritten, replaced or removed: back to what it certainly holds
     rebase   the topic was deleted and created again: the next epoch begins at the new topic's first record
     adopt    tables of another app: its positions are carried over under ours
+    skip     records that no task gets past are given up (repair_skip.py)
     log      the write-ahead log lags behind the tables: finish what was begun, fill what was lost
 
     read everything ─ plan ─ commit each table, each at exactly the version that was read ─ read again ...
@@ -23,8 +24,8 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -41,6 +42,8 @@ from exporter.faults import Fault, point
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.repair_reading import NothingToRepair, Reading, Refused, listed_tables, quoted, undecided
+from exporter.repair_skip import Skip
+from exporter.repair_steps import RepairRow, TableRepair, histories, letters_properties
 from exporter.routing import DEAD_LETTERS
 from exporter.tables import (
     TABLE_PROPERTIES,
@@ -55,7 +58,7 @@ from exporter.task import Workbench
 from exporter.topic import TopicIdentity, partitions_of
 from exporter.wal_check import LogCheck, Logged, broken
 from offsets.names import FORMAT_VERSION, AppId, table_folder
-from offsets.positions import Position, first_epoch
+from offsets.positions import first_epoch
 from offsets.ranges import TopicPartition
 from offsets.rewind import (
     Bound,
@@ -73,8 +76,6 @@ from offsets.table_log import (
     CLUSTER_PROPERTY,
     EVENT_TYPE_PROPERTY,
     FORMAT_PROPERTY,
-    ROUTING_PROPERTY,
-    TABLE_PROPERTY,
     TOPIC_PROPERTY,
     TableView,
 )
@@ -84,50 +85,6 @@ from offsets.wal_verdict import Ruling
 log = get_logger(__name__)
 
 WHERE = "`exporter offsets` shows where the tables are"
-
-
-@dataclass(frozen=True)
-class RepairRow:
-    """What one table gets for one partition. tp None: the table as a whole. removed: files taken out of the table."""
-
-    table: str
-    tp: TopicPartition | None
-    old: Position | None
-    new: Position | None
-    removed: int = 0
-    says: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
-        return {
-            "table": self.table,
-            "topic": self.tp.topic if self.tp else None,
-            "partition": self.tp.partition if self.tp else None,
-            "old": _position_dict(self.old),
-            "new": _position_dict(self.new),
-            "files_removed": self.removed,
-            "says": self.says,
-        }
-
-
-def _position_dict(position: Position | None) -> dict[str, int] | None:
-    return None if position is None else {"epoch": position.epoch, "position": position.offset}
-
-
-@dataclass(frozen=True)
-class TableRepair:
-    """All that one table gets, in one commit; a DELETE of rows may have to go first. view None: made anew."""
-
-    name: str
-    view: TableView | None
-    transactions: Mapping[str, int]
-    rows: tuple[RepairRow, ...]
-    properties: Mapping[str, str] = field(default_factory=dict)
-    bounds: tuple[Bound, ...] = ()
-    files: Cut = field(default_factory=lambda: Cut((), ()))
-    create: str | None = None
-    evolve: str | None = None
-    routing: str = ""
 
 
 class Repairer:
@@ -216,7 +173,7 @@ class Repairer:
         for name in sorted(names - {DEAD_LETTERS}):
             view = replaced[name] if name in replaced else reading.views[name]
             steps.append(self._rewind(reading, name, view, by_table.get(name, {}), {}))
-        extra = _letters_properties(properties, reading, by_table.get(DEAD_LETTERS, {}))
+        extra = letters_properties(properties, reading, by_table.get(DEAD_LETTERS, {}))
         if DEAD_LETTERS in names or any(letters.properties.get(k) != text for k, text in extra.items()):
             steps.append(self._rewind(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
         return steps
@@ -359,7 +316,7 @@ class Repairer:
         for name in sorted(by_table, key=lambda name: (name == DEAD_LETTERS, name)):
             extra = _identity_properties(changed)
             if name == DEAD_LETTERS:
-                extra |= _histories(reading, reading.letters.properties, by_table[name])
+                extra |= histories(reading, reading.letters.properties, by_table[name])
             steps.append(self._rebase(reading, name, by_table[name], extra))
         return steps
 
@@ -436,7 +393,9 @@ class Repairer:
         change = Change(
             expected=(*(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None), *condemned),
             positions=step.transactions,
+            adds=step.adds(),
             user_metadata={
+                **step.says,
                 "commit_id": commit_id,
                 "action": action,
                 "app": self._lake.app,
@@ -515,8 +474,11 @@ def repair(
     first_position: str | int,
     apply: bool,
     journal: Journal | None = None,
+    skipped: Mapping[TopicPartition, Sequence[int]] = MappingProxyType({}),
 ) -> list[RepairRow]:
-    """action: rewind, rebase, adopt (the tables of app `former`), or log. first_position: where a new topic begins.
+    """action: rewind, rebase, adopt (the tables of app `former`), skip (`skipped`), or log.
+
+    first_position: where a new topic begins.
 
     kafka_options: of Spark's source, for an audit. journal: of the write-ahead log.
 
@@ -533,7 +495,8 @@ def repair(
         return audit(bench.session, bench.lake, topics, bench.routing, kafka_options)
 
     repairer = Repairer(bench.session, bench.lake, topics.identities(), starts, topics.first_offsets, compared, journal)
-    plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase}
+    skip = Skip(bench.lake, topics, bench.routing.isolation, skipped)
+    plans = {"rewind": repairer.plan_rewind, "rebase": repairer.plan_rebase, "skip": skip.plan}
     try:
         if action == "log":
             return repairer.put_log_right(apply)
@@ -557,29 +520,6 @@ _LOG_SAYS = {
 def _identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, str]:
     cluster = dict.fromkeys([CLUSTER_PROPERTY], next(iter(identities.values())).cluster_id) if identities else {}
     return {**cluster, **{f"{TOPIC_PROPERTY}{topic}": identity.topic_id for topic, identity in identities.items()}}
-
-
-def _histories(
-    reading: Reading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
-) -> dict[str, str]:
-    """The dead letters' routing histories with the new epochs, under the configuration that is in force."""
-    found = {}
-    for tp, move in letters_moves.items():
-        history = {**reading.history_of(tp), move.new.epoch: reading.in_force(tp)[0]}
-        found[f"{ROUTING_PROPERTY}{tp}"] = json.dumps(history)
-    return found
-
-
-def _letters_properties(
-    properties: Mapping[str, str], reading: Reading, letters_moves: Mapping[TopicPartition, Move]
-) -> dict[str, str]:
-    """What the dead letters have to record: as before the accident, the new epochs, and the tables' present ids."""
-    ids = {
-        f"{TABLE_PROPERTY}{table_folder(name)}": view.table_id
-        for name, view in reading.views.items()
-        if f"{TABLE_PROPERTY}{table_folder(name)}" in properties
-    }
-    return {**ids, **_histories(reading, properties, letters_moves)}
 
 
 def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, history: History | None) -> str:

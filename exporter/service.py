@@ -366,10 +366,22 @@ class Service:
             self._ends_at = self._log_checked_at = float("-inf")
             self.totals.rounds_failed += 1
             self._watch.storage_is_out(now)
+            self._look_at_stuck()
         if self._waiting is not None and self._anchored(self._waiting, now):
             result, self._waiting = self._waiting, None
             self._integrate(result, now)
             point(Fault.AFTER_INTEGRATE)
+
+    def _look_at_stuck(self) -> None:
+        """Somebody may have skipped what a partition is stuck at (`exporter repair --skip`): then all is read again."""
+        if not (stuck := self._rounds.trouble.stuck().keys() & self._owned.keys()):
+            return
+        letters = self._lake.table(DEAD_LETTERS).view()
+        for tp in stuck:
+            writer = self._writers.get(WriterKey(DEAD_LETTERS, tp))
+            at = letters.position(self._lake.app, tp) if letters is not None else None
+            if writer is not None and (at is None or at.epoch != writer.epoch):
+                self._to_recover.add(tp)
 
     def _anchored(self, result: RoundResult, now: float) -> bool:
         """ANCHOR: True once every type of the manifest has a position; until then they are being anchored.

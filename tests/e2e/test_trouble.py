@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
+import pyarrow.compute as pc
 import pytest
 
 from exporter import careful, headers
+from exporter.broker import Broker, create_topic
+from exporter.errors import ConfigError, Fenced
+from exporter.kafka_options import spark_kafka_options
 from exporter.read import _split_headers
+from exporter.repair import RepairRow, repair
+from exporter.repair_reading import NothingToRepair, Refused
+from exporter.repair_skip import skipped_offsets
 from exporter.routing import DEAD_LETTERS
+from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.lakes import NOON, Export, event, millis, mixed, running, wrong_places
+from tests.lakes import NOON, Export, Going, event, millis, mixed, running, wait_until, wrong_places
 from tests.naive import assert_each_once
 from tests.services import Record, fresh_name, produce
 
@@ -71,6 +80,81 @@ def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_it
     assert (row["stage"], len(row["value"])) == ("size", careful.WHOLE_BYTES_MAX)
     assert row["reason"] == f"too_long: {size} bytes, the limit is 10000000, the first {len(row['value'])} are kept"
     assert export.audit(spark).clean
+
+
+def damage(folder: Path, topic: str, batch: int) -> None:
+    """Turn over one byte in the records of a producer's batch of partition 0, counted from 0, as a disk may."""
+    path = folder / "data" / f"{topic}-0" / "00000000000000000000.log"
+    data, start = path.read_bytes(), 0
+    for _ in range(batch):
+        start += 12 + int.from_bytes(data[start + 8 : start + 12], "big")
+    with path.open("r+b") as segment:
+        segment.seek(start + 70)
+        segment.write(bytes([data[start + 70] ^ 0xFF]))
+
+
+def skipped(e: Export, spark: Any, offsets: str, apply: bool) -> list[RepairRow]:
+    """exporter repair --skip OFFSETS [--apply]"""
+    with e.bench(spark) as made:
+        options, wanted = spark_kafka_options(e.settings()), skipped_offsets(offsets, [e.topic])
+        return repair(made, options, "skip", "", "earliest", apply, None, wanted)
+
+
+@pytest.mark.long
+def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_is_skipped(
+    tmp_path: Path, spark: Any
+) -> None:
+    """Nobody condemns it, for a replica may be whole; the other partition goes on, and /readyz says which is stuck."""
+    with Broker(tmp_path / "broker") as broker:
+        topic = fresh_name()
+        create_topic(broker.bootstrap, topic, 2)
+        e = Export(broker.bootstrap, topic, tmp_path, fresh_name("app"))
+        for first in (0, 10, 20):
+            produce(e.kafka, topic, {0: mixed(10, first=first), 1: mixed(10, first=first + 100)})
+        damage(tmp_path / "broker", topic, 1)
+        with e.service(spark, until_caught_up=False) as service:
+            task = Going(service)
+            watch = service._watch
+            wait_until(lambda: watch.snapshot and watch.snapshot.stuck, 120, "a partition is stuck")
+            assert re.match(rf"{topic}-0: its rounds fail again and again: .*(crc|orrupt)", watch.snapshot.not_ready)
+            wait_until(lambda: set(e.positions(1).values()) == {(0, 29)}, 60, "the other partition at its end")
+            wait_until(lambda: set(e.positions(0).values()) == {(0, 9)}, 60, "the first one before the damage")
+            failed = service.totals.rounds_failed
+            wait_until(lambda: service.totals.rounds_failed > failed + 4, 120, "it is tried again and again")
+            assert not e.table(DEAD_LETTERS).to_pyarrow_table().filter(pc.field("stage") == "condemned").num_rows
+            before = e.positions()
+            planned = skipped(e, spark, "0:10-19", apply=False)
+            assert e.positions() == before and {row.new for row in planned if row.new} == {Position(1, 9)}
+            skipped(e, spark, "0:10-19", apply=True)
+            assert isinstance(task.ended(), Fenced)
+        e.run(spark)
+        rows = [row for row in e.rows(DEAD_LETTERS) if row["stage"] == "condemned"]
+        assert [row["_kafka"]["offset"] for row in rows] == [*range(10, 20)]
+        assert all(row["key"] is row["value"] is None and "cannot be read" in row["reason"] for row in rows)
+        assert len(e.placed()) == 60 and all(len(found) == 1 for found in e.placed().values())
+        assert e.audit(spark).clean
+        with pytest.raises(NothingToRepair):
+            skipped(e, spark, "0:10-19", apply=True)
+
+
+def test_a_record_that_is_skipped_is_fenced_off_from_whoever_has_it_staged(export: Export, spark: Any) -> None:
+    """It could be read all the same: its whole row is a dead letter, a task that has read it ends; it is there once."""
+    e = export.with_(roll_age_max_secs=600, heartbeat_secs=600)
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    with e.service(spark, until_caught_up=False) as service:
+        task = Going(service)
+        wait_until(lambda: service.totals.staged_rows == 20, 60, "all staged")
+        skipped(e, spark, f"{e.topic}:0:7", apply=True)
+        task.stop()
+        assert service.totals.refused
+    e.run(spark)
+    assert wrong_places(e) == {(0, 7): (["click"], [DEAD_LETTERS])}
+    (row,) = [row for row in e.rows(DEAD_LETTERS) if row["stage"] == "condemned"]
+    assert (row["value"], row["_kafka"]["timestamp"]) == (mixed(20)[7].value, NOON)
+    assert e.audit(spark).clean
+    for offsets, says in (("0:3", "every table has passed"), ("0:20", "its log holds")):
+        with pytest.raises((Refused, ConfigError), match=says):
+            skipped(e, spark, offsets, apply=False)
 
 
 HUGE = {"message.max.bytes": "400000000", "compression.type": "gzip"}
