@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.kafka_time import KAFKA_MS, LEAST_US, MOST_US, US, VALUE_BYTES
-from exporter.log import silence
+from exporter.log import hushed
 from offsets.ranges import TopicPartition
 
 WHOLE_BYTES_MAX = 32 << 20
@@ -68,10 +68,14 @@ def records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
     Raises KafkaError for offsets that are not there any more and for a batch that is damaged, ValueError for those that
     are not there yet, TimeoutError.
     """
+    with hushed("kafka"):  # what matters is raised
+        yield from _records(wanted)
+
+
+def _records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
     from kafka import KafkaConsumer
     from kafka import TopicPartition as KafkaTopicPartition
 
-    silence("kafka")  # what matters is raised
     consumer = KafkaConsumer(
         **wanted.client, enable_auto_commit=False, auto_offset_reset="none", isolation_level=wanted.isolation,
         max_poll_records=BATCH_RECORDS, max_partition_fetch_bytes=4 << 20, fetch_max_bytes=8 << 20,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import structlog
@@ -89,6 +90,18 @@ class _Masking(structlog.stdlib.ProcessorFormatter):
 def silence(library: str) -> None:
     """Let a library say nothing more in this process."""
     logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def hushed(library: str) -> Iterator[None]:
+    """While this lasts a library says nothing more in this process."""
+    logger = logging.getLogger(library)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def relay(name: str, level: str, text: str) -> None:
