@@ -181,7 +181,7 @@ def _port(settings: Settings) -> Iterator[Finding]:
 
 def _storage(settings: Settings) -> Iterator[Finding]:
     """Can files be made under table_root (tried, with one that is removed), and is no file where a table has to be."""
-    if (error := unwritable(settings.root)) is not None:
+    if (error := unwritable(settings.root, settings.sync)) is not None:
         yield Finding.of("table_root", error)
         return
     yield Finding("table_root", "ok", str(settings.root))
@@ -211,7 +211,7 @@ def _parsed(settings: Settings, session: Any) -> int:
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     try:
-        lake = Lake(session, settings.root, settings.app)
+        lake = Lake(session, settings.root, settings.app, settings.sync)
     except ConfigError as error:
         yield Finding.of("table_root", error)
         return

@@ -34,7 +34,7 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         return
     try:
         configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-        lake = Lake(session, settings.root, settings.app)
+        lake = Lake(session, settings.root, settings.app, settings.sync)
         yield from compare(Workbench(session, lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)

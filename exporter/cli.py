@@ -65,7 +65,7 @@ def run(until_caught_up: bool, config: Path | None, flags: Mapping[str, object])
 
     gc.disable()  # until the task is at work: all that comes before stays
     settings = _load(config, flags)
-    require_room(settings.root, (DEAD_LETTERS, *settings.types))
+    require_room(settings.root, (DEAD_LETTERS, *settings.types), settings.sync)
     point(Fault.BEFORE_SPARK)
     started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
     from exporter.progress import ProgressDisplay  # these take as long as the JVM does

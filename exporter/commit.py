@@ -24,7 +24,7 @@ from exporter.files import FileOrigin, NotWritten, Room, merge
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.outcome import Landed, Outcome, Refused, Unknown, resolve
-from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action, first_line
+from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action, first_line, not_synced
 from exporter.writers import Claim, StagedFile, staged_range_error
 from offsets import Invariant
 from offsets.maintenance import interval_hours
@@ -295,12 +295,17 @@ class Committer:
     def _look_or_unknown(
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
     ) -> tuple[list[Settled], dict[str, int]]:
-        """_look, or Unknown for all while the table cannot be read: a re-offer finds out by compare-and-set."""
+        """_look, or Unknown for all while the table cannot be read: a re-offer finds out by compare-and-set.
+
+        Files that could not be synced are offered once: the system may have given up their bytes, and would say of a
+        second time that all is well. To drop them is safe whatever became of the commit (FENCE).
+        """
         try:
             return self._look(table, offers, error)
         except TableUnreadable as unreadable:
             log.warning("table_unreadable", table=table.event_type, error=str(unreadable))
-            return [Settled(claim, Unknown()) for claim in offers], {}
+            lost = Stale(first_line(error)) if not_synced(error) else Unknown()
+            return [Settled(claim, lost) for claim in offers], {}
 
     def _look(
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
@@ -316,8 +321,8 @@ class Committer:
         for claim in offers:
             ids = {commit_id for version, commit_id in logged.items() if commit_id and version > claim.base_version}
             outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
-            if isinstance(outcome, Unknown) and isinstance(error, _TableChanged):
-                outcome = Stale(str(error))
+            if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or not_synced(error)):
+                outcome = Stale(first_line(error) if not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))
             if isinstance(outcome, Refused):
                 log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),

@@ -9,6 +9,21 @@ Delta's own store for `file:` looks whether a version is there and then renames 
 the same moment are both told that they committed, and one commit is gone. Here the version is a hard link to a
 file that is complete, which only one of them can make. Neither starts a process, where Hadoop's local file system
 starts `readlink` and `chmod` about twenty times for a commit and three times for its checksum.
+
+What a power cut takes is what the system had not written yet. With the setting `sync` a version comes to be in this
+order, and its writer is told after the last step only (ORDER):
+
+    the files that it adds, the folders that name them, the entry under a hidden name    synced, in threads
+    a checksum that outlived a former version of that number                             taken away
+    the entry's name, by a hard link
+    the folder of the log; while a table is young, also those above it                   synced
+
+So an entry that is there after a power cut names whole files. It is one place for all that this session commits, what
+OPTIMIZE and DELETE write too. This process syncs what its workers wrote: on one machine a file has the same pages,
+whoever opens it, and one commit's files are synced side by side, where each worker would wait for the disk at every
+file. Workers on other machines (a cluster) have pages of their own; they sync each file themselves as it is written.
+Checksums are not synced: one that is cut short or lost is not believed (log_state.py, FileLogStore.read). Neither
+are commits that others were killed in the middle of; whoever reads a table syncs its log first (tables.py).
 """
 
 from __future__ import annotations
@@ -28,6 +43,9 @@ from exporter import jars, kept
 CLASS = "exporter.FileLogStore"
 CHECKSUMS_CLASS = "exporter.FileChecksums"
 SOURCES = [Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (CLASS, CHECKSUMS_CLASS)]
+SYNC = "exporter.sync"
+"""Hadoop's name for the setting; without it all is synced."""
+NOT_SYNCED = f"{CLASS}$NotSynced"
 CONFIGURATION = {
     "spark.delta.logStore.file.impl": CLASS,
     "spark.sql.streaming.checkpointFileManagerClass": CHECKSUMS_CLASS,

@@ -89,7 +89,7 @@ class Maintenance:
         session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))
         cores = str(lake.session.sparkContext.defaultParallelism)  # VACUUM would have 10,000 tasks
         session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", cores)
-        self._lake = Lake(session, lake.root, lake.app)
+        self._lake = Lake(session, lake.root, lake.app, lake.sync)
         self._limits = limits
         self._stopped = stopped
 

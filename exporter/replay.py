@@ -42,7 +42,7 @@ from exporter.read import run_order
 from exporter.replay_rows import JUDGED_DDL, RECORD_COLUMNS, judge
 from exporter.routing import DEAD_LETTERS, Routing
 from exporter.stage import StagingOrder
-from exporter.tables import Change, Lake, TableUnreadable, add_action, first_line, untimed
+from exporter.tables import Change, Lake, TableUnreadable, add_action, first_line, not_synced, untimed
 from exporter.writers import PartitionPlan, StagedFile
 from offsets.names import AppId, DataFile
 from offsets.positions import first_epoch, last_replay
@@ -289,7 +289,7 @@ class Replay:
         footers = {tp: self._footer(reading, tp) for tp in plans}
         return StagingOrder(
             str(self.lake.root), app, self.routing, plans, fingerprints, footers, replays=replays,
-            untimed=untimed(reading.views),
+            sync=self.lake.tasks_sync, untimed=untimed(reading.views),
         )  # fmt: skip
 
     def _footer(self, reading: _Reading, tp: TopicPartition) -> dict[str, str]:
@@ -333,12 +333,14 @@ class Replay:
                 break
             except (Moved, FileNotFoundError) as moved:
                 raise Moved(str(moved)) from moved
-            except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
+            except Exception as error:
                 refused, landed = error, self._landed(name, view, commit_id)
                 log.info("commit_refused", table=name, reason=first_line(error), landed=landed)
                 if landed is not None:
                     version = landed
                     break
+                if not_synced(error):  # such files are not offered again (commit.py)
+                    raise Failed(table, error) from error
         else:
             now = table.view()
             unchanged = now is not None and now.version == view.version

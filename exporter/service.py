@@ -505,6 +505,7 @@ class Service:
             new_types_max=max(0, self._limits.new_types_max - len(self._new_types())),
             carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
             committed_next=self._is_all(plans, now),
+            sync=self._lake.tasks_sync,
             untimed=self._recovery.untimed,
         )
 

@@ -161,6 +161,11 @@ class Settings(BaseSettings):
     stage_age_max_secs: Seconds = Field(
         default=21_600, description="Seconds after which a staged file is not committed any more but read again."
     )
+    sync: bool = Field(
+        default=True,
+        description="Whether a commit waits until its files, its log entry and their folders are on disk, so that a "
+        "power cut takes nothing that was committed.",
+    )
     stop_budget_secs: SecondsFrom0 = Field(
         default=20, description="Seconds that a stop may take to commit what is staged."
     )

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter import headers
+from exporter import headers, kept
 from exporter.by_day import Unsplit
 from exporter.columns import EVENT_TIME
 from exporter.decode import Decoder
@@ -110,6 +111,7 @@ class StagingOrder:
     record_bytes: of a record so far, 0 = not known; for the size of batches only (batches.py).
     careful: read by careful.py, not by Spark's source.
     committed_next: all that is staged is committed right after the round, and nothing together with it.
+    sync: whether a task brings each file that it writes to disk, because nobody else can (log_store.py).
     """
 
     root: str
@@ -125,6 +127,7 @@ class StagingOrder:
     carried_bytes: int = 0
     record_bytes: float = 0.0
     committed_next: bool = False
+    sync: bool = False
     careful: bool = False
     untimed: frozenset[str] = frozenset()
 
@@ -406,7 +409,10 @@ class _Task:
         with self._trouble_of(name, tp):
             point(Fault.BEFORE_STAGED_FILE, name)
             carried = growing.carried(min(CARRIED_FILE_BYTES, self._carry_left))
-            self._finished.append((name, tp, carried or growing.finish()))
+            file = carried or growing.finish()
+            if self._order.sync and not carried:
+                kept.sync(Path(growing.origin.folder, file.path))
+            self._finished.append((name, tp, file))
             self._carry_left -= carried.size_bytes if carried else 0
 
 

@@ -165,6 +165,7 @@ class Switcher:
             {name: view.fingerprint for name, view in views.items()},
             {plan.tp: self._footer(plan.tp, old) for plan in plans},
             {plan.tp: condemned[plan.tp] for plan in plans},
+            sync=lake.tasks_sync,
             untimed=untimed(views),
         )
 

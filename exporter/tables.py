@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exporter import log_state
+from exporter import kept, log_state, log_store
 from exporter.columns import EVENT_TIME, clashes
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.fillable import unfillable
@@ -284,8 +284,14 @@ class DeltaTable:
         self._lake = lake
 
     def view(self) -> TableView | None:
-        """The table as it is now, or None if there is none. Raises TableUnreadable."""
+        """The table as it is now, or None if there is none. Raises TableUnreadable.
+
+        What it says survives a power cut: its newest writer may have been killed before it synced the entry, and
+        whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
+        """
         try:
+            if self._lake.sync and (log := log_state.log_folder(self.folder)).exists():
+                kept.sync(log)
             return log_state.newest_view(self.folder) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
@@ -509,12 +515,18 @@ class Lake:
     name, and the JVM searches all jars for it.
     """
 
-    def __init__(self, session: Any, root: Path, app: str) -> None:
-        """Raises ConfigError if Java and this process would not mean the same folder."""
+    def __init__(self, session: Any, root: Path, app: str, sync: bool = True) -> None:
+        """sync: whether what the session commits is on disk before its commit is done.
+
+        Raises ConfigError if Java and this process would not mean the same folder.
+        """
         require_same_names(session, root)
         self.root = root
         self.app = app
         self.session = session
+        self.sync = sync
+        self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
+        session.sparkContext._jsc.hadoopConfiguration().setBoolean(log_store.SYNC, sync)
         self.jsession = session._jsparkSession
         jvm = session._jvm
         sql, option = jvm.org.apache.spark.sql, jvm.scala.Option
@@ -615,6 +627,16 @@ def holds_just(view: TableView, schema_json: str) -> bool:
     """True if files that fit the schema fit the table: no further columns, constraints or column mapping."""
     same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == ("day",)
     return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)
+
+
+def not_synced(error: BaseException) -> bool:
+    """Whether a commit was given up because something of it could not be brought to disk."""
+    java = getattr(error, "java_exception", None)
+    while java is not None:
+        if java.getClass().getName() == log_store.NOT_SYNCED:
+            return True
+        java = java.getCause()
+    return False
 
 
 def first_line(error: BaseException) -> str:

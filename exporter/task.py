@@ -116,12 +116,12 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    return Workbench(session, Lake(session, settings.root, settings.app), topics, configuration)
+    return Workbench(session, Lake(session, settings.root, settings.app, settings.sync), topics, configuration)
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    return Lake(_short_lived(settings), settings.root, settings.app)
+    return Lake(_short_lived(settings), settings.root, settings.app, settings.sync)
 
 
 def _short_lived(settings: Settings) -> Any:

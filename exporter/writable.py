@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from exporter import kept
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from offsets.names import table_folder
 
@@ -25,9 +26,14 @@ STANDING = frozenset(
 """What no waiting changes. All else, such as a full or read-only file system, is an outage of the storage."""
 NO_LINKS = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
+NO_SYNC = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
-def unwritable(folder: Path) -> ExporterError | None:
-    """Why nothing can be written to a folder, which need not be there yet; None if it can."""
+
+def unwritable(folder: Path, sync: bool = False) -> ExporterError | None:
+    """Why nothing can be written to a folder, which need not be there yet; None if it can.
+
+    sync: whether what is written also has to be brought to disk.
+    """
     try:
         os.fsencode(folder)
     except UnicodeEncodeError:
@@ -43,10 +49,10 @@ def unwritable(folder: Path) -> ExporterError | None:
         return ConfigError(
             f"{there} {what}, where a folder has to be", "move it away, or correct `table_root`: nothing was written"
         )
-    return _tried(there)
+    return _tried(there, sync)
 
 
-def _tried(folder: Path) -> ExporterError | None:
+def _tried(folder: Path, sync: bool) -> ExporterError | None:
     """A file and a hard link to it: a commit is one (log_store.py)."""
     file, link = (folder / f".{uuid.uuid4().hex}.tmp" for _ in range(2))
     try:
@@ -61,6 +67,8 @@ def _tried(folder: Path) -> ExporterError | None:
                     "put `table_root` on one that has them",
                 )
             raise
+        if sync and (refused := _unsynced(folder)) is not None:
+            return refused
     except OSError as error:
         reason = error.strerror or type(error).__name__
         if error.errno in STANDING:
@@ -76,6 +84,20 @@ def _tried(folder: Path) -> ExporterError | None:
     return None
 
 
+def _unsynced(folder: Path) -> ExporterError | None:
+    """Names are brought to disk by their folder. Raises OSError for what is not for ever."""
+    try:
+        kept.sync(folder)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+        return ConfigError(
+            f"the file system of {folder} cannot bring the names in a folder to disk: {error.strerror}",
+            "put `table_root` on one that can, or set `sync = false` and bear what a power cut takes",
+        )
+    return None
+
+
 def in_the_way(root: Path, event_types: Iterable[str]) -> Iterator[ConfigError]:
     """Each file that stands where the folder of a table, or of its log, has to be."""
     for name in event_types:
@@ -85,14 +107,14 @@ def in_the_way(root: Path, event_types: Iterable[str]) -> Iterator[ConfigError]:
                 yield ConfigError(f"{path} is a file, where table {name} has to be", "move it away")
 
 
-def require_room(root: Path, event_types: Iterable[str]) -> None:
+def require_room(root: Path, event_types: Iterable[str], sync: bool = False) -> None:
     """Raises ConfigError or DependencyUnreachable if nothing can be written, or a file is where a table has to be."""
-    require_writable(root)
+    require_writable(root, sync)
     if found := [*in_the_way(root, event_types)]:
         raise ConfigError.of(found, "files are in the way")
 
 
-def require_writable(folder: Path) -> None:
+def require_writable(folder: Path, sync: bool = False) -> None:
     """Raises ConfigError or DependencyUnreachable if nothing can be written to a folder."""
-    if (error := unwritable(folder)) is not None:
+    if (error := unwritable(folder, sync)) is not None:
         raise error

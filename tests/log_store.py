@@ -1,23 +1,27 @@
 """A Delta log store of our own, in Java: it writes a commit and reports failure, or fails without having written.
 
     compiled by the Janino that Spark ships (no JDK is needed) -> a jar on the class path of the running JVM
-    losing(session, "order", replies=1)   the next commit of table `order` is in the log, but its caller is told no
+    arm(session, "order", replies=1)      the next commit of table `order` is in the log, but its caller is told no
+    syncs_seen(session, folder, seen)     the store waits after each sync until `seen` has looked at what was synced
 
 Delta finds it like any other log store, by `spark.delta.logStore.file.impl`, for tables opened since.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from exporter.log_store import CONFIGURATION, compiled, packed
+from exporter.log_store import CLASS, CONFIGURATION, compiled, packed
 
 KEY = "spark.delta.logStore.file.impl"
 PROPERTY = "losing."
+PIPES = f"{PROPERTY}pipes"
 SOURCE = """
 package losing;
 public class LosingLogStore extends exporter.FileLogStore {
@@ -33,6 +37,25 @@ public class LosingLogStore extends exporter.FileLogStore {
         if (commit && take("retries", table)) throw new java.nio.file.FileAlreadyExistsException(path.toString());
     }
 
+    protected void force(java.nio.file.Path path) throws java.io.IOException {
+        boolean data = path.toString().endsWith(".parquet");
+        if (data && take("syncs", path.getParent().getParent().getFileName().toString())) {
+            throw new java.io.IOException("the disk does not answer");
+        }
+        super.force(path);
+        String pipes = System.getProperty("losing.pipes", "");
+        if (!pipes.isEmpty()) tell(pipes, path.toString());
+    }
+
+    private static synchronized void tell(String pipes, String path) throws java.io.IOException {
+        java.io.OutputStream asks = new java.io.FileOutputStream(pipes + "/asks");
+        asks.write(path.getBytes("UTF-8"));
+        asks.close();
+        java.io.InputStream answers = new java.io.FileInputStream(pipes + "/answers");
+        answers.read();
+        answers.close();
+    }
+
     private static synchronized boolean take(String what, String table) {
         String name = "losing." + what + "." + table;
         int left = Integer.getInteger(name, 0).intValue();
@@ -41,6 +64,17 @@ public class LosingLogStore extends exporter.FileLogStore {
     }
 }
 """
+
+
+def store_of(spark: Any, name: str = "") -> Any:
+    """A log store as Delta makes it; ours if no name is given."""
+    jvm = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    made = jvm.java.lang.Class.forName(name or CLASS, True, loader)
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = conf
+    return made.getConstructors()[0].newInstance(arguments)
 
 
 @contextmanager
@@ -60,18 +94,50 @@ def losing_log_store(session: Any) -> Iterator[None]:
             conf.set(KEY, CONFIGURATION[KEY])
 
 
-def arm(session: Any, table: str, *, replies: int = 0, retries: int = 0, requests: int = 0) -> None:
+@contextmanager
+def syncs_seen(session: Any, folder: Path, seen: Callable[[Path], None]) -> Iterator[None]:
+    """Whatever the store brings to disk from here on: `seen` is called right after it, and the store waits for that."""
+    asks, answers = folder / "asks", folder / "answers"
+    os.mkfifo(asks)
+    os.mkfifo(answers)
+    failed: list[BaseException] = []
+
+    def listen() -> None:
+        while path := asks.read_text("utf-8"):
+            try:
+                seen(Path(path))
+            except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+                failed.append(error)
+            answers.write_text("!")
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    session._jvm.System.setProperty(PIPES, str(folder))
+    try:
+        yield
+    finally:
+        session._jvm.System.setProperty(PIPES, "")
+        asks.write_text("")
+        thread.join(60)
+    for error in failed:
+        raise error
+
+
+def arm(
+    session: Any, table: str, *, replies: int = 0, retries: int = 0, requests: int = 0, syncs: int = 0
+) -> None:
     """What happens to the next commits of a table, by its folder.
 
+    syncs: so many data files cannot be brought to disk.
     requests: so many are not written. Then replies: so many are written, and an IOException says that they are not.
     Then retries: so many are written, and FileAlreadyExistsException comes back, as when the store's own client sent
     the request twice: Delta looks who was there first, and meets our commit.
     """
-    for what, count in (("replies", replies), ("retries", retries), ("requests", requests)):
+    for what, count in (("replies", replies), ("retries", retries), ("requests", requests), ("syncs", syncs)):
         session._jvm.System.setProperty(f"{PROPERTY}{what}.{table}", str(count))
 
 
 def left(session: Any, table: str) -> int:
     """How many of the armed accidents have not happened yet."""
-    whats = ("replies", "retries", "requests")
+    whats = ("replies", "retries", "requests", "syncs")
     return sum(int(session._jvm.System.getProperty(f"{PROPERTY}{what}.{table}", "0")) for what in whats)

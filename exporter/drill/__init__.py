@@ -8,7 +8,7 @@
     kills.py, outages.py, mishaps.py, streams.py, soak.py   the stories
     record.py         what came of it (pure)  helper.py     audits and SQL, in a process of its own
     report.py         the same as HTML (pure) group.py      a member of the group that is no exporter
-    services.py       broker, DynamoDB
+    services.py       broker, DynamoDB            power.py      what a power cut may take from a lake
 
 Nothing in here is used by an exporter at work. What a drill starts it ends, on every way out.
 """

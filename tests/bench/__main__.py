@@ -26,7 +26,20 @@ from typing import Any
 from exporter import class_data, jars
 from exporter.children import sigterm_as_ctrl_c
 from exporter.prepare import prepare
-from tests.bench import catch_up, commits, freshness, idle, limit, memory, pairs, partitions, sparse, start_up, wal
+from tests.bench import (
+    catch_up,
+    commits,
+    freshness,
+    idle,
+    limit,
+    memory,
+    pairs,
+    partitions,
+    sparse,
+    start_up,
+    sync,
+    wal,
+)
 from tests.bench.desk import CORES, HEAP, ROOT, Desk
 from tests.bench.figures import Outcome
 from tests.bench.page import as_html
@@ -53,6 +66,7 @@ PARTS = {
     "idle": Part("Idle", idle.run, 120),
     "sparse": Part("Small files", sparse.run, 210),
     "partitions": Part("Many partitions", partitions.run, 150),
+    "sync": Part("With and without waiting for the disk", sync.run, 240, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

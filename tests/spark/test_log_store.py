@@ -17,28 +17,19 @@ from exporter.tables import Lake
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.lakes import create_anchored
+from tests.log_store import store_of
 
 VERSIONS = 300
 
 
-def store_of(spark: Any, name: str = "") -> Any:
-    """A log store as Delta makes it; ours if no name is given."""
-    jvm = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    made = jvm.java.lang.Class.forName(name or log_store.CLASS, True, loader)
-    conf = spark.sparkContext._jsc.hadoopConfiguration()
-    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
-    arguments[0] = conf
-    return made.getConstructors()[0].newInstance(arguments)
-
-
 def write(spark: Any, store: Any, path: Path, *lines: str, overwrite: bool = False) -> bool:
-    """False if the file is there already."""
+    """False if the file is there already. The disk is not waited for: test_power_cut.py is about that."""
     jvm = spark._jvm
     actions = jvm.java.util.ArrayList()
     for line in lines:
         actions.add(line)
-    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
+    conf.setBoolean(log_store.SYNC, False)
     try:
         store.write(jvm.org.apache.hadoop.fs.Path(f"file:{path}"), actions.iterator(), overwrite, conf)
     except Py4JJavaError as error:
@@ -84,11 +75,11 @@ def test_what_another_store_left_is_replaced_together_with_its_checksum(spark: A
     assert (tmp_path / "._last_checkpoint.crc").exists()
 
     store = store_of(spark)
-    assert write(spark, store, path, "ours, and longer", overwrite=True)
+    assert write(spark, store, path, ours := '{"version": 7, "size": 1}', overwrite=True)
 
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     lines = store.read(spark._jvm.org.apache.hadoop.fs.Path(f"file:{path}"), conf)
-    assert (lines.next(), lines.hasNext()) == ("ours, and longer", False)  # Hadoop compares checksums at the end
+    assert (lines.next(), lines.hasNext()) == (ours, False)  # Hadoop compares checksums at the end
 
 
 def test_every_table_in_a_file_system_is_committed_to_by_this_store(spark: Any, tmp_path: Path) -> None:

@@ -392,6 +392,26 @@ def test_a_file_that_cannot_be_written_is_its_type_s_trouble_alone(tmp_path):
     assert result.fragments[0].unwritten == result.unwritten == {"a": told["unwritten"]}
 
 
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_task_on_another_machine_brings_its_files_to_disk_itself(tmp_path, monkeypatch, sync):
+    """The driver could not, as the pages are elsewhere; a file that fails is its type's trouble, and is not listed."""
+    asked: list[str] = []
+
+    def synced(path: Path) -> None:
+        asked.append(path.relative_to(tmp_path).parts[0])
+        if asked[-1] == "b":
+            raise OSError("Input/output error")
+
+    monkeypatch.setattr("exporter.kept.sync", synced)
+    plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
+    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {}, sync=sync)
+    (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
+    rows = manifest.to_pylist()
+    assert sorted(asked) == (["a", "b", DEAD_LETTERS] if sync else [])
+    assert {row["event_type"] for row in rows if row["path"]} == {"a", DEAD_LETTERS} | (set() if sync else {"b"})
+    assert [row["event_type"] for row in rows if row["unwritten"]] == (["b"] if sync else [])
+
+
 SMALL_GROUPS = {"SPLIT_BYTES": 1, "GROUP_BYTES_MAX": 1}
 
 

@@ -82,6 +82,21 @@ def test_a_file_system_without_hard_links_is_refused_before_it_loses_a_commit(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_file_system_that_keeps_no_names_is_refused_before_a_power_cut_takes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: bool
+) -> None:
+    """Exit 2, naming the setting that does without; with it nothing is asked of the disk."""
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr("exporter.kept.sync", refuse)
+    found = unwritable(tmp_path, sync)
+    assert (found is not None) is sync and [*tmp_path.iterdir()] == []
+    assert found is None or (isinstance(found, ConfigError) and "sync = false" in found.hint)
+
+
 def test_letters_that_the_locale_has_not_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LC_ALL=C without Python's UTF-8 mode: exit 2 with the variable that helps."""
     monkeypatch.setattr(os, "fsencode", lambda path: str(path).encode("ascii"))
