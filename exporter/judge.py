@@ -2,37 +2,66 @@
 
 stdlib json with every token kept as sent, then the shape's own reading. Slow, so decode.py asks
 only for the doubtful records; what it passes is text that the fast reader takes, and reads the
-same. Must never raise on what a record holds, or know a record's neighbours.
+same. A record whose only oddity may be unknown fields is asked of first in another way: a guess, that
+holds if the reader takes the rest. Must never raise on what a record holds, or know its neighbours.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 from exporter.route import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, shorten, too_deep
 from exporter.routing import Routing
-from exporter.shapes import Float, Int, Note, Refused, Struct
+from exporter.shapes import Float, Found, Int, Note, Refused, Struct
+from exporter.unknown import Splitter, plain
+
+LARGE_BYTES = 64 << 10
+"""From here on a record's unknown fields are not read: the judge makes an object of each value that it reads."""
+VALUES_MAX = 10_000_000
+"""Commas, colons and opening brackets outside of strings, beyond which no object is made of a record: they would take
+gigabytes."""
+TOO_MANY = f"too_many_values: the value is no plain good record, and has over {VALUES_MAX} commas, colons and brackets"
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PUNCTUATION = re.compile(rb'\\.|[",:\[{]', re.DOTALL)
+_SMALL = {str(number): Int(number) for number in range(1_000)}
+"""Of numbers that come in millions one object is enough."""
 
 
 class _Unreadable(Exception):
     """One record is bad as a whole; the text is the reason."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The judge's word on one record: `text` for the reader, or None and the reason."""
+class Verdict(NamedTuple):
+    """The judge's word on one record: `text` for the reader, or None and the reason.
+
+    A text and a reason: the record is refused for it if the reader takes the text. changed: known values were
+    rewritten. unknown: unknown fields that the record has besides the text.
+    """
 
     text: bytes | None
     reason: str = ""
     rescued: str | None = None
-    ignored: int = 0
+    unknown: int = 0
     cut: int = 0
+    changed: bool = False
+
+
+def too_many_values(raw: bytes) -> bool:
+    """True if a record is too large for the judge."""
+    if len(raw) <= VALUES_MAX or sum(map(raw.count, (b",", b":", b"[", b"{"))) <= VALUES_MAX:
+        return False
+    number, in_string = 0, False
+    for match in _PUNCTUATION.finditer(raw):
+        token = match.group()
+        if token == b'"':
+            in_string = not in_string
+        elif not in_string:
+            number += 1
+    return number > VALUES_MAX
 
 
 class Judge:
@@ -42,19 +71,49 @@ class Judge:
         self, root: Struct, routing: Routing, route: list[str] | None, event_type: str, keep_all: bool
     ) -> None:
         self._root = root
+        self._splitter = Splitter(root)
         self._policy = routing.unknown_fields
         self._route = route
         self._event_type = event_type
         self._keep_all = keep_all
         self._twins: list[str] = []
         self._scan = json.JSONDecoder(
-            parse_int=Int, parse_float=Float, parse_constant=refuse_constant, object_pairs_hook=self._object
+            parse_int=_int, parse_float=Float, parse_constant=refuse_constant, object_pairs_hook=self._object
         ).decode
 
     def verdict(self, raw: bytes | None) -> Verdict:
         """Judge one value; never raises on its content."""
         if raw is None:
             return Verdict(None, "tombstone: the value is null")
+        if len(raw) >= LARGE_BYTES and (word := self._without_unknown(raw)):
+            return word
+        return Verdict(None, TOO_MANY) if too_many_values(raw) else self._exact(raw)
+
+    def _without_unknown(self, raw: bytes) -> Verdict | None:
+        """The verdict on a record with unknown fields by a look at the rest only, if that tells it."""
+        guess = self.guess(raw)
+        if guess is None or guess.text is None or too_many_values(guess.text):
+            return None
+        rest = self._exact(guess.text)
+        if rest.text is None:
+            return None if rest.reason.startswith("not_") else rest  # those tell a position in the record
+        if guess.reason:
+            return Verdict(None, guess.reason)
+        return rest._replace(rescued=guess.rescued, unknown=guess.unknown)
+
+    def guess(self, raw: bytes | None) -> Verdict | None:
+        """The verdict on a record with unknown fields, if the reader takes its text; None for all that is in doubt."""
+        apart = None if raw is None else self._splitter.split(raw)
+        if raw is None or apart is None:
+            return None
+        if self._keep_all:
+            whole = plain(raw)
+            return None if whole is None else Verdict(apart.rest, "", whole[0].decode(), apart.found.count)
+        reason = f"unknown_field: {shorten(apart.found.first)}" if self._policy == "dead_letter" else ""
+        rescued = apart.unknown.decode() if self._policy == "rescue" else None
+        return Verdict(apart.rest, reason, rescued, apart.found.count)
+
+    def _exact(self, raw: bytes) -> Verdict:
         try:
             value = self._parse(raw)
             note = Note()
@@ -108,17 +167,21 @@ class Judge:
 
     def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> Verdict:
         """Apply the policy for unknown fields and write the text for the reader."""
-        found: list[str] = []
+        found = Found()
         rest = self._root.unknown(value, "$", found)
-        ignored = 0
         if self._keep_all:
             rest = value
-        elif found and self._policy == "dead_letter":
-            raise _Unreadable(f"unknown_field: {shorten(found[0])}")
+        elif found.count and self._policy == "dead_letter":
+            raise _Unreadable(f"unknown_field: {shorten(found.first)}")
         elif self._policy == "ignore":
-            rest, ignored = None, len(found)
-        text = dump(known).encode() if found or note.changed else raw
-        return Verdict(text, "", None if rest is None else dump(rest), ignored, note.cut)
+            rest = None
+        text = dump(known).encode() if found.count or note.changed else raw
+        return Verdict(text, "", None if rest is None else dump(rest), found.count, note.cut, note.changed)
+
+
+def _int(token: str) -> Int:
+    """json's hook for a number of digits only."""
+    return _SMALL.get(token) or Int(token)
 
 
 def dump(value: Any) -> str:
@@ -134,4 +197,5 @@ def dump(value: Any) -> str:
         return "null"
     if kind is bool:
         return "true" if value else "false"
-    return str(value)
+    number: str = value
+    return number

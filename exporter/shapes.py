@@ -82,6 +82,18 @@ class Note:
     cut: int = 0
 
 
+@dataclass
+class Found:
+    """The unknown fields of one record: how many, and the path of the first one."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, path: str) -> None:
+        self.first = self.first or path
+        self.count += 1
+
+
 _KINDS = {
     type(None): "null", bool: "a boolean", Int: "an integer", Float: "a number", str: "a string",
     list: "an array", dict: "an object",
@@ -95,6 +107,17 @@ def _mismatch(expected: str, value: Any) -> Refused:
 def numbered(count: int) -> pa.Int32Array:
     """0 .. count - 1, without a Python object per number."""
     return pc.indices_nonzero(pa.repeat(True, count)).cast(pa.int32())
+
+
+def data_of(values: pa.BinaryArray) -> bytes:
+    """The bytes of all values, one behind the other."""
+    _, ends, data = values.buffers()
+    if data is None:
+        return b""
+    offsets = pa.Array.from_buffers(pa.int32(), len(values) + 1, [None, ends], offset=values.offset)
+    begin, end = offsets[0].as_py(), offsets[-1].as_py()
+    sent: bytes = data.slice(begin, end - begin).to_pybytes()
+    return sent
 
 
 # --- leaves -----------------------------------------------------------------------------------
@@ -275,7 +298,7 @@ class Leaf:
         """The reader's column as the declared type; Doubt or ArrowInvalid if that cannot be."""
         return array if self.from_reader is None else self.from_reader(array)
 
-    def unknown(self, _value: Any, _path: str, _found: list[str]) -> Any:
+    def unknown(self, _value: Any, _path: str, _found: Found) -> Any:
         """Scalars hold no unknown fields."""
         return None
 
@@ -308,31 +331,33 @@ class Struct:
         return msgspec.defstruct("Object", [*required, *optional], rename=names, forbid_unknown_fields=True, gc=False)
 
     def read(self, value: Any, note: Note) -> Any:
-        """The known fields, each read; raises Refused."""
+        """The known fields, each read; raises Refused. The value itself, not a copy of it, where it is all that."""
         if type(value) is not dict:
             raise _mismatch("an object", value)
         known = {}
         name = ""
+        same = True
         try:
             for name, child in self.children.items():
                 item = value.get(name)
                 if item is not None:
-                    known[name] = child.node.read(item, note)
+                    known[name] = read = child.node.read(item, note)
+                    same = same and read is item
                 elif not child.nullable:
                     raise Refused("missing_field", "is required, but null or missing")
         except Refused as refused:
             refused.path.append(f".{name}")
             raise
-        return known
+        return value if same and len(known) == len(value) else known
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> Any:
+    def unknown(self, value: Any, path: str, found: Found) -> Any:
         """The unknown fields as sent, nested ones in their object; None if there are none."""
         rest: dict[str, Any] = {}
         for name, item in value.items():
             child = self.children.get(name)
             if child is None:
                 rest[name] = item
-                found.append(f"{path}.{name}")
+                found.add(f"{path}.{name}")
             elif item is not None:
                 inner = child.node.unknown(item, f"{path}.{name}", found)
                 if inner is not None:
@@ -375,16 +400,16 @@ class List:
             raise _mismatch("an array", value)
         return [_read_item(self.item, item, f"[{i}]", note) for i, item in enumerate(value)]
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> Any:
+    def unknown(self, value: Any, path: str, found: Found) -> Any:
         """One entry per element, so that positions stay: null where an element has nothing unknown."""
         if isinstance(self.item.node, Leaf):
             return None
-        before = len(found)
+        before = found.count
         rest = [
             None if item is None else self.item.node.unknown(item, f"{path}[{i}]", found)
             for i, item in enumerate(value)
         ]
-        return rest if len(found) > before else None
+        return rest if found.count > before else None
 
     def convert(self, array: pa.Array) -> pa.Array:
         values = self.item.node.convert(array.values)
@@ -423,7 +448,7 @@ class Map:
         note.changed = True
         return [{"key": key, "value": read[key]} for key in sorted(read)]
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> Any:
+    def unknown(self, value: Any, path: str, found: Found) -> Any:
         rest = {}
         for key, item in value.items():
             inner = None if item is None else self.item.node.unknown(item, f"{path}.{key}", found)

@@ -38,6 +38,7 @@ from tests.bench import (
     sparse,
     start_up,
     sync,
+    unknown_fields,
     wal,
 )
 from tests.bench.desk import CORES, HEAP, ROOT, Desk
@@ -67,6 +68,7 @@ PARTS = {
     "sparse": Part("Small files", sparse.run, 210),
     "partitions": Part("Many partitions", partitions.run, 150),
     "sync": Part("With and without waiting for the disk", sync.run, 240, usual=False),
+    "unknown": Part("Fields that no column holds", unknown_fields.run, 150),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

@@ -68,10 +68,10 @@ def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> De
         decoder = Decoder("a", SCHEMAS[schema], config)
     decoder._doubted = WARY_AFTER if reader == "classifier" else 0
     decoder._judge_all |= reader in ("judge", "entries")
-    decoder._reader = decoder._long if reader == "long" else decoder._plain
+    decoder._long = reader == "long"
     if reader == "keyed" and schema == "map":
         run(decoder, [KEYED])
-        assert decoder._reader.read.__self__._keys.schema is not None
+        assert decoder._readers.plain.read.__self__._keys.schema is not None
     return decoder
 
 
@@ -154,7 +154,7 @@ def test_casts_are_exact() -> None:
 
 def _by_keys(decoder: Decoder, values: list[bytes]) -> Decoded:
     """Decoded with the keys that are known alone: a value that needs msgspec's cut fails."""
-    with mock.patch.object(decoder._reader.read.__self__, "_cut", side_effect=AssertionError):
+    with mock.patch.object(decoder._readers.plain.read.__self__, "_cut", side_effect=AssertionError):
         return run(decoder, values)
 
 
@@ -186,7 +186,7 @@ def test_keys_that_are_data_are_not_learnt(keys: list[str]) -> None:
     decoder = new_decoder("map")
     for key in keys:
         assert run(decoder, [json.dumps({"m": {key: 1}}).encode()]).table["m"].to_pylist() == [[(key, 1)]]
-    assert decoder._reader.read.__self__._keys.schema is None
+    assert decoder._readers.plain.read.__self__._keys.schema is None
     assert run(decoder, [b'{"m":{"a":null}}']).table["m"].to_pylist() == [[("a", None)]]
 
 
@@ -271,7 +271,7 @@ def test_long_event_times_are_counted_once(declared: bool) -> None:
     first = run(decoder, values)
     for _ in range(3):
         again = run(decoder, values)
-        assert decoder._reader is decoder._long
+        assert decoder._long
         assert shown(again) == shown(first)
         assert counts(again) == counts(first) == (0, 0, 6)
 
@@ -566,7 +566,7 @@ def test_a_value_that_only_looks_like_a_decimal_is_judged_alone() -> None:
     """One hexadecimal id of digits and an e does not send its whole batch to the classifier."""
     decoder = new_decoder("flat")
     values = [b'{"s":"1e5"}', *[b'{"s":"x"}'] * 99]
-    with mock.patch.object(decoder, "_classify", side_effect=AssertionError("classified")):
+    with mock.patch.object(decoder._readers, "classify", side_effect=AssertionError("classified")):
         assert run(decoder, values).table.num_rows == 100
 
 
@@ -575,7 +575,7 @@ def test_a_few_records_that_the_reader_names_are_judged_alone() -> None:
     decoder = new_decoder("flat")
     bad = {3: b'{"i":"x"}', 7: b'{"i":1', 8: b'{"s":"\xff"}', 20: b'{"i":1,"i":2}'}
     values = [bad.get(row, b'{"i":%d}' % row) for row in range(21)]
-    with mock.patch.object(decoder, "_classify", side_effect=AssertionError("classified")):
+    with mock.patch.object(decoder._readers, "classify", side_effect=AssertionError("classified")):
         decoded = run(decoder, values)
     assert decoded.table["i"].to_pylist() == [row for row in range(21) if row not in bad]
     codes = {row: reason.partition(":")[0] for row, _, reason in decoded.bad}
@@ -598,7 +598,7 @@ def test_a_refused_record_costs_few_others_a_second_reading(bad: bytes | None, a
     """Whether the reader names it or not: those before it in its block, and a part; what it says is as if alone."""
     decoder = new_decoder("flat")
     values = [bad if row == at else b'{"i":%d}' % row for row in range(10_000)]
-    with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
+    with mock.patch.object(decoder._readers.plain, "read", side_effect=decoder._readers.plain.read) as reads:
         decoded = run(decoder, values)
     alone = run(new_decoder("flat"), [bad])
     assert decoded.table["i"].to_pylist() == [*range(at), *alone.table["i"].to_pylist(), *range(at + 1, 10_000)]
@@ -613,7 +613,7 @@ def test_records_that_are_cut_short_cost_no_other_a_second_reading(cut: bytes) -
     decoder = new_decoder("flat")
     bad = (0, 5, BLOCK_ROWS - 1, BLOCK_ROWS, 9_999)
     values = [cut if row in bad else b'{"i":%d}' % row for row in range(10_000)]
-    with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
+    with mock.patch.object(decoder._readers.plain, "read", side_effect=decoder._readers.plain.read) as reads:
         decoded = run(decoder, values)
     (alone,) = run(new_decoder("flat"), [cut]).bad
     assert decoded.bad == [(row, *alone[1:]) for row in bad]
@@ -627,7 +627,7 @@ def test_good_records_with_a_line_break_behind_are_read_as_any(ending: int) -> N
     """Few are judged in vain, more are not looked at; a record that is refused besides is told all the same."""
     decoder = new_decoder("flat")
     values = [b'{"i":%d}' % row + b"\n" * (row < ending) for row in range(300)]
-    with mock.patch.object(decoder, "_classify", side_effect=AssertionError("classified")):
+    with mock.patch.object(decoder._readers, "classify", side_effect=AssertionError("classified")):
         assert run(decoder, values).table["i"].to_pylist() == [*range(300)]
         values[0], values[250] = b'{"i":', b'{"i":"x"}'
         assert [(row, why.partition(":")[0]) for row, _, why in run(decoder, values).bad] == [
@@ -640,7 +640,7 @@ def test_blocks_grow_again_after_a_refused_record() -> None:
     """From a part on, up to a whole block."""
     decoder = new_decoder("flat")
     run(decoder, [b'{"i":"x"}', *[b"{}"] * 99])
-    with mock.patch.object(decoder._reader, "read", side_effect=decoder._reader.read) as reads:
+    with mock.patch.object(decoder._readers.plain, "read", side_effect=decoder._readers.plain.read) as reads:
         run(decoder, [b"{}"] * 40_000)
     sizes = [len(call.args[0]) for call in reads.call_args_list]
     assert sizes[0] == PART_ROWS and max(sizes) == BLOCK_ROWS
