@@ -66,7 +66,7 @@ PARTS = {
     "memory": Part("Memory", memory.run, 120),
     "idle": Part("Idle", idle.run, 120),
     "sparse": Part("Small files", sparse.run, 210),
-    "partitions": Part("Many partitions", partitions.run, 150),
+    "partitions": Part("Many partitions", partitions.run, 150, usual=False),
     "sync": Part("With and without waiting for the disk", sync.run, 240, usual=False),
     "unknown": Part("Fields that no column holds", unknown_fields.run, 150),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),

@@ -112,7 +112,7 @@ def test_the_verb_lists_and_deletes_only_with_apply(lake: Lake, monkeypatch: pyt
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    assert f"order\t1\t{orphan.size_bytes}\t0" in typed()
+    assert f"order\t1\t{orphan.size_bytes:,}\t0" in typed()
     assert orphan.path in on_disk(lake)
     (row,) = json.loads(typed("--apply", "--format", "json"))
     assert row == {"event_type": "order", "paths": [orphan.path], "bytes": orphan.size_bytes, "deleted": 1}
