@@ -51,7 +51,9 @@ LINES_BYTES = 32 << 10
 OPENED_MAX = 100
 """Opening brackets of a stretch beyond which the judge has to see how deep they go."""
 
-_VALUE = r'(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)'
+_TEXT = r'"(?:[^"\\\x00-\x1f]|\\["\\nrtbf])*"'
+"""One that is written so by the judge, too."""
+_VALUE = rf"(?:{_TEXT}|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)"
 _PLAIN = rf"{_VALUE}|\[(?:{_VALUE}(?:,{_VALUE})*)?\]"
 MARK = token_hex(8)
 """How the names of marks begin. Drawn by each process: no record can have such a field."""
