@@ -20,7 +20,7 @@ import pytest
 
 from exporter import class_data
 from exporter.audit_files import replay
-from exporter.jvm_lines import entries
+from exporter.jvm_lines import JvmLines, entries
 from exporter.read import RoundFailed, RoundReader
 from exporter.routing import EventTime, Routing, TypeFrom
 from exporter.spark import LOG4J_FILE, PAGES
@@ -196,6 +196,13 @@ def test_sigterm_does_not_end_the_jvm(spark: Any) -> None:
     assert all(ignored >> (number - 1) & 1 for number in (signal.SIGTERM, signal.SIGINT))
 
 
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of the tests is at work, whatever other one a test before has ended in this process."""
+    monkeypatch.setattr(JvmLines, "hushed", False)
+
+
+@pytest.mark.usefixtures("heard")
 def test_what_the_jvm_says_comes_through_the_log(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Both its standard output and its errors are pipes to this process."""
     for stream in (spark._jvm.java.lang.System.out, spark._jvm.java.lang.System.err):
@@ -203,6 +210,7 @@ def test_what_the_jvm_says_comes_through_the_log(spark: Any, caplog: pytest.LogC
     wait_until(lambda: caplog.text.count("said by the JVM\n") == 2, 10, "both lines")
 
 
+@pytest.mark.usefixtures("heard")
 def test_an_exception_of_java_is_one_event(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     """With the first lines of its trace, and not a second time in lines of its own."""
     jvm = spark._jvm

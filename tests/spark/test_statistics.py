@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from exporter.columns import EVENT_TIME
 from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from exporter.schema import arrow_schema
 from exporter.tables import Change, Lake, add_action, table_schema
@@ -83,7 +84,8 @@ class Table:
         self.ours, self.theirs = root / "ours", root / "theirs"
         declared = spark.createDataFrame([], DDL).schema.json()
         schema = arrow_schema(declared, "ours")
-        self.schema = pa.schema([pa.field(KAFKA_COLUMN, KAFKA_TYPE), *schema, pa.field("_rescued", pa.string())])
+        ours = [pa.field(KAFKA_COLUMN, KAFKA_TYPE), pa.field(EVENT_TIME, pa.timestamp("us", "UTC"))]
+        self.schema = pa.schema([*ours, *schema, pa.field("_rescued", pa.string())])
         lake = Lake(spark, root, "app")
         table = lake.table("ours")
         table.commit(Change((), {}, {}, create=table_schema(declared)), lambda view: None)
@@ -99,8 +101,8 @@ class Table:
         for group in groups:
             first = len(self.rows)
             kafka = {"topic": TP.topic, "partition": TP.partition, "epoch": 0, "timestamp": NOON}
-            rows = [{**one, "id": first + at, "day": day_of(number), KAFKA_COLUMN: {**kafka, "offset": first + at}}
-                    for at, one in enumerate(group)]  # fmt: skip
+            rows = [{**one, "id": first + at, "day": day_of(number), EVENT_TIME: NOON + timedelta(seconds=at),
+                     KAFKA_COLUMN: {**kafka, "offset": first + at}} for at, one in enumerate(group)]  # fmt: skip
             growing.add(pa.Table.from_pylist(rows, self.schema), first, first + len(rows) - 1)
             growing.encode()
             self.rows += rows
