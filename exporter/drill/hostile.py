@@ -10,7 +10,6 @@ import base64
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 from exporter.drill.producer import NOON, Record, bad
@@ -26,7 +25,6 @@ TYPES = {f"event_{number:02}": COLUMNS for number in range(20)}
 HOSTILE_EVERY = 100
 LARGE_KEY_BYTES = 100_000
 NUMBERS = 20_000
-UNPACKED_BYTES = 150_000_000
 
 
 def ordinary(number: int) -> Record:
@@ -152,12 +150,6 @@ KINDS: tuple[Callable[[int], Record], ...] = (
     alike,
     large_key,
 )
-
-
-@cache
-def unpacked() -> bytes:
-    """A value of UNPACKED_BYTES that compresses to a thousandth."""
-    return b'{"type": "event_00", "name": "' + b"z" * UNPACKED_BYTES + b'"}'
 
 
 def _record(kind: str, number: int, fields: dict[str, Any], table: str = "") -> Record:
