@@ -140,6 +140,11 @@ def large_key(turn: int) -> Record:
     return record._replace(key=record.key + b"|" + b"k" * LARGE_KEY_BYTES)
 
 
+def too_long(size: int) -> Record:
+    """Bytes that are all the same, and packed next to nothing."""
+    return _keyed(DEAD_LETTERS, b"x" * size)
+
+
 KINDS: tuple[Callable[[int], Record], ...] = (
     bad,
     beyond_the_calendar,

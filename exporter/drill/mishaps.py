@@ -1,14 +1,21 @@
-"""Scenarios in which people or retention do something to tables and topics; the operator does as the hint says."""
+"""Scenarios in which people, retention or a power cut do something to tables and topics.
+
+Where a task tells the operator what to do, it is done as told.
+"""
 
 from __future__ import annotations
 
 import signal
 
+from exporter.drill import power
 from exporter.drill.outages import live
 from exporter.drill.run import NotAsItMust, Run
 from exporter.faults import Fault
+from offsets.ranges import TopicPartition
+from offsets.wal import IntentState, WriteAheadLog
 
 UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
+POWER_CUTS = 8
 
 
 def restored(run: Run) -> None:
@@ -97,3 +104,41 @@ def replayed(run: Run) -> None:
         run.strike_by(replay, f"at {point.value}")
     run.ends(run.start("replay", "--apply", verb="dead-letters"), 0)
     run.finish()
+
+
+def power_cut(run: Run) -> None:
+    """The power is cut under a working task, again and again: what nobody was told of is gone, half, or there."""
+    run.load()
+    for number in range(POWER_CUTS):
+        if number % 2:
+            task = run.start()
+            run.wait_commit(task, 3)
+            run.nap(run.rng.uniform(0, 2))
+            run.kill(task)
+        else:
+            task = run.start(armed=f"{Fault.AFTER_DELTA_COMMIT.value}:kill:{run.rng.randint(3, 20)}")
+            run.strike_by(task, "as the power goes")
+        run.no_survivors(task)
+        lost = power.cut(run.folder / "lake", _untold(run), run.rng)
+        run.note(task, f"the power cut takes or damages {len(lost)} files")
+        run.lake.again()
+        run.check()
+    run.finish()
+
+
+def _untold(run: Run) -> dict[str, int]:
+    """Event type -> the version that nobody was told of: neither the reader of a task's log nor that of DynamoDB.
+
+    It can only be a table's newest: a task offers the next one when the last one stands.
+    """
+    run.look()
+    told = dict.fromkeys(run.lake.tables, 0)
+    said = [one.fields for task in run.tasks for one in task.events() if one.name == "commit_landed"]
+    landed = [(one["table"], one["version"]) for one in said]
+    if run.services.log:
+        log = WriteAheadLog.connect(run.topic, run.app, run.services.endpoint)
+        intents = [one for at in range(run.partitions) for one in log.read(TopicPartition(run.topic, at))]
+        landed += [(one.key.event_type, one.version) for one in intents if one.state is IntentState.COMPLETED]
+    for name, version in landed:
+        told[name] = max(told[name], version or 0)
+    return {name: table.version for name, table in run.lake.tables.items() if table.version > told[name]}

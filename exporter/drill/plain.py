@@ -79,6 +79,11 @@ class PlainLake:
         """It was dropped; one that is made in its place is another."""
         self.tables.pop(table, None)
 
+    def again(self) -> None:
+        """Versions are gone: read all tables anew. Their commits were told before."""
+        self.tables.clear()
+        self.look()
+
     def look(self) -> list[Commit]:
         """The commits that have come since the last look, oldest first."""
         found: list[Commit] = []

@@ -55,6 +55,7 @@ _ALL = (
     Scenario("dropped", mishaps.dropped),
     Scenario("file-deleted", mishaps.file_deleted),
     Scenario("optimized", mishaps.optimized),
+    Scenario("power-cut", mishaps.power_cut),
     Scenario("retention", mishaps.retention),
     Scenario("replayed", mishaps.replayed),
     Scenario("poison", streams.poison),

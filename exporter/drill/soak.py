@@ -29,6 +29,9 @@ SETTLED = 0.05
 """Share of the time, at its begin, that does not count: caches fill, code is compiled."""
 OPEN_EVERY_SECS = 240.0
 OPEN_SECS = 20.0
+HUGE_EVERY_SECS = 1200.0
+HUGE_BYTES = 150_000_000
+"""A record that a producer packs to a thousandth of it."""
 CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": "20000000"}
 """Of its topic: hostile records have any timestamp and any size."""
 ROLLS: Mapping[str, Any] = {"roll_age_max_secs": 20.0, "roll_records_max": 200_000, "carried_bytes_max": 8 << 20}
@@ -38,12 +41,18 @@ EXPLAINED: Mapping[str, str] = {
     "group_poll_failed": "the same",
     "round_failed": "a record that Spark's readers do not survive was found by halves",
     "record_condemned": "and became a dead letter by its coordinates",
+    "Terminating due to java.lang.OutOfMemoryError: Java heap space": "the JVM's own last words, see the next one",
+    "jvm_out_of_memory": "a record that unpacks to more than the heap; the process begins anew and reads it with care",
 }
 """Warnings and errors that a soak may log, and why."""
 
 
 def soak(run: Run) -> None:
-    """For --minutes: 2,000 records/s of 20 types, one in a hundred hostile; members are killed at random beside one."""
+    """For --minutes: 2,000 records/s of 20 types, one in a hundred hostile; members are killed at random beside one.
+
+    Every twenty minutes a record comes that unpacks to more than the heap holds, and a transaction stays open for a
+    while every four.
+    """
     minutes = run.minutes or MINUTES
     run.types, run.scalars = dict(hostile.TYPES), {**run.scalars, **ROLLS}
     load = run.load(hostile.mixed, PER_SEC)
@@ -66,7 +75,7 @@ def soak(run: Run) -> None:
 def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs: float) -> None:
     """Kill a second member at random moments, leave transactions open, weigh the one that lives."""
     began = run.secs
-    due = {"weigh": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf")}
+    due = {"weigh": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf"), "huge": HUGE_EVERY_SECS / 10}
     while run.secs - began < secs:
         other = run.start()
         run.wait_commit(other)
@@ -83,6 +92,9 @@ def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs:
             if at >= due["close"]:
                 sender.commit_transaction()
                 due |= {"open": at + OPEN_EVERY_SECS, "close": float("inf")}
+            if at >= due["huge"]:
+                _send_huge(run)
+                due["huge"] = at + HUGE_EVERY_SECS
             run.nap(1.0)
             if member.ended() is not None:
                 raise NotAsItMust(f"{member.name} ended with {member.ended()}\n{member.tail()}")
@@ -96,6 +108,17 @@ def _send_one(run: Run, sender: KafkaProducer) -> None:
     record = hostile.ordinary(0)
     sender.send(run.topic, record.value, record.key, partition=0, timestamp_ms=record.timestamp_ms)
     sender.flush()
+
+
+def _send_huge(run: Run) -> None:
+    packed = {"compression_type": "gzip", "max_request_size": 2 * HUGE_BYTES}
+    producer = KafkaProducer(**run.services.options, **packed)
+    try:
+        record = hostile.too_long(HUGE_BYTES)
+        producer.send(run.topic, record.value, record.key, partition=0, timestamp_ms=record.timestamp_ms)
+        producer.flush()
+    finally:
+        producer.close()
 
 
 class Scales:
@@ -112,21 +135,20 @@ class Scales:
             weights[kind_of(pid, self._task.pid)] += resident_bytes(pid)
         self._weights.append((moment, dict(weights)))
 
-    def quarters(self) -> dict[str, tuple[float, float]]:
-        """Kind of process -> medians of the first and the last quarter, MiB."""
+    def quarters(self) -> dict[str, tuple[float, ...]]:
+        """Kind of process -> medians of each quarter, MiB."""
         return quarters(self._weights)
 
 
-def quarters(weights: Sequence[tuple[float, Mapping[str, int]]]) -> dict[str, tuple[float, float]]:
-    """Kind of process -> medians of the first and the last quarter of the time that counts, MiB."""
+def quarters(weights: Sequence[tuple[float, Mapping[str, int]]]) -> dict[str, tuple[float, ...]]:
+    """Kind of process -> medians of each quarter of the time that counts, MiB; without a kind not weighed in all."""
     length = (1.0 - SETTLED) / 4
-    found = {}
-    for kind in sorted({kind for _, one in weights for kind in one}):
-        first = [one.get(kind, 0) for moment, one in weights if SETTLED <= moment < SETTLED + length]
-        last = [one.get(kind, 0) for moment, one in weights if moment >= 1.0 - length]
-        if first and last:
-            found[kind] = (_mib(first), _mib(last))
-    return found
+    weighed: dict[str, list[list[int]]] = {kind: [[], [], [], []] for _, one in weights for kind in one}
+    for moment, one in weights:
+        if moment >= SETTLED:
+            for kind, found in weighed.items():
+                found[min(3, int((moment - SETTLED) / length))].append(one.get(kind, 0))
+    return {kind: tuple(map(_mib, found)) for kind, found in sorted(weighed.items()) if all(found)}
 
 
 def _mib(sizes: Sequence[int]) -> float:
@@ -164,8 +186,8 @@ def warnings(tasks: Sequence[Task]) -> Counter[str]:
 def _judge(figures: Mapping[str, Any]) -> None:
     """Raises NotAsItMust if memory has grown or was never weighed, or for a warning that has no explanation."""
     if not figures["memory_mib"]:
-        raise NotAsItMust("no process was weighed in the first and in the last quarter: the soak was too short")
-    for kind, (first, last) in figures["memory_mib"].items():
+        raise NotAsItMust("no process was weighed in every quarter: the soak was too short")
+    for kind, (first, *_, last) in figures["memory_mib"].items():
         if last > first * (1 + GROWTH_MAX):
             raise NotAsItMust(f"{kind} took {first} MiB in the first quarter and {last} in the last")
     strange = figures["warnings"].keys() - EXPLAINED.keys()

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
+from py4j import java_gateway
 
 from exporter.log import OURS, Repeats, configure, get_logger
 from exporter.log_events import Event, event_rows
@@ -119,6 +120,18 @@ def test_a_rebalance_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in text, "kafka-python words it in another way now"
     logger = logging.getLogger(ConsumerCoordinator.__module__)
     logger.warning("Rebalance listener %s took %.3fs. Sync listeners block the consumer event loop (...", "x", 2.0)
+    assert not list(lines(capsys))
+
+
+def test_a_jvm_that_is_gone_is_told_by_its_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """py4j logs the stack trace that it raises as well; who catches it says what is the matter."""
+    configure(json=True)
+    text = "Exception while sending command."
+    assert text in inspect.getsource(java_gateway), "py4j words it in another way now"
+    try:
+        raise ConnectionError("Answer from Java side is empty")
+    except ConnectionError:
+        logging.exception(text)
     assert not list(lines(capsys))
 
 
