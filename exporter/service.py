@@ -656,11 +656,11 @@ class Service:
         return self._until_caught_up and not self._rounds.running and self._read_through(self._writers)
 
     def _read_through(self, writers: Writers) -> bool:
-        """True if each of the active writers has integrated everything up to its partition's frozen end."""
-        ends = self._frozen_ends
+        """True if each of the writers that are not given up has integrated everything to its partition's frozen end."""
+        ends, hopeless = self._frozen_ends, self._watch.hopeless
         if not writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
             return False
-        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) for key, w in writers.items())
+        return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) or key.tp in hopeless for key, w in writers.items())
 
     # 6, 7 -- group offset, progress, end ----------------------------------------------------------
 
@@ -699,15 +699,19 @@ class Service:
             return (idle and settled and self._group_offset is None) or now >= self._stop_at
         if not self._until_caught_up or not idle or self._membership.waits():
             return False
+        hopeless = self._watch.hopeless
+        if undrained := hopeless.keys() & self._to_recover:
+            raise left_out((), {tp: hopeless[tp] for tp in undrained})
         if not self._owned:
             return self._is_spare(now) and self._all_is_done(now)
         if self._frozen_ends is None or not self._read_through(self._writers):
             return False
         behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
-        if not all(map(_given_up, behind)) or self._group_offset is not None:
+        waited_for = [w for w in behind if not _given_up(w) and not (w.key.tp in hopeless and w.covered == w.frontier)]
+        if waited_for or self._group_offset is not None:
             return False
         if behind:
-            raise left_out(behind)
+            raise left_out(behind, hopeless)
         return self._all_is_done(now)
 
     def _all_is_done(self, now: float) -> bool:
@@ -770,19 +774,24 @@ def lag_of(
     return None if None in lags else sum(filter(None, lags))
 
 
-def left_out(writers: Iterable[Writer]) -> FoundProblem:
-    """What a run with an end could not export: every table, with its partitions and its reason."""
+def left_out(writers: Iterable[Writer], unread: Mapping[TopicPartition, str]) -> FoundProblem:
+    """What a run with an end could not export: every table, with its partitions and its reason.
+
+    unread: partitions that cannot be read on, and why.
+    """
     by_table: dict[str, list[Writer]] = defaultdict(list)
     for writer in sorted(writers, key=lambda one: one.key):
-        by_table[writer.key.event_type].append(writer)
+        if writer.key.tp not in unread:
+            by_table[writer.key.event_type].append(writer)
     lines = []
     for name, behind in by_table.items():
         reason = next((one.parked.reason for one in behind if one.parked is not None), "")
         since = ", ".join(f"{one.key.tp} from {one.covered + 1} on" for one in behind)
         lines.append(f"table {name} cannot be written: {reason}; offsets that were not exported: {since}")
-    return FoundProblem(
-        "\n  ".join(lines), "everything else was; correct it (`exporter check` names what is asked for) and run again"
-    )
+    lines += [f"{tp} cannot be read on, its rounds fail again and again: {error}" for tp, error in sorted(unread.items())]
+    hints = ["correct it (`exporter check` names what is asked for)"] * bool(by_table)
+    hints += ["see whether a replica is whole, else `exporter repair --skip`"] * bool(unread)
+    return FoundProblem("\n  ".join(lines), f"everything else was; {'; '.join(hints)}; and run again")
 
 
 def _given_up(writer: Writer) -> bool:

@@ -246,7 +246,8 @@ class Settings(BaseSettings):
     give_up_secs: Seconds = Field(
         default=1800,
         description="Seconds that a running task waits for brokers, storage or a required write-ahead log to answer "
-        "again before it ends with exit code 69.",
+        "again before it ends with exit code 69. A run with an end gives a partition up that was stuck for so long, "
+        "exports the rest and ends with 1.",
     )
     event_time_late_max_secs: SecondsFrom0 = Field(
         default=3600,

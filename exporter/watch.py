@@ -29,7 +29,10 @@ PROBE_SECS = 1.0
 
 
 class Watch:
-    """One task's. `snapshot` is None until the loop has passed once."""
+    """One task's. `snapshot` is None until the loop has passed once.
+
+    hopeless: partitions that have been stuck for give_up_secs, and why; a run with an end does not wait for them.
+    """
 
     def __init__(
         self,
@@ -49,6 +52,8 @@ class Watch:
         self._probed_at = clock()
         self.totals = Totals()
         self.outages = Outages(give_up_secs)
+        self.hopeless: Mapping[TopicPartition, str] = {}
+        self._give_up_secs = give_up_secs
         self.snapshot: Snapshot | None = None
         self.busy_since: float | None = None
         self.leases: Callable[[], Mapping[str, int]] = dict
@@ -63,6 +68,7 @@ class Watch:
         self._ends: dict[TopicPartition, int] = {}
         self._readable: dict[TopicPartition, int] = {}
         self._open: dict[TopicPartition, tuple[int, float, float]] = {}
+        self._stuck_since: dict[TopicPartition, float] = {}
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -143,6 +149,8 @@ class Watch:
         self._marks = {tp: marks.since(least.get(tp, -1)) for tp, marks in self._marks.items() if tp in mine}
         self._ends = {tp: end for tp, end in self._ends.items() if tp in mine}
         self._open = {tp: seen for tp, seen in self._open.items() if tp in mine}
+        self._stuck_since = {tp: self._stuck_since.get(tp, now) for tp in stuck if tp in mine}
+        self.hopeless = {tp: stuck[tp] for tp, since in self._stuck_since.items() if now - since >= self._give_up_secs}
         self.snapshot = Snapshot(
             at=now,
             started=self.started,

@@ -13,7 +13,7 @@ import pytest
 
 from exporter import careful, headers
 from exporter.broker import Broker, create_topic
-from exporter.errors import ConfigError, Fenced
+from exporter.errors import ConfigError, Fenced, FoundProblem
 from exporter.kafka_options import spark_kafka_options
 from exporter.read import _split_headers
 from exporter.repair import RepairRow, repair
@@ -122,6 +122,14 @@ def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_i
             failed = service.totals.rounds_failed
             wait_until(lambda: service.totals.rounds_failed > failed + 4, 120, "it is tried again and again")
             assert not e.table(DEAD_LETTERS).to_pyarrow_table().filter(pc.field("stage") == "condemned").num_rows
+            task.stop()
+        produce(e.kafka, topic, {1: mixed(10, first=200)})
+        with pytest.raises(FoundProblem, match=rf"^{topic}-0 cannot be read on, its rounds fail .*(crc|orrupt)"):
+            e.with_(give_up_secs=5).run(spark)
+        assert set(e.positions(1).values()) == {(0, 39)}
+        with e.service(spark, until_caught_up=False) as service:
+            task = Going(service)
+            wait_until(lambda: service.totals.rounds_failed > 4, 120, "it is stuck again")
             before = e.positions()
             planned = skipped(e, spark, "0:10-19", apply=False)
             assert e.positions() == before and {row.new for row in planned if row.new} == {Position(1, 9)}
@@ -131,7 +139,7 @@ def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_i
         rows = [row for row in e.rows(DEAD_LETTERS) if row["stage"] == "condemned"]
         assert [row["_kafka"]["offset"] for row in rows] == [*range(10, 20)]
         assert all(row["key"] is row["value"] is None and "cannot be read" in row["reason"] for row in rows)
-        assert len(e.placed()) == 60 and all(len(found) == 1 for found in e.placed().values())
+        assert len(e.placed()) == 70 and all(len(found) == 1 for found in e.placed().values())
         assert e.audit(spark).clean
         with pytest.raises(NothingToRepair):
             skipped(e, spark, "0:10-19", apply=True)

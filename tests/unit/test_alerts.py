@@ -101,6 +101,7 @@ CAUSES: dict[str, tuple[Day, dict[str, str]]] = {
     "ExporterOutage": (lambda minute: changed(minute, troubles={"kafka": Trouble(0.0, "silent")}),
                        {"dependency": "kafka"}),
     "ExporterLag": (lambda minute: behind(minute, RATE, RATE), {"topic": "events", "partition": "0"}),
+    "ExporterStuckPartitions": (lambda minute: changed(minute, stuck={P1: "corrupt batch"}), {}),
     "ExporterOpenTransaction": (lambda m: changed(m, open_secs={P1: 60.0 * (m - 60)}),
                                 {"topic": "events", "partition": "1"}),
     "ExporterFallsBehind": (slow_reading, {"partition": "0"}),

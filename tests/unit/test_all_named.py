@@ -36,7 +36,19 @@ def test_all_tables_that_could_not_be_written_are_named_at_the_end_of_a_run() ->
         replace(writer(name, tp, covered), parked=Parked(reason, 0.0))
         for name, tp, covered, reason in (("order", P1, 4, "full"), ("order", P0, -1, "full"), ("click", P0, 9, "odd"))
     ]
-    assert left_out(parked).message.splitlines() == [
+    assert left_out(parked, {}).message.splitlines() == [
         "table click cannot be written: odd; offsets that were not exported: events-0 from 10 on",
         "  table order cannot be written: full; offsets that were not exported: events-0 from 0 on, events-1 from 5 on",
     ]
+
+
+def test_a_partition_that_cannot_be_read_on_is_named_once_and_not_with_every_table() -> None:
+    """Why, and what helps; what is wrong with a table of another partition stands beside it."""
+    parked = replace(writer("order", P1, 4), parked=Parked("full", 0.0))
+    found = left_out([parked, writer("order", P0, -1), writer("click", P0, 9)], {P0: "corrupt batch"})
+    assert found.message.splitlines() == [
+        "table order cannot be written: full; offsets that were not exported: events-1 from 5 on",
+        "  events-0 cannot be read on, its rounds fail again and again: corrupt batch",
+    ]
+    assert "exporter check" in found.hint and "repair --skip" in found.hint
+    assert "exporter check" not in left_out((), {P0: "corrupt batch"}).hint

@@ -17,7 +17,8 @@ from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.health import ENDPOINTS, START_SECS_MAX, TICK_SECS_MAX, Health, HealthServer
 from exporter.outages import KAFKA, PAUSE_SECS_MAX, STORAGE, TELL_SECS, Outages, storage_trouble
 from exporter.watch import PROBE_SECS, Watch
-from tests.snapshots import P0, writer
+from offsets.ranges import TopicPartition
+from tests.snapshots import P0, P1, writer
 
 BUSY_SECS = 600.0
 
@@ -161,6 +162,22 @@ def test_an_outage_of_the_storage_ends_by_itself_and_is_given_up_too(task: Task)
     task.now += 1001
     with pytest.raises(DependencyUnreachable, match="storage"):
         task.passed()
+
+
+def test_a_partition_is_given_up_that_was_stuck_without_a_break_for_as_long(task: Task) -> None:
+    """From the first passing that saw it so; one that passed a record meanwhile begins anew."""
+
+    def passed(stuck: dict[TopicPartition, str]) -> list[TopicPartition]:
+        task.watch.tick(task.now, [P0], [], {}, {}, {}, False, None, False, stuck)
+        return [*task.watch.hopeless]
+
+    found = []
+    for secs, stuck in ((0, {P0: "torn"}), (999, {P0: "torn"}), (0, {}), (0, {P0: "torn"}), (999, {P0: "still"})):
+        task.now += secs
+        found.append(passed(stuck))
+    task.now += 1
+    assert found == [[]] * 5 and passed({P0: "still"}) == [P0] and task.watch.hopeless == {P0: "still"}
+    assert passed({P1: "another's"}) == []
 
 
 def test_the_storage_is_asked_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
