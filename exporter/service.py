@@ -788,7 +788,8 @@ def left_out(writers: Iterable[Writer], unread: Mapping[TopicPartition, str]) ->
         reason = next((one.parked.reason for one in behind if one.parked is not None), "")
         since = ", ".join(f"{one.key.tp} from {one.covered + 1} on" for one in behind)
         lines.append(f"table {name} cannot be written: {reason}; offsets that were not exported: {since}")
-    lines += [f"{tp} cannot be read on, its rounds fail again and again: {error}" for tp, error in sorted(unread.items())]
+    for tp, error in sorted(unread.items()):
+        lines.append(f"{tp} cannot be read on, its rounds fail again and again: {error}")
     hints = ["correct it (`exporter check` names what is asked for)"] * bool(by_table)
     hints += ["see whether a replica is whole, else `exporter repair --skip`"] * bool(unread)
     return FoundProblem("\n  ".join(lines), f"everything else was; {'; '.join(hints)}; and run again")
