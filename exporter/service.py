@@ -33,6 +33,7 @@ from exporter.errors import DependencyUnreachable, FoundProblem, InvariantBroken
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
 from exporter.group import Assigned, Assignment, Leaving
+from exporter.group_offset import GroupOffset
 from exporter.journal import Journal
 from exporter.log import get_logger
 from exporter.new_types import require_few, stamped, unanchored
@@ -63,7 +64,6 @@ PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 3
 LOG_CHECK_SECS = 30.0
-GROUP_OFFSET_SECS = 1.0
 LOOP_SECS, LOOP_SECS_MAX = 0.2, 1.0
 LOOP_REST = 10.0
 """A passing looks at each writer: of 20,000 in a twentieth of a second, which five times a second is a fourth of a
@@ -158,13 +158,11 @@ class Service:
         self._anchoring: Future[dict[str, TableView]] | None = None
         self._poison = poison or Poison(lake)
         self._retry_at: dict[str, float] = {}
-        self._group_offset: Future[str] | None = None
-        self._group_offsets_sent: dict[TopicPartition, int] = {}
-        self._ends_at = self._log_checked_at = self._group_offset_at = float("-inf")
+        self._ends_at = self._log_checked_at = float("-inf")
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
-        self._group_pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
+        self._group_offset = GroupOffset(commit=membership.commit, wake=wake.set)
         self._offers = Offers(lake, committer, recovery, self._keeper, self._watch, self._pool, wake.set)
 
     def unread(self) -> dict[TopicPartition, int]:
@@ -190,8 +188,8 @@ class Service:
             self._rounds.close()
             self._recovery.close()
             self._keeper.close()
-            for pool in (self._pool, self._group_pool):
-                pool.shutdown(wait=False, cancel_futures=True)
+            self._group_offset.close()
+            self._pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
 
     def _passed(self) -> bool:
@@ -234,7 +232,7 @@ class Service:
             self._start_round(now)
         else:
             self._rounds.cancel()
-        self._send_group_offset(now)
+        self._group_offset.tick(now, self._next_offsets, self._is_last)
         self._publish(now)
         self._on_progress(self._progress())
         return self._done(now)
@@ -664,27 +662,10 @@ class Service:
 
     # 6, 7 -- group offset, progress, end ----------------------------------------------------------
 
-    def _send_group_offset(self, now: float) -> None:
-        if self._group_offset is not None:
-            if not self._group_offset.done():
-                return
-            error = self._group_offset.result()
-            self._group_offset = None
-            point(Fault.AFTER_GROUP_OFFSET)
-            if error:
-                self._group_offsets_sent.clear()
-                log.info("group_offset_not_committed", error=error)
-                return
-        if now - self._group_offset_at < GROUP_OFFSET_SECS and not self._is_last():
-            return
+    def _next_offsets(self) -> dict[TopicPartition, int]:
+        """What the group may be told: the write-ahead log knows of all that is before it (ORDER)."""
         withheld = self._keeper.withheld()
-        next_offsets = {tp: least + 1 for tp, (least, _) in self._position_bounds().items() if tp not in withheld}
-        changed = {tp: offset for tp, offset in next_offsets.items() if self._group_offsets_sent.get(tp) != offset}
-        if changed:
-            point(Fault.BEFORE_GROUP_OFFSET)
-            self._group_offset_at = now
-            self._group_offsets_sent |= changed
-            self._group_offset = self._waking(self._group_pool.submit(self._membership.commit, changed))
+        return {tp: least + 1 for tp, (least, _) in self._position_bounds().items() if tp not in withheld}
 
     def _is_last(self) -> bool:
         """True if what is committed by now is the last that this run will have to tell, or may be."""
@@ -696,7 +677,7 @@ class Service:
         idle = idle and (self._anchoring is None or self._anchoring.done()) and not self._keeper.withheld()
         if self._stop_at is not None:
             settled = all(w.covered == w.frontier for w in self._writers.values() if w.parked is None)
-            return (idle and settled and self._group_offset is None) or now >= self._stop_at
+            return (idle and settled and self._group_offset.is_settled) or now >= self._stop_at
         if not self._until_caught_up or not idle or self._membership.waits():
             return False
         hopeless = self._watch.hopeless
@@ -708,7 +689,7 @@ class Service:
             return False
         behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
         waited_for = [w for w in behind if not _given_up(w) and not (w.key.tp in hopeless and w.covered == w.frontier)]
-        if waited_for or self._group_offset is not None:
+        if waited_for or not self._group_offset.is_settled:
             return False
         if behind:
             raise left_out(behind, hopeless)

@@ -15,6 +15,7 @@ import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 
 import exporter.commit
+import exporter.group_offset
 import exporter.journal
 import exporter.service
 from exporter.check_deep import compare
@@ -100,7 +101,7 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
             struck.append(at.pop())
             raise Crash(fault)
 
-    for module in (exporter.journal, exporter.commit, exporter.service):
+    for module in (exporter.journal, exporter.commit, exporter.group_offset, exporter.service):
         monkeypatch.setattr(module, "point", point)
     left: dict[Fault, int] = {}
     for number, fault in enumerate(STRIKES):
@@ -147,7 +148,7 @@ def test_the_group_offset_waits_until_the_log_knows_the_commit(
     e.run(spark)
     assert group_offset(0) == 60
     monkeypatch.setattr(WriteAheadLog, "complete", complete)
-    monkeypatch.setattr(exporter.service, "GROUP_OFFSET_SECS", 0.0)
+    monkeypatch.setattr(exporter.group_offset, "PAUSE_SECS", 0.0)
     produce_more(e, 100)
     with e.going(spark):
         wait_until(lambda: len(refused) >= 4, 60, "the completions are offered again")
