@@ -29,6 +29,7 @@ from exporter.commit import Committer
 from exporter.condemn import Poison, Poisoned
 from exporter.drain import Interrupted
 from exporter.ending import ending
+from exporter.ends import Bounds, Ends
 from exporter.errors import DependencyUnreachable, FoundProblem, InvariantBroken, JvmEnded
 from exporter.faults import Fault, point
 from exporter.files import FileOrigin
@@ -63,7 +64,6 @@ log = get_logger(__name__)
 PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 3
-LOG_CHECK_SECS = 30.0
 LOOP_SECS, LOOP_SECS_MAX = 0.2, 1.0
 LOOP_REST = 10.0
 """A passing looks at each writer: of 20,000 in a twentieth of a second, which five times a second is a fourth of a
@@ -146,9 +146,10 @@ class Service:
         self._leaving: dict[TopicPartition, threading.Event] = {}
         self._to_recover: set[TopicPartition] = set()
         self._gapped: set[TopicPartition] = set()
-        self._ends: dict[TopicPartition, int] = {}
-        self._goals: dict[TopicPartition, int] = {}
-        self._frozen_ends: dict[TopicPartition, int] | None = None
+        self._ends = Ends(
+            topics=topics, watch=self._watch, others=self._others.partitions, check=self._check_topics,
+            look_secs=self._look_secs, with_an_end=until_caught_up,
+        )  # fmt: skip
         self._rounds = rounds(self._waking)
         self._keeper = WalKeeper(
             lake, journal or Journal(), recovery.log_check, lambda: (*recovery.table_fingerprints,), wal_verify_secs,
@@ -158,7 +159,7 @@ class Service:
         self._anchoring: Future[dict[str, TableView]] | None = None
         self._poison = poison or Poison(lake)
         self._retry_at: dict[str, float] = {}
-        self._ends_at = self._log_checked_at = float("-inf")
+        self._spare_looked_at = float("-inf")
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
@@ -228,7 +229,7 @@ class Service:
         drop_aged(self._writers, self._limits.stage_age_max_secs, now)
         self._offer_due(now)
         if self._stop_at is None:
-            self._read_ends(now)
+            self._look_at_ends(now)
             self._start_round(now)
         else:
             self._rounds.cancel()
@@ -323,7 +324,7 @@ class Service:
         self.totals.took("recover", time.monotonic() - started)
         floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(recovered).items())}
         log.info("positions_recovered", floors=floors, secs=round(time.monotonic() - started, 2))
-        self._ends_at = float("-inf")
+        self._ends.look_again()
 
     def _go_on(self) -> None:
         """Asked every moment by a drain, that holds up the loop meanwhile. Raises JvmEnded, Interrupted to stop it."""
@@ -353,7 +354,7 @@ class Service:
         if result is not None:
             point(Fault.AFTER_READ)
             if self._rounds.secs >= self._look_secs:
-                self._ends_at = float("-inf")  # the next round is to read what came meanwhile
+                self._ends.look_again()  # the next round is to read what came meanwhile
             require_few(self._new_types(), result, self._limits.new_types_max)
             spoilt = bool(result.unwritten) and self._watch.storage_is_out(now)
             if spoilt:
@@ -361,7 +362,7 @@ class Service:
                 self.totals.rounds_failed += 1
             self._waiting = result if not spoilt and self._is_of_known_topics(result) else None
         elif self._rounds.failures > failures:  # protocol 3.7: begin and end offsets are read again first
-            self._ends_at = self._log_checked_at = float("-inf")
+            self._ends.look_again(check=True)
             self.totals.rounds_failed += 1
             self._watch.storage_is_out(now)
             self._look_at_stuck()
@@ -476,7 +477,7 @@ class Service:
     def _start_round(self, now: float) -> None:
         staged = sum(writer.staged_bytes for writer in self._writers.values())
         held = self._gapped or self._waiting is not None
-        staying = {tp: end for tp, end in self._ends.items() if tp not in self._leaving}
+        staying = {tp: end for tp, end in self._ends.readable.items() if tp not in self._leaving}
         if held or staged >= self._limits.roll.all_bytes_max or not self._rounds.may_start(staying, now):
             return
         self._offers.refresh_parked(self._writers, now)
@@ -548,51 +549,18 @@ class Service:
         """Between two looks at the ends. Each may begin a small round, which is for nothing where commits are rare."""
         return min(self._limits.poll_secs, self._limits.roll.age_max_secs / LOOKS_PER_ROLL)
 
-    def _read_ends(self, now: float) -> None:
-        """Ends of the owned partitions; identity, gap and truncation every LOG_CHECK_SECS (protocol 5.4)."""
-        freezing = self._until_caught_up and self._frozen_ends is None
-        if now - self._ends_at < self._look_secs or not (self._owned or freezing):
-            return
-        try:
-            asked = {*self._owned, *(self._others.partitions() if freezing else ())}
-            last = self._topics.high_watermarks(asked)  # first: what is not readable after it is held back
-            ends = self._topics.end_offsets(asked)
-            bounds = self._position_bounds()
-            went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in bounds.items())
-            if went_back or now - self._log_checked_at >= LOG_CHECK_SECS:
-                self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
-                self._check_log(bounds)
-                self._log_checked_at = now
-        except BrokerSilent as error:
-            self._watch.outages.seen(KAFKA, error.message, now)
-            self._ends_at = now
-            return
-        self._ends_at = now
-        last = {tp: max(end, last[tp]) for tp, end in ends.items()}
-        self._watch.ends_read(last, now, ends)
-        self._ends = self._frozen(ends, last) if self._until_caught_up else dict(ends)
-        self._goals = self._ends if self._until_caught_up else last
-        if self._backlog_at_start is None:
+    def _look_at_ends(self, now: float) -> None:
+        if self._ends.tick(now, self._owned, self._position_bounds) and self._backlog_at_start is None:
             self._backlog_at_start = self._lag()
             if (self._backlog_at_start or 0) > PROBE_RECORDS:
                 self._rounds.expect(self._topics.offset_bytes(self._owned))
 
-    def _frozen(
-        self, ends: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int]:
-        """The ends at which this run ends: the first ones seen, before open transactions (protocol 3.5).
+    def _check_topics(self, bounds: Bounds) -> None:
+        """Identity, truncation and gaps (protocol 5.4, 5.5)."""
+        self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
+        self._check_log(bounds)
 
-        They are of all partitions of the topics, for in a group any may become this task's; returned are its own.
-        """
-        frozen = self._frozen_ends if self._frozen_ends is not None else {}
-        new = {tp: end for tp, end in ends.items() if tp not in frozen}
-        for tp, end in sorted(new.items()):
-            if end < last[tp]:
-                log.info("transaction_open", partition=str(tp), reads_to=end - 1, last_offset=last[tp] - 1)
-        self._frozen_ends = {**frozen, **new}
-        return {tp: self._frozen_ends[tp] for tp in ends if tp in self._owned}
-
-    def _check_log(self, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
+    def _check_log(self, bounds: Bounds) -> None:
         """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
 
         What is staged is not lost and is committed first; then start-up finds the gap in the tables and decides.
@@ -655,7 +623,7 @@ class Service:
 
     def _read_through(self, writers: Writers) -> bool:
         """True if each of the writers that are not given up has integrated everything to its partition's frozen end."""
-        ends, hopeless = self._frozen_ends, self._watch.hopeless
+        ends, hopeless = self._ends.frozen, self._watch.hopeless
         if not writers or self._to_recover or ends is None or not self._owned.keys() <= ends.keys():
             return False
         return all(w.frontier >= ends[key.tp] - 1 or _given_up(w) or key.tp in hopeless for key, w in writers.items())
@@ -685,9 +653,9 @@ class Service:
             raise left_out((), {tp: hopeless[tp] for tp in undrained})
         if not self._owned:
             return self._is_spare(now) and self._all_is_done(now)
-        if self._frozen_ends is None or not self._read_through(self._writers):
+        if self._ends.frozen is None or not self._read_through(self._writers):
             return False
-        behind = [writer for key, writer in self._writers.items() if writer.covered < self._frozen_ends[key.tp] - 1]
+        behind = [writer for key, writer in self._writers.items() if writer.covered < self._ends.frozen[key.tp] - 1]
         waited_for = [w for w in behind if not _given_up(w) and not (w.key.tp in hopeless and w.covered == w.frontier)]
         if waited_for or not self._group_offset.is_settled:
             return False
@@ -698,16 +666,16 @@ class Service:
     def _all_is_done(self, now: float) -> bool:
         """True if what is not this task's has come to the frozen ends as well, where a group shares the topics."""
         try:
-            return self._frozen_ends is not None and self._others.finished(self._owned, self._frozen_ends, now)
+            return self._ends.frozen is not None and self._others.finished(self._owned, self._ends.frozen, now)
         except BrokerSilent as error:
             self._watch.outages.seen(KAFKA, error.message, now)
             return False
 
     def _is_spare(self, now: float) -> bool:
         """True if nothing is this task's and nothing will be: there are more tasks than partitions."""
-        if now - self._ends_at < self._limits.poll_secs:
+        if now - self._spare_looked_at < self._limits.poll_secs:
             return False
-        self._ends_at = now
+        self._spare_looked_at = now
         try:
             return self._membership.is_spare()
         except BrokerSilent as error:
@@ -715,7 +683,7 @@ class Service:
             return False
 
     def _lag(self) -> int | None:
-        return lag_of(self._owned, {tp: least for tp, (least, _) in self._position_bounds().items()}, self._goals)
+        return lag_of(self._owned, {tp: least for tp, (least, _) in self._position_bounds().items()}, self._ends.goals)
 
     def _progress(self) -> Progress:
         return Progress(
