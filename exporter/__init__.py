@@ -1,7 +1,30 @@
 """A stateless exporter: Kafka topics of many event types become one Delta table per type.
 
-Read the modules in the order a record travels: service, recover, group, plan, read,
-route, decode, stage, writers, roll, commit, tables.
+The rooms in the order in which a record meets them; README.md beside this file draws its way.
+
+    entry.py       The console script: signals are taken over before all else is loaded.
+    cli/           The verbs: parse, call, print, exit code.
+    settings/      The one settings model: declared, filled, shown.
+    task/          One task, put together, and its loop, the one place that branches.
+    kafka/         What the brokers say, and which partitions are this task's.
+    core/          Pure decisions and their values: what is staged, due, read next, and what became of a commit.
+    rounds/        One round is one Spark job: exact offsets in, one manifest out; one round after the other.
+    executor/      What runs in Spark's Python workers: route, decode, gather, stage.
+    formats/       What a record's value is: from bytes to columns, or to a reason. One package per format.
+    arrow/         What a table can hold, as Arrow has it: leaves of a schema, dates and times, timestamps of Kafka.
+    stores/        Where bytes go: Parquet data files, and the file system that holds them.
+    protocol/      Every commit to a table while records are exported, and the way back from the tables to writers.
+    lake/          Delta tables: one snapshot in, one commit out, and what happened to them.
+    wal/           The write-ahead log and the leases in DynamoDB: told, kept, compared with the tables.
+    spark/         Java, the jars, the session and the size of its batches.
+    monitor/       What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health.
+    workbench.py   What every verb works with, opened from the settings: session, lake, topics, routing, log.
+    operate/       What a person asks for beside the export: look, prove, mend, tend.
+    local/         Servers and child processes on this machine, for the demo, the drill, tests and benchmark.
+    demo/          The tour.
+    drill/         `exporter drill`: faults in real exporters, under load, until they have recovered, then an audit.
+    exporter/*.py  Errors, fault points, logs, secrets, texts and the end of a process: usable from everywhere.
+    offsets/       The rules of landing each record exactly once, and the stored views they read.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,7 @@
-"""The console script: signals are taken over before all else is loaded, which takes half a second and more."""
+"""The console script: signals are taken over before all else is loaded.
+
+That takes half a second and more.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,6 @@ from exporter.ending import ending
 def main() -> None:
     """The verb that the command line names."""
     ending.install(sys.argv[1:])
-    from exporter.cli import main as verbs
+    from exporter.cli.main import main as verbs
 
     verbs()

@@ -2,9 +2,17 @@
 
     ExporterError
     ├── FoundProblem            1   ran and found a problem
+    ├── RoundFailed             1   a round's Spark job did not finish; a running task tries again
     ├── ConfigError             2   usage or configuration
+    │   └── Widened                 declared as a column was before it was widened
+    ├── Refused                 2   the tables alone cannot decide what would be right
     ├── DependencyUnreachable  69   a dependency is unreachable past its deadline
+    │   ├── JvmEnded                the JVM that runs Spark is gone
+    │   ├── BrokerSilent            no answer in time; a running task tries again
+    │   └── TableUnwritable         commits to a table fail
     ├── InvariantBroken        70   an invariant would break: stopped on purpose
+    ├── TableUnreadable        70   a table's log cannot be read
+    │   └── LogCleaned              what has to be looked at is no longer in it
     └── Fenced                 75   another task owns the partition
 
 An error says what happened; its hint says what to do. Both are shown on separate lines.
@@ -14,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from offsets import Invariant
 from offsets.ranges import TopicPartition
@@ -85,3 +94,44 @@ class Fenced(ExporterError):
     """Another task owns what this one thought it owned; starting again is safe."""
 
     exit_code = 75
+
+
+class RoundFailed(ExporterError):
+    """The Spark job did not finish; nothing of it is staged.
+
+    raw: of a round of one partition, its first record as Kafka has it, if it could be read right after the failure; by
+    its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not.
+    """
+
+    raw: Any = None
+
+
+class Refused(ExporterError):
+    """The tables alone cannot decide what would be right."""
+
+    exit_code = 2
+
+
+class TableUnreadable(ExporterError):
+    """A table's log cannot be read; this is never taken as 'no position' (traps 4)."""
+
+    exit_code = 70
+
+
+class TableUnwritable(DependencyUnreachable):
+    """Commits to a table fail, for a reason that only the system underneath knows."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "start again when the storage is well: everything goes on from the tables")
+
+
+class Widened(ConfigError):
+    """A column is declared as the table had it before a user widened it: its files can still be read."""
+
+
+class LogCleaned(TableUnreadable):
+    """Versions that have to be looked at are no longer in the table's log."""
+
+
+class BrokerSilent(DependencyUnreachable):
+    """No answer in time; a running exporter tries again."""

@@ -42,7 +42,7 @@ KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "skipped", "held", "
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
 skipped: a record that no task may read again; its row came with it. held: another one, whose row some table had
 already. Dead letters only; the record's offset stands where an epoch would, the version is that of the epoch
-(protocol 3.7, condemn.py). condemned: as earlier versions wrote it, the last such offset of an epoch.
+(protocol 3.7, protocol/condemn.py). condemned: as earlier versions wrote it, the last such offset of an epoch.
 rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
 replay: the greatest offset that a replay of dead letters added; its number, from 1, stands where an epoch would.
 gap, with an event type: the last offset that retention took from the type (dead letters only; protocol 5.5)."""

@@ -30,8 +30,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from offsets import Invariant
+from offsets.intents import Intent, IntentState
 from offsets.positions import Position
-from offsets.wal import Intent, IntentState
 
 
 class Ruling(str, Enum):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exporter import secrets
-from exporter.broker import create_topic
+from exporter.local.broker import create_topic
 from tests import services
 
 
@@ -49,7 +49,7 @@ def topic(kafka: str) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
-    from exporter.spark import start
+    from exporter.spark.session import start
 
     session = start("local[2]", "1g", "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks

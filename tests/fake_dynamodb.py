@@ -17,7 +17,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from offsets.wal import LIVE, TABLE, TRANSACTION_MAX
+from exporter.wal.dynamodb import LIVE, TABLE, TRANSACTION_MAX
 
 Item = dict[str, Any]
 

@@ -31,19 +31,24 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
-from exporter.audit_report import AuditReport
-from exporter.children import scratch_in
-from exporter.commit import Committer, Report
-from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
-from exporter.kafka_options import kafka_python_options, spark_kafka_options
-from exporter.routing import DEAD_LETTERS
-from exporter.settings import Settings, routing
-from exporter.settings_load import load
-from exporter.stage import StagingOrder, stage
-from exporter.tables import Change, Lake, table_schema
-from exporter.task import Workbench, build_service, parse_schemas
-from exporter.topic import TopicReader
-from exporter.writers import StagedFile
+from exporter.core.order import StagingOrder
+from exporter.core.outcome import Report
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import StagedFile
+from exporter.executor.stage import stage
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.topics import TopicReader
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from exporter.local.children import scratch_in
+from exporter.operate.audit.report import AuditReport
+from exporter.protocol.commit import Committer
+from exporter.settings.load import load
+from exporter.settings.model import Settings, routing
+from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.task.build import build_service
+from exporter.workbench import Workbench, parse_schemas
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -191,7 +196,7 @@ class Export:
 
     def audit(self, spark: Any) -> AuditReport:
         """What `exporter audit` finds."""
-        from exporter.audit import audit
+        from exporter.operate.audit.audit import audit
 
         with self.bench(spark) as bench:
             options = spark_kafka_options(self.settings())
@@ -384,7 +389,9 @@ class Crash(BaseException):
 def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
     """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
     real, there = Committer.commit, threading.Event()
-    monkeypatch.setattr("exporter.service.COMMIT_THREADS", 8)  # those that wait must not keep `landing` from its turn
+    monkeypatch.setattr(
+        "exporter.task.service.COMMIT_THREADS", 8
+    )  # those that wait must not keep `landing` from its turn
 
     def commit(self: Committer, event_type: str, claims: Any) -> Report:
         if event_type != landing:
@@ -411,8 +418,8 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run
 
-    monkeypatch.setattr("exporter.read._task", task)
-    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.read._task", task)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
 
 
 def delete_before(export: Export, offset: int, partition: int = 0) -> None:

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from exporter.log_store import CLASS, CONFIGURATION, compiled, packed
+from exporter.spark.java_classes import compiled, packed
+from exporter.stores.file import CLASS, CONFIGURATION
 
 KEY = "spark.delta.logStore.file.impl"
 PROPERTY = "losing."

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 
-from exporter.broker import Broker, answers
-from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal
-from exporter.jvm import accepts
+from exporter.local.broker import Broker, answers
+from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
+from exporter.local.server import accepts
 
 DOCKER_SECS_MAX = 2.0
 """How long a Docker daemon may take to say that it is there."""

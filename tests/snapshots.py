@@ -9,11 +9,11 @@ from typing import Any
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporter.marks import Marks
-from exporter.metrics import registry
-from exporter.snapshot import Snapshot, Trouble
-from exporter.totals import Totals
-from exporter.writers import StagedFile, Writer, WriterKey
+from exporter.core.writers import StagedFile, Writer, WriterKey
+from exporter.monitor.marks import Marks
+from exporter.monitor.metrics import registry
+from exporter.monitor.snapshot import Snapshot, Trouble
+from exporter.monitor.totals import Totals
 from offsets.ranges import OffsetRange, TopicPartition
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)

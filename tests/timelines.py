@@ -20,11 +20,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-from exporter import heartbeat
-from exporter.outcome import Landed, Refused, Unknown, resolve
-from exporter.plan import Budget, plan_round
-from exporter.routing import DEAD_LETTERS
-from exporter.writers import (
+from exporter.core import heartbeat
+from exporter.core.outcome import Landed, Refused, Unknown, resolve
+from exporter.core.plan import Budget, plan_round
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import (
     Claim,
     Fragment,
     PartitionPlan,

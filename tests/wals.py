@@ -14,8 +14,8 @@ from typing import Any
 
 from botocore.exceptions import EndpointConnectionError
 
-from offsets.wal import Calls, WriteAheadLog, connect
-from offsets.wal_table import create_table
+from exporter.wal.dynamodb import Calls, WriteAheadLog, connect
+from exporter.wal.dynamodb_table import create_table
 from tests.fake_dynamodb import Wrapped
 from tests.lakes import Export
 

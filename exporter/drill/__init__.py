@@ -1,4 +1,4 @@
-"""`exporter drill`: faults injected into real exporters, under load, until they have recovered, then an audit.
+"""`exporter drill`: faults in real exporters, under load, until they have recovered, then an audit.
 
     __init__.py       this text               run.py        one run: its lake, its tasks, what it waits for
     drills.py         the verb                plain.py      what the tables hold, read without the exporter's code

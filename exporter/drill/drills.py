@@ -20,8 +20,7 @@ from pathlib import Path
 
 import click
 
-from exporter import __version__, class_data, jars
-from exporter.children import sigterm_as_ctrl_c
+from exporter import __version__
 from exporter.drill.helper import Helper
 from exporter.drill.record import Book, RunRecord, read_book, summary
 from exporter.drill.report import as_html
@@ -30,8 +29,10 @@ from exporter.drill.scenarios import SCENARIOS, Scenario
 from exporter.drill.schedule import KILLS, random_of
 from exporter.drill.services import Services, given_services, own_services
 from exporter.errors import ConfigError, ExporterError, FoundProblem
-from exporter.prepare import prepare
-from exporter.settings import Settings
+from exporter.local.children import sigterm_as_ctrl_c
+from exporter.operate.prepare import prepare
+from exporter.settings.model import Settings
+from exporter.spark import class_data, jars
 
 
 @dataclass(frozen=True)

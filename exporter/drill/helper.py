@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from exporter.audit_report import AuditReport
-from exporter.children import inherited_environment, quick_java
 from exporter.errors import FoundProblem
+from exporter.local.children import inherited_environment, quick_java
+from exporter.operate.audit.report import AuditReport
 
 _SERVE = "from exporter.drill.helper import serve; serve()"
 STOP_SECS_MAX = 15.0
@@ -79,8 +79,9 @@ class Helper:
 
 def serve() -> None:
     """The child: answer until standard input ends."""
-    from exporter import log, spark
-    from exporter.tables import first_line
+    from exporter import log
+    from exporter.spark import session as spark
+    from exporter.text import first_line
 
     log.configure(json=True)
     answers = os.fdopen(os.dup(1), "w")
@@ -100,13 +101,13 @@ def serve() -> None:
 
 
 def _audit(session: Any, config: Path) -> dict[str, Any]:
-    from exporter.audit import audit
-    from exporter.kafka_options import kafka_python_options, spark_kafka_options
-    from exporter.settings import routing
-    from exporter.settings_load import load
-    from exporter.tables import Lake
-    from exporter.task import parse_schemas
-    from exporter.topic import TopicReader
+    from exporter.kafka.options import kafka_python_options, spark_kafka_options
+    from exporter.kafka.topics import TopicReader
+    from exporter.lake.lake import Lake
+    from exporter.operate.audit.audit import audit
+    from exporter.settings.load import load
+    from exporter.settings.model import routing
+    from exporter.workbench import parse_schemas
 
     settings = load(config, {}, {})
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.producer import NOON, Record, bad
-from exporter.routing import DEAD_LETTERS
 
 COLUMNS = (
     "id BIGINT, n INT, price DECIMAL(12,2), ratio DOUBLE, name STRING, ok BOOLEAN, seen TIMESTAMP, "

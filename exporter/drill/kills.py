@@ -6,13 +6,13 @@ import signal
 from functools import partial
 from typing import Any
 
-from exporter.children import hears
 from exporter.drill import schedule
 from exporter.drill.group import guest
 from exporter.drill.outages import LEASED
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
+from exporter.local.children import hears
 
 POINTS = (
     (Fault.AFTER_ANCHOR, 2),

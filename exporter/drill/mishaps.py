@@ -11,8 +11,9 @@ from exporter.drill import power
 from exporter.drill.outages import live
 from exporter.drill.run import NotAsItMust, Run
 from exporter.faults import Fault
+from exporter.wal.dynamodb import WriteAheadLog
+from offsets.intents import IntentState
 from offsets.ranges import TopicPartition
-from offsets.wal import IntentState, WriteAheadLog
 
 UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
 POWER_CUTS = 8

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable
-from exporter.routing import DEAD_LETTERS
 
 TYPES = {
     "order": "id BIGINT, amount DECIMAL(12,2), note STRING",

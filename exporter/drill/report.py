@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from exporter.drill.record import PARTS, Book, RunRecord, recoveries, summary
-from exporter.html_page import Cell, Html, Lane, Mark, Span, columns, join, page, paragraph, table, timeline
+from exporter.operate.report.html import Cell, Html, Lane, Mark, Span, columns, join, page, paragraph, table, timeline
 
 COLUMNS = 16
 """Of the picture of recovery times."""

@@ -21,7 +21,7 @@ from typing import Any
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 
-from exporter.children import Said
+from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.helper import Helper
 from exporter.drill.plain import Commit, PlainLake, PlainTopic, problems
 from exporter.drill.producer import TYPES, Load, Record, mixed
@@ -30,7 +30,7 @@ from exporter.drill.schedule import KILLS
 from exporter.drill.services import Services
 from exporter.drill.tasks import GONE_SECS_MAX, Task
 from exporter.errors import FoundProblem
-from exporter.routing import DEAD_LETTERS
+from exporter.local.children import Said
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
 

@@ -11,13 +11,13 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import GroupIdNotFoundError, KafkaError, UnknownTopicOrPartitionError
 from pydantic import SecretStr
 
-from exporter.broker import Broker, create_topic
-from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal, runs_here
 from exporter.errors import DependencyUnreachable
-from exporter.kafka_options import kafka_python_options
-from exporter.settings import Settings
-from offsets.wal import WalMismatch, WalUnreachable, connect
-from offsets.wal_table import create_table
+from exporter.kafka.options import kafka_python_options
+from exporter.local.broker import Broker, create_topic
+from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal, runs_here
+from exporter.settings.model import Settings
+from exporter.wal.dynamodb import WalMismatch, WalUnreachable, connect
+from exporter.wal.dynamodb_table import create_table
 
 OWN = frozenset({"broker", "dynamodb"})
 

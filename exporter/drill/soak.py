@@ -13,10 +13,10 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from exporter.children import session_members
 from exporter.drill import hostile
 from exporter.drill.run import NotAsItMust, Run
 from exporter.drill.tasks import Task
+from exporter.local.children import session_members
 
 MINUTES = 60.0
 """Unless told otherwise."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exporter import faults
-from exporter.children import EXPORTER, Child, kill_quietly, quick_java, session_members
+from exporter.local.children import EXPORTER, Child, kill_quietly, quick_java, session_members
 
 GONE_SECS_MAX = 15.0
 """How long what a killed driver started may live on."""

@@ -23,9 +23,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from exporter import class_data, jars
-from exporter.children import sigterm_as_ctrl_c
-from exporter.prepare import prepare
+from exporter.local.children import sigterm_as_ctrl_c
+from exporter.operate.prepare import prepare
+from exporter.spark import class_data, jars
 from tests.bench import (
     catch_up,
     commits,

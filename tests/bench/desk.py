@@ -22,9 +22,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from exporter import events
-from exporter.broker import Broker, create_topic
-from exporter.children import EXPORTER, FOLLOW_PARENT, inherited_environment, scratch_in
+from exporter.demo import shop as events
+from exporter.local.broker import Broker, create_topic
+from exporter.local.children import EXPORTER, FOLLOW_PARENT, inherited_environment, scratch_in
 from tests.bench.load import Load, Tally, fill
 from tests.bench.usage import Usage
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter import spark
-from exporter.events import BASE_DAY
-from exporter.tables import Lake
+from exporter.demo.shop import BASE_DAY
+from exporter.lake.lake import Lake
+from exporter.spark import session as spark
 from offsets.names import AppId, DataFile
 from offsets.ranges import TopicPartition
 

@@ -15,15 +15,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter import settings_load, spark
-from exporter.kafka_options import kafka_python_options, spark_kafka_options
-from exporter.read import RoundReader, warm
-from exporter.routing import Routing
-from exporter.settings import Settings
-from exporter.stage import StagingOrder
-from exporter.task import checked_routing, open_workbench
-from exporter.topic import TopicReader, partitions_of
-from exporter.writers import PartitionPlan
+from exporter.core.order import StagingOrder
+from exporter.core.routing import Routing
+from exporter.core.writers import PartitionPlan
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.topics import TopicReader, partitions_of
+from exporter.rounds.read import RoundReader, warm
+from exporter.settings import load as settings_load
+from exporter.settings.model import Settings
+from exporter.spark import session as spark
+from exporter.workbench import checked_routing, open_workbench
 from offsets.ranges import TopicPartition
 from tests.bench.sink import PlainSink, spark_task
 

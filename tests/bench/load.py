@@ -1,6 +1,6 @@
 """What the topics of the benchmark are filled with, by confluent-kafka. Repeatable: no clock but in `Pace`.
 
-medium   10 types: exporter/events.py as it is, 360 bytes; 50 types: the same under five names each; 1: page views
+medium   10 types: exporter/demo/shop.py as it is, 360 bytes; 50 types: the same under five names each; 1: page views
 small    100 bytes, flat
 large    4 KB: a list of structs with lists in them, and a map
 huge     1 MB: one long text
@@ -20,7 +20,7 @@ from functools import cache
 from random import Random
 from typing import Any, Literal, NamedTuple
 
-from exporter import events
+from exporter.demo import shop as events
 
 BAD_EVERY = 5_000
 """One record in so many is bad."""

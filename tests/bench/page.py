@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exporter.html_page import Cell, Html, bars, columns, join, page, paragraph, table
+from exporter.operate.report.html import Cell, Html, bars, columns, join, page, paragraph, table
 from tests.bench.figures import rounded
 
 

@@ -24,8 +24,8 @@ JAVA_DEFAULTS = (
     "-XX:NewRatio=2 -XX:-UseTransparentHugePages"
 )
 """The exporter's JVM compiles later than Java would by itself, keeps half its heap for what passes and asks for huge
-pages (spark.py), which suits work that is done in Python. A job whose work and cache are the JVM's gets Java's own
-values."""
+pages (spark/session.py), which suits work that is done in Python. A job whose work and cache are the JVM's gets Java's
+own values."""
 RECORDS = 1_000_000
 """Of each topic. The more types, the more a large batch helps the job: smaller topics keep its best size from it."""
 TRIGGERS = (0.5, 0.25, 1.0)

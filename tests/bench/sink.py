@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporter.decode import Decoder
-from exporter.files import PARQUET, encodings
-from exporter.route import Router
-from exporter.routing import Routing
-from exporter.schema import arrow_schema
-from exporter.stage import coordinates, located
+from exporter.core.routing import Routing
+from exporter.executor.letters import coordinates
+from exporter.executor.route import Router
+from exporter.executor.stage import located
+from exporter.formats.json.decode import Decoder
+from exporter.formats.schema import arrow_schema
+from exporter.stores.parquet import PARQUET, encodings
 from offsets.ranges import TopicPartition
 
 COUNTED = pa.schema([("rows", pa.int64())])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from exporter.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS
 from tests.bench.desk import Desk
 from tests.bench.figures import Outcome, Target, rounded
 from tests.bench.load import Load, Record, Sender, one_of_each, pace

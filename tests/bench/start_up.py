@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from exporter.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS
 from offsets.ranges import TopicPartition
 from tests.bench.desk import GROUP, Desk, Filled, Run
 from tests.bench.figures import Outcome, Row, Target, rounded

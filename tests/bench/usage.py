@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from exporter.children import session_members
+from exporter.local.children import session_members
 from tests.bench.figures import Sample, cpu_between, group_of
 
 LOOK_SECS = 0.5

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from exporter.dynamodb_local import CREDENTIALS, DynamoDbLocal
-from offsets.wal import connect
-from offsets.wal_table import create_table
+from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
+from exporter.wal.dynamodb import connect
+from exporter.wal.dynamodb_table import create_table
 from tests.bench.catch_up import figures
 from tests.bench.desk import Desk, Run, checked
 from tests.bench.figures import Outcome, Row

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter.broker import Broker, create_topic
+from exporter.core.routing import DEAD_LETTERS
 from exporter.faults import Fault
-from exporter.routing import DEAD_LETTERS
+from exporter.local.broker import Broker, create_topic
 from tests.lakes import DDL, Export, Process, descendants, mixed, running, wrong_places
 from tests.services import fresh_name, produce
 

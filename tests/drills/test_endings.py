@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.children import hears, kill_quietly
+from exporter.local.children import hears, kill_quietly
 from tests.lakes import Export, Process, descendants, running, seldom, wait_until
 from tests.services import fresh_name
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from exporter.faults import Fault
-from exporter.sweep import sweep
+from exporter.operate.maintain.sweep import sweep
 from tests.lakes import Export, running, wait_until, writing, wrong_places
 from tests.services import fresh_name
 

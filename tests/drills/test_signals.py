@@ -15,8 +15,8 @@ from kafka import KafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.ending import LEAVE_SECS
-from exporter.jvm import free_ports
-from exporter.status import fetch
+from exporter.local.server import free_ports
+from exporter.operate.status import fetch
 from tests.drills.test_kills import PARTITIONS, living
 from tests.lakes import (
     Export,

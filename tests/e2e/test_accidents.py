@@ -18,16 +18,16 @@ import pytest
 from kafka import KafkaAdminClient
 
 from exporter import faults
-from exporter.broker import create_topic
-from exporter.check_deep import compare
-from exporter.commit import Committer
-from exporter.errors import ExporterError, Fenced, InvariantBroken
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ExporterError, Fenced, InvariantBroken, LogCleaned, Refused
 from exporter.faults import InjectedFault
-from exporter.kafka_options import spark_kafka_options
-from exporter.repair import RepairRow, repair
-from exporter.repair_reading import Refused
-from exporter.routing import DEAD_LETTERS
-from exporter.tables import DeltaTable, LogCleaned
+from exporter.kafka.options import spark_kafka_options
+from exporter.lake.table import DeltaTable
+from exporter.local.broker import create_topic
+from exporter.operate.check.deep import compare
+from exporter.operate.repair.repair import repair
+from exporter.operate.repair.steps import RepairRow
+from exporter.protocol.commit import Committer
 from offsets import Invariant
 from tests import naive
 from tests.lakes import DDL, Export, delete_before, event, mixed, seldom, wait_until, wrong_places

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from exporter import events
-from exporter.broker import Broker, answers, create_topic
+from exporter.demo import shop as events
 from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.local.broker import Broker, answers, create_topic
 from tests.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("broker")]
@@ -98,12 +98,12 @@ def test_a_broker_that_ended_by_itself_can_be_started_again(own: Broker) -> None
 def test_the_broker_dies_with_its_parent_however_that_dies(tmp_path: Path) -> None:
     """kill -9 of the parent, even if the thread that started the broker ended long before."""
     script = (
-        "import pathlib, sys, threading; from exporter.broker import Broker;"
+        "import pathlib, sys, threading; from exporter.local.broker import Broker;"
         "broker = Broker(pathlib.Path(sys.argv[1]));"
         "starter = threading.Thread(target=broker.start); starter.start(); starter.join();"
         "print(broker.pid, broker.running, flush=True); sys.stdin.read()"
     )
-    root = Path(events.__file__).parents[1]
+    root = Path(events.__file__).parents[2]
     parent = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)],
         stdin=subprocess.PIPE,

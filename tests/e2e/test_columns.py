@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from deltalake import QueryBuilder
 
-from exporter.cli import _exit_code, cli
+from exporter.cli.main import _exit_code, cli
 from tests.lakes import NOON, Export, millis
 from tests.services import Record, fresh_name, produce
 
@@ -36,8 +36,8 @@ class Kept:
 def verbs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The verbs, run in this process on the tests' session."""
 
-    monkeypatch.setattr("exporter.spark.start", lambda *_, **__: Kept(spark))
-    monkeypatch.setattr("exporter.spark.starting", lambda *_: lambda: Kept(spark))
+    monkeypatch.setattr("exporter.spark.session.start", lambda *_, **__: Kept(spark))
+    monkeypatch.setattr("exporter.spark.session.starting", lambda *_: lambda: Kept(spark))
 
 
 @pytest.mark.parametrize(

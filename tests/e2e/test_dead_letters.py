@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from exporter import report
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
 from exporter.faults import Fault
-from exporter.letters import Chosen, counts, parse_ranges, shown_rows
-from exporter.replay import Replay
-from exporter.report_page import report_page
-from exporter.routing import DEAD_LETTERS
-from exporter.sweep import sweep
-from exporter.tables import Lake
+from exporter.lake.lake import Lake
+from exporter.operate.chosen import parse_ranges
+from exporter.operate.letters.letters import Chosen, counts, shown_rows
+from exporter.operate.letters.replay import Replay
+from exporter.operate.maintain.sweep import sweep
+from exporter.operate.report import facts as report
+from exporter.operate.report.page import report_page
 from offsets.names import DataFile
 from tests.lakes import DDL, NOON, Export, event, millis, running
 from tests.services import Record, fresh_name, produce
@@ -120,7 +121,7 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
 ) -> None:
     """Nothing is swept from under a replay, commits beside it do not stop it, and of two the second one notices."""
     meanwhile: list[Callable[[], Any]] = []
-    monkeypatch.setattr("exporter.replay.point", lambda fault: meanwhile.pop()() if meanwhile else None)
+    monkeypatch.setattr("exporter.operate.letters.replay.point", lambda fault: meanwhile.pop()() if meanwhile else None)
     lake = Lake(spark, fixed.settings().root, fixed.app)
     assert told(replay_of(fixed, spark), apply=False) == {("would be fed", "click"): 20, ("still bad", "not_utf8"): 30}
     assert fixed.placed() == places(DEAD_LETTERS)

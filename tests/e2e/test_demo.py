@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
-from exporter import events
-from exporter.audit_report import AuditReport, TableCount
-from exporter.broker import answers
-from exporter.demo import differences, expected_rows, settings_toml
-from exporter.dynamodb_local import runs_here
-from exporter.settings_load import load
+from exporter.demo import shop as events
+from exporter.demo.demo import differences, expected_rows, settings_toml
+from exporter.local.broker import answers
+from exporter.local.dynamodb import runs_here
+from exporter.operate.audit.report import AuditReport, TableCount
+from exporter.settings.load import load
 
 RECORDS = 5_000
 DEMO_SECS_MAX = 800.0
@@ -31,7 +31,7 @@ def run_demo(folder: Path, log: Path) -> tuple[int, str, set[psutil.Process]]:
     answer = log.with_suffix(".out")
     with log.open("wb") as errors, answer.open("wb") as output:
         command = [*DEMO, "--records", str(RECORDS), "--folder", str(folder)]
-        demo = psutil.Popen(command, stdout=output, stderr=errors, cwd=Path(events.__file__).parents[1])
+        demo = psutil.Popen(command, stdout=output, stderr=errors, cwd=Path(events.__file__).parents[2])
         try:
             while demo.poll() is None and time.monotonic() - began < DEMO_SECS_MAX:
                 seen |= set(demo.children(recursive=True))
@@ -78,7 +78,7 @@ def test_the_demo_kills_its_exporter_and_still_has_each_record_once(tmp_path: Pa
 
 def pasted(code: str) -> str:
     """What a fresh Python prints for a query of the demo."""
-    root = Path(events.__file__).parents[1]
+    root = Path(events.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=200, cwd=root, env=dict(os.environ)
     )

@@ -18,17 +18,17 @@ import pytest
 from kafka import KafkaAdminClient
 from structlog.testing import capture_logs
 
-from exporter import commit
-from exporter.broker import create_topic
-from exporter.commit import Committer
-from exporter.errors import InvariantBroken
-from exporter.read import RoundFailed, RoundReader
-from exporter.routing import DEAD_LETTERS
-from exporter.stage import StagingOrder
-from exporter.status import behind, goals, table_status
-from exporter.tables import Change, add_action
-from exporter.trouble import SINGLE_FAILURES_MAX
-from exporter.writers import StagedFile
+from exporter.core.order import StagingOrder
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.trouble import SINGLE_FAILURES_MAX
+from exporter.core.writers import StagedFile
+from exporter.errors import InvariantBroken, RoundFailed
+from exporter.lake.change import Change, add_action
+from exporter.local.broker import create_topic
+from exporter.operate.status import behind, goals, table_status
+from exporter.protocol import commit
+from exporter.protocol.commit import Committer
+from exporter.rounds.read import RoundReader
 from offsets import Invariant
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
@@ -410,7 +410,7 @@ def test_an_outage_condemns_no_good_record(
     produce(e.kafka, e.topic, {0: [event("order", 0)]})
     silent = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 1)
     real = RoundReader.read
-    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
 
     def read(self: RoundReader, order: Any) -> Any:
         if silent:
@@ -439,7 +439,7 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
     """The small files of a run's only round are written by its tasks; no other small file is, to be read again."""
     e = export(partitions, round_records_max=round_records_max)
     produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(partitions)})
-    monkeypatch.setattr("exporter.slices.SLICE_RECORDS_MIN", 10)
+    monkeypatch.setattr("exporter.core.slices.SLICE_RECORDS_MIN", 10)
     joined: list[bool] = []
 
     def merge(origin: Any, files: Iterable[StagedFile], room: Any) -> StagedFile:
@@ -505,7 +505,7 @@ def test_two_rounds_at_once_keep_every_record(
 
     monkeypatch.setattr(RoundReader, "read", read)
     monkeypatch.setattr(RoundReader, "begun", lambda self: True)
-    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
     service = e.run(spark)
     assert two.is_set()
     assert service.totals.rounds_failed == fails

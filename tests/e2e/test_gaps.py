@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from exporter import faults
-from exporter.errors import Fenced, InvariantBroken
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import Fenced, InvariantBroken, RoundFailed
 from exporter.faults import InjectedFault
-from exporter.gap_rows import GapRows
-from exporter.read import RoundFailed, RoundReader
-from exporter.routing import DEAD_LETTERS
-from exporter.topic import TopicReader
+from exporter.kafka.topics import TopicReader
+from exporter.protocol.gap_rows import GapRows
+from exporter.rounds.read import RoundReader
 from offsets import Invariant
 from tests.lakes import DDL, Crash, Export, crash_after, delete_before, expected_places, mixed, wait_until
 from tests.services import fresh_name, produce
@@ -111,7 +111,7 @@ def test_a_gap_while_running_loses_nothing_that_is_staged(
     e = export.with_(roll_age_max_secs=600, heartbeat_secs=600)
     silent = threading.Event()
     real = RoundReader.read
-    monkeypatch.setattr("exporter.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
 
     def read(self: RoundReader, order: Any) -> Any:
         if silent.is_set():

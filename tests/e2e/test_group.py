@@ -15,8 +15,8 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from structlog.testing import capture_logs
 
-from exporter import service as _  # noqa: F401 - configures the logs before they are captured
 from exporter.errors import DependencyUnreachable, FoundProblem
+from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
 from tests import naive
 from tests.lakes import Export, Going, mixed, seldom, wait_until, writing, wrong_places
 from tests.services import fresh_name, produce
@@ -119,7 +119,7 @@ def test_a_run_with_an_end_says_which_partitions_a_foreign_member_has(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes half of the topic: exit code 1, and partition and member are named, not 0 as if all were exported."""
-    monkeypatch.setattr("exporter.others.LOOK_SECS", 0.2)
+    monkeypatch.setattr("exporter.task.others.LOOK_SECS", 0.2)
     produce(export.kafka, export.topic, {0: mixed(20), 1: mixed(20, 100)})
     with foreign(export, CooperativeStickyAssignor), capture_logs() as logs:
         with pytest.raises(FoundProblem, match=r"-[01] through -1 of 19; they are with somebody at .*\(no exporter\)"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exporter.group import Leaving
+from exporter.kafka.assignment import Leaving
 from offsets.ranges import TopicPartition
 from tests.lakes import Export, mixed, wait_until, wrong_places
 from tests.services import fresh_name, produce

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from kafka.cluster import ClusterMetadata
 
-from exporter.group import Assigned, Membership, _Assignor
-from exporter.topic import TopicReader
+from exporter.kafka.assignment import Assigned
+from exporter.kafka.group import Membership, _Assignor
+from exporter.kafka.topics import TopicReader
 from offsets.selection import Topics
 from tests.lakes import wait_until
 from tests.services import fresh_name
@@ -57,7 +58,7 @@ def test_a_join_that_a_poll_left_unfinished_is_finished(
     kafka: str, topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Polls are shorter than a join here; where nobody looks after it, one member in eight never owns anything."""
-    monkeypatch.setattr("exporter.group.POLL_MS", 5)
+    monkeypatch.setattr("exporter.kafka.group.POLL_MS", 5)
     options = {"bootstrap_servers": [kafka], "security_protocol": "PLAINTEXT"}
     for _ in range(15):
         reader = TopicReader(options, Topics(names=(topic(2),)), "read_committed")

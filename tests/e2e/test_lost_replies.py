@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from exporter.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS
 from tests import log_store, naive
 from tests.lakes import Export, bad, event, seldom, wrong_places
 from tests.services import fresh_name, produce

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from exporter.maintain import Limits, Maintenance, Step
-from exporter.routing import DEAD_LETTERS
-from exporter.tables import Lake
+from exporter.core.routing import DEAD_LETTERS
+from exporter.lake.lake import Lake
+from exporter.operate.maintain.maintain import Limits, Maintenance, Step
 from tests import naive
 from tests.e2e.test_users import Gate
 from tests.lakes import DDL, Export, event, running, wait_until

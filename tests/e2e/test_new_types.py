@@ -12,14 +12,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from exporter.anchor import Anchors, Moved, Switched
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import WriterKey
 from exporter.errors import InvariantBroken
-from exporter.recover import Recovery
-from exporter.routing import DEAD_LETTERS
-from exporter.service import Service
-from exporter.switch import Switcher
-from exporter.tables import Change, DeltaTable
-from exporter.writers import WriterKey
+from exporter.lake.change import Change
+from exporter.lake.table import DeltaTable
+from exporter.protocol.anchor import Anchors, Moved, Switched
+from exporter.protocol.recover import Recovery
+from exporter.protocol.switch import Switcher
+from exporter.task.service import Service
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests import naive
@@ -65,7 +66,7 @@ def test_types_met_at_run_time_get_tables_and_every_record_is_read_once(
     Of a round that waited behind the one that brought a type, the type's share may be read again.
     """
     if not ahead:
-        monkeypatch.setattr("exporter.rounds.AHEAD_SHARE", 0)
+        monkeypatch.setattr("exporter.rounds.rounds.AHEAD_SHARE", 0)
     e = export(2, round_records_max=120)
     kinds = ("order", "click", "order", "payment", "refund")
     sent = {

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from exporter import status as how_far
-from exporter.broker import Broker, create_topic
 from exporter.errors import DependencyUnreachable
-from exporter.health import Health, HealthServer
-from exporter.outages import KAFKA, STORAGE
-from exporter.watch import Watch
+from exporter.local.broker import Broker, create_topic
+from exporter.monitor.health import Health, HealthServer
+from exporter.monitor.outages import KAFKA, STORAGE
+from exporter.monitor.watch import Watch
+from exporter.operate import status as how_far
 from tests.lakes import Export, Going, mixed, wait_until, wrong_places
 from tests.services import fresh_name, produce
 from tests.snapshots import at, scraped

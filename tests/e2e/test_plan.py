@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from exporter.cli import cli
+from exporter.cli.main import cli
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import FoundProblem
-from exporter.routing import DEAD_LETTERS
-from exporter.start_plan import PartitionStart, start_plan
-from exporter.task import Workbench
+from exporter.operate.start_plan import PartitionStart, start_plan
+from exporter.workbench import Workbench
 from tests.lakes import DDL, Crash, Export, crash_after, delete_before, mixed
 from tests.services import fresh_name, produce
 
@@ -43,7 +43,7 @@ def planned(e: Export, spark: Any) -> PartitionStart:
 def typed(e: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, *flags: str) -> Result:
     """`exporter plan` on the shared session."""
     with e.bench(spark) as bench, monkeypatch.context() as patch:
-        patch.setattr("exporter.task.open_workbench", lambda settings: replace(bench))
+        patch.setattr("exporter.workbench.open_workbench", lambda settings: replace(bench))
         patch.setattr(Workbench, "close", lambda self: None)
         for name in ("EXPORTER_CACHE_DIR", "EXPORTER_TEST_KAFKA"):
             patch.delenv(name, raising=False)

@@ -23,14 +23,14 @@ from kafka.admin import (
     ResourceType,
 )
 
-from exporter import cli
-from exporter.broker import Broker
-from exporter.check import check_broker
+from exporter.cli import main as cli
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
-from exporter.jvm import free_ports
-from exporter.kafka_options import spark_kafka_options
+from exporter.kafka.options import spark_kafka_options
+from exporter.local.broker import Broker
+from exporter.local.server import free_ports
 from exporter.log import OURS
-from exporter.routing import DEAD_LETTERS
+from exporter.operate.check.check import check_broker
 from tests.certificates import Authority
 from tests.lakes import DDL, Export, mixed
 from tests.services import fresh_name, produce
@@ -168,7 +168,7 @@ def typed(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., tuple[int, str]]]:
     """Types `exporter ...` on the shared session: the exit code, and all that was printed and logged."""
-    monkeypatch.setattr("exporter.spark._started", lambda *args, **kwargs: Kept(spark))
+    monkeypatch.setattr("exporter.spark.session._started", lambda *args, **kwargs: Kept(spark))
     monkeypatch.delenv("EXPORTER_TEST_KAFKA", raising=False)
     monkeypatch.delenv("EXPORTER_TEST_DYNAMODB", raising=False)
     root = logging.getLogger()

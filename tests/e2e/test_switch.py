@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from exporter import faults
-from exporter.check import check_tables
-from exporter.errors import ConfigError, Fenced, InvariantBroken
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ConfigError, Fenced, InvariantBroken, RoundFailed
 from exporter.faults import InjectedFault
-from exporter.read import RoundFailed, RoundReader
-from exporter.routing import DEAD_LETTERS
-from exporter.settings import routing
-from exporter.start_plan import start_plan
-from exporter.task import parse_schemas
+from exporter.operate.check.check import check_tables
+from exporter.operate.start_plan import start_plan
+from exporter.rounds.read import RoundReader
+from exporter.settings.model import routing
+from exporter.workbench import parse_schemas
 from offsets import Invariant
 from tests.lakes import DDL, Crash, Export, crash_after, deadly, event, running, seldom, wait_until
 from tests.services import Record, fresh_name, produce

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from kafka.errors import ClusterAuthorizationFailedError
 
-from exporter import recover
-from exporter.broker import create_topic
-from exporter.check import check_broker
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, InvariantBroken
-from exporter.offsets_view import offset_rows
-from exporter.routing import DEAD_LETTERS
-from exporter.topic import TopicReader
+from exporter.kafka.topics import TopicReader
+from exporter.local.broker import create_topic
+from exporter.operate.check.check import check_broker
+from exporter.operate.offsets_view import offset_rows
+from exporter.protocol import truncation
 from offsets import Invariant
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
@@ -222,7 +222,7 @@ def test_a_log_that_is_shorter_than_the_tables_stops_the_running_task(
     """MONOTONE: the same topic, but its end lies below the position, three times in a row."""
     e = export()
     produce(e.kafka, e.topic, {0: mixed(20)})
-    monkeypatch.setattr(recover, "TRUNCATION_SECS", 0.1)
+    monkeypatch.setattr(truncation, "TRUNCATION_SECS", 0.1)
     ends, marks = TopicReader.end_offsets, TopicReader.high_watermarks
     with e.going(spark) as task:
         wait_until(at(e, 19), 120, "all is exported")

@@ -11,15 +11,17 @@ import confluent_kafka as ck
 import pyarrow.compute as pc
 import pytest
 
-from exporter import careful, headers
-from exporter.broker import Broker, create_topic
-from exporter.errors import ConfigError, Fenced, FoundProblem
-from exporter.kafka_options import spark_kafka_options
-from exporter.read import _split_headers
-from exporter.repair import RepairRow, repair
-from exporter.repair_reading import NothingToRepair, Refused
-from exporter.repair_skip import skipped_offsets
-from exporter.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ConfigError, Fenced, FoundProblem, Refused
+from exporter.executor import headers
+from exporter.kafka import careful
+from exporter.kafka.options import spark_kafka_options
+from exporter.local.broker import Broker, create_topic
+from exporter.operate.repair.reading import NothingToRepair
+from exporter.operate.repair.repair import repair
+from exporter.operate.repair.skip import skipped_offsets
+from exporter.operate.repair.steps import RepairRow
+from exporter.rounds.read import _split_headers
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.lakes import NOON, Export, Going, event, millis, mixed, running, wait_until, wrong_places

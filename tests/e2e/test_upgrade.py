@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 from deltalake import QueryBuilder
 
-from exporter.anchor import Anchors
-from exporter.broker import create_topic
-from exporter.check import check_tables
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
-from exporter.kafka_options import kafka_python_options
-from exporter.routing import DEAD_LETTERS
-from exporter.start_plan import start_plan
-from exporter.topic import TopicReader
+from exporter.kafka.options import kafka_python_options
+from exporter.kafka.topics import TopicReader
+from exporter.local.broker import create_topic
+from exporter.operate.check.check import check_tables
+from exporter.operate.start_plan import start_plan
+from exporter.protocol.anchor import Anchors
 from tests import naive
 from tests.lakes import DDL, NOON, Export, event, wrong_places
 from tests.services import Record, produce

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from exporter.commit import Committer, Report
-from exporter.errors import FoundProblem
-from exporter.routing import DEAD_LETTERS
-from exporter.tables import Lake, LogCleaned
+from exporter.core.outcome import Report
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import FoundProblem, LogCleaned
+from exporter.lake.lake import Lake
+from exporter.protocol.commit import Committer
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests import naive

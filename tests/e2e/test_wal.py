@@ -14,22 +14,23 @@ from typing import Any
 import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 
-import exporter.commit
-import exporter.group_offset
-import exporter.journal
-import exporter.service
-from exporter.check_deep import compare
-from exporter.errors import InvariantBroken
+import exporter.protocol.commit
+import exporter.task.group_offset
+import exporter.task.service
+import exporter.wal.journal
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import InvariantBroken, Refused
 from exporter.faults import Fault
-from exporter.kafka_options import spark_kafka_options
-from exporter.offsets_view import OffsetRow, offset_rows
-from exporter.repair import RepairRow, repair
-from exporter.repair_reading import Refused
-from exporter.routing import DEAD_LETTERS
-from exporter.start_plan import start_plan
-from exporter.task import open_journal
+from exporter.kafka.options import spark_kafka_options
+from exporter.operate.check.deep import compare
+from exporter.operate.offsets_view import OffsetRow, offset_rows
+from exporter.operate.repair.repair import repair
+from exporter.operate.repair.steps import RepairRow
+from exporter.operate.start_plan import start_plan
+from exporter.wal.dynamodb import WalUnreachable, WriteAheadLog
+from exporter.workbench import open_journal
 from offsets import Invariant
-from offsets.wal import Intent, WalUnreachable, WriteAheadLog
+from offsets.intents import Intent
 from tests import naive
 from tests.lakes import DDL, Crash, Export, Going, mixed, seldom, wait_until, wrong_places
 from tests.services import administered, fresh_name, produce
@@ -101,7 +102,7 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
             struck.append(at.pop())
             raise Crash(fault)
 
-    for module in (exporter.journal, exporter.commit, exporter.group_offset, exporter.service):
+    for module in (exporter.wal.journal, exporter.protocol.commit, exporter.task.group_offset, exporter.task.service):
         monkeypatch.setattr(module, "point", point)
     left: dict[Fault, int] = {}
     for number, fault in enumerate(STRIKES):
@@ -148,7 +149,7 @@ def test_the_group_offset_waits_until_the_log_knows_the_commit(
     e.run(spark)
     assert group_offset(0) == 60
     monkeypatch.setattr(WriteAheadLog, "complete", complete)
-    monkeypatch.setattr(exporter.group_offset, "PAUSE_SECS", 0.0)
+    monkeypatch.setattr(exporter.task.group_offset, "PAUSE_SECS", 0.0)
     produce_more(e, 100)
     with e.going(spark):
         wait_until(lambda: len(refused) >= 4, 60, "the completions are offered again")

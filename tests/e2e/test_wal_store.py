@@ -20,25 +20,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectionClosedError
 
-from exporter.check import check_log
-from exporter.dynamodb_local import DynamoDbLocal
-from exporter.lease import LeaseKeeper
-from exporter.settings_load import load
+from exporter.local.dynamodb import DynamoDbLocal
+from exporter.operate.check.check import check_log
+from exporter.settings.load import load
+from exporter.wal.dynamodb import TABLE, Calls, LeaseTaken, WalMismatch, WalUnreachable, WriteAheadLog, connect
+from exporter.wal.dynamodb_table import TableState, create_table, look_at_table
+from exporter.wal.lease_keeper import LeaseKeeper
+from offsets.intents import Intent, IntentKey, IntentState
 from offsets.leases import Lease
 from offsets.ranges import TopicPartition
-from offsets.wal import (
-    TABLE,
-    Calls,
-    Intent,
-    IntentKey,
-    IntentState,
-    LeaseTaken,
-    WalMismatch,
-    WalUnreachable,
-    WriteAheadLog,
-    connect,
-)
-from offsets.wal_table import TableState, create_table, look_at_table
 from tests.fake_dynamodb import FakeDynamoDb, Wrapped, failure
 from tests.lakes import wait_until
 from tests.services import docker_answers, fresh_name
@@ -490,7 +480,7 @@ def test_check_tells_of_the_log_and_makes_its_table_if_asked(
     for create in (True, True, False):
         (finding,) = check_log(settings, create)
         assert (finding.level, finding.says) == ("ok", f"table {flags['wal_table']}, wal_mode required")
-    monkeypatch.setattr("exporter.check.connect", lambda endpoint: connect(endpoint, 1.0))
+    monkeypatch.setattr("exporter.operate.check.check.connect", lambda endpoint: connect(endpoint, 1.0))
     (finding,) = check_log(load(config, flags | {"wal_endpoint": "http://127.0.0.1:1"}, {}), False)
     assert finding.level == "error" and "`wal_endpoint`" in finding.hint
 
@@ -569,7 +559,7 @@ def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_p
 ) -> None:
     """Nothing but 127.0.0.1 reaches it; its process is gone however its parent ended."""
     script = (
-        "import sys; from exporter.dynamodb_local import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
+        "import sys; from exporter.local.dynamodb import DynamoDbLocal; d = DynamoDbLocal(); d.start(); "
         "print(d.pid, d.endpoint, flush=True); sys.stdin.read()"
     )
     root = Path(__file__).parents[2]

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from exporter import lease
-from exporter.lease import LeaseKeeper
+from exporter.wal import lease_keeper as lease
+from exporter.wal.dynamodb import LeaseTaken, WalUnreachable
+from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.leases import Held, Lease, Watched
 from offsets.ranges import TopicPartition
-from offsets.wal import LeaseTaken, WalUnreachable
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
@@ -159,7 +159,7 @@ class LeaseWorld:
         return keeper
 
     def written(self, item: State | None, request: State) -> tuple[State | None, bool]:
-        """The conditional writes of offsets/wal.py: the lease afterwards, and whether it was written."""
+        """The conditional writes of exporter/wal/dynamodb.py: the lease afterwards, and whether it was written."""
         what, owner, seen = request
         if what == "renew":
             mine = item is not None and item[0] == owner and item[1:3] == seen and not item[3]

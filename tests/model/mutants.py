@@ -25,16 +25,16 @@ STATES_MAX = 60_000
 NAMES_TESTS = Path("tests/unit/test_names.py")
 """The property tests that stand for a search where a name is all that there is."""
 
-WRITERS, HEARTBEAT, OUTCOME = "exporter/writers.py", "exporter/heartbeat.py", "exporter/outcome.py"
-PLAN, ROLL, CROSSCHECK = "exporter/plan.py", "exporter/roll.py", "offsets/crosscheck.py"
+WRITERS, HEARTBEAT, OUTCOME = "exporter/core/writers.py", "exporter/core/heartbeat.py", "exporter/core/outcome.py"
+PLAN, ROLL, CROSSCHECK = "exporter/core/plan.py", "exporter/core/roll.py", "offsets/crosscheck.py"
 SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offsets/table_log.py"
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
-LEASE, LEASES = "exporter/lease.py", "offsets/leases.py"
+LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
-    "exporter/commit.py", "exporter/journal.py", "exporter/wal_keeper.py", "offsets/wal_verdict.py"
+    "exporter/protocol/commit.py", "exporter/wal/journal.py", "exporter/wal/keeper.py", "offsets/wal_verdict.py"
 )  # fmt: skip
 
 PACKAGES = [path for path in sys.path if path.endswith("-packages")]
@@ -143,7 +143,13 @@ MUTANTS = (
     Mutant(
         "unknown_type_any_anchor",
         "3.1 a type unknown at planning is integrated whatever its anchor",
-        (("exporter/writers.py", "writer.covered == writer.frontier == plan.start - 1 and not writer.staged", "True"),),
+        (
+            (
+                "exporter/core/writers.py",
+                "writer.covered == writer.frontier == plan.start - 1 and not writer.staged",
+                "True",
+            ),
+        ),
         ANY,
         {"log": "CC", "drops": False, "anchored": False},
         "one",

@@ -4,7 +4,7 @@ Two processes, one type, two topic partitions. Nothing coordinates the processes
 it owns both, which holds every mixture of an owner of one and a zombie of the other. Reading and
 integrating is one step here (overlapping rounds are world.py's), committing is taken apart: what
 is due is frozen and offered together with what is offered again, one commit at a time, and the
-outcome is found per partition by the project's own `resolve`. What the loop in service.py does with
+outcome is found per partition by the project's own `resolve`. What the loop in task/service.py does with
 an outcome is played in `settled`.
 
     Process  (writers, call, logged, orphans)
@@ -24,10 +24,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from exporter import heartbeat, outcome, roll
-from exporter.errors import InvariantBroken
-from exporter.plan import Budget, plan_round
-from exporter.writers import (
+from exporter.core import heartbeat, outcome, roll
+from exporter.core.plan import Budget, plan_round
+from exporter.core.writers import (
     Claim,
     Fragment,
     StagedFile,
@@ -40,6 +39,7 @@ from exporter.writers import (
     offered,
     staged_range_error,
 )
+from exporter.errors import InvariantBroken
 from offsets.positions import Position, should_skip
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.model.world import CALLED, LIMITS, LOST, Move, SharedMove, State, Stopped

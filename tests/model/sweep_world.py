@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from exporter import outcome
-from exporter.writers import Claim, WriterKey
+from exporter.core import outcome
+from exporter.core.writers import Claim, WriterKey
 from offsets.names import AppId, DataFile
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition

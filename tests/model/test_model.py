@@ -290,7 +290,7 @@ def test_each_rule_taken_out_is_missed_or_held_twice(mutant: Mutant) -> None:
 
 def test_a_mutant_whose_text_is_gone_fails_loudly() -> None:
     """A rule that was rewritten is not silently left untested."""
-    gone = Mutant("gone", "a text that is nowhere", (("exporter/writers.py", "no such text", ""),), frozenset())
+    gone = Mutant("gone", "a text that is nowhere", (("exporter/core/writers.py", "no such text", ""),), frozenset())
     with pytest.raises(ValueError, match="0 times, not once"):
         run(gone)
 

@@ -27,20 +27,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import exporter.commit
-import exporter.journal
-from exporter import wal_check, wal_keeper
-from exporter.commit import Committer, Report, Settled
+import exporter.protocol.commit
+import exporter.wal.journal
+from exporter.core.outcome import Landed, Report, Settled, Unknown
+from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ExporterError, InvariantBroken
-from exporter.journal import Journal, Landing, _Begun
-from exporter.outcome import Landed, Unknown
-from exporter.wal_check import LogCheck, broken
-from exporter.wal_keeper import WalKeeper
-from exporter.writers import Claim, StagedFile, WriterKey
+from exporter.protocol.commit import Committer
+from exporter.wal import check as wal_check
+from exporter.wal import keeper as wal_keeper
+from exporter.wal.check import LogCheck, broken
+from exporter.wal.dynamodb import WalMismatch, WalUnreachable
+from exporter.wal.journal import Journal, Landing, _Begun
+from exporter.wal.keeper import WalKeeper
+from offsets.intents import Intent, IntentKey, IntentState
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
-from offsets.wal import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
 from tests.model.world import Stopped
 
 State = tuple[Any, ...]
@@ -72,8 +74,8 @@ class _Silent:
 
 IDS = _Ids()
 STUBS: tuple[tuple[Any, str, Any], ...] = (
-    (exporter.commit, "uuid", IDS),
-    *((module, "log", _Silent()) for module in (exporter.commit, exporter.journal, wal_check, wal_keeper)),
+    (exporter.protocol.commit, "uuid", IDS),
+    *((module, "log", _Silent()) for module in (exporter.protocol.commit, exporter.wal.journal, wal_check, wal_keeper)),
 )
 """Module, name, value: to be in place while this world is searched."""
 
@@ -355,7 +357,7 @@ class WalWorld:
         return tuple(item for item in items if item[1] == "started" or item == newest)
 
     def written(self, items: State, effect: str, asked: State) -> State | None:
-        """Conditional writes, as offsets/wal.py words them; None if an item contradicts."""
+        """Conditional writes, as exporter/wal/dynamodb.py words them; None if an item contradicts."""
         known = {item[0][0]: item for item in items}
         for one in asked:
             intent, version = one if effect == "complete" else (one, None)

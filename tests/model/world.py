@@ -26,10 +26,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exporter import heartbeat, outcome, roll
-from exporter.errors import InvariantBroken
-from exporter.plan import Budget, expected, plan_round
-from exporter.writers import (
+from exporter.core import heartbeat, outcome, roll
+from exporter.core.plan import Budget, expected, plan_round
+from exporter.core.writers import (
     Claim,
     Fragment,
     Parked,
@@ -46,6 +45,7 @@ from exporter.writers import (
     park,
     staged_range_error,
 )
+from exporter.errors import InvariantBroken
 from offsets import crosscheck
 from offsets.names import AppId
 from offsets.positions import Position, live_position, should_skip

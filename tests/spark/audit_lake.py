@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter.audit import audit
-from exporter.audit_report import AuditReport, compress
-from exporter.commit import Committer
-from exporter.outcome import Landed
-from exporter.plan import Budget, plan_round
-from exporter.read import RoundReader
-from exporter.recover import Recovery
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.tables import Lake
-from exporter.topic import TopicReader, partitions_of
-from exporter.writers import Writer, WriterKey, freeze, integrate
+from exporter.core.outcome import Landed
+from exporter.core.plan import Budget, plan_round
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.writers import Writer, WriterKey, freeze, integrate
+from exporter.kafka.topics import TopicReader, partitions_of
+from exporter.lake.lake import Lake
+from exporter.operate.audit.audit import audit
+from exporter.operate.audit.report import AuditReport, compress
+from exporter.protocol.commit import Committer
+from exporter.protocol.recover import Recovery
+from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
 from tests import naive
 
@@ -100,7 +100,7 @@ class Exported:
 
 
 def _order(lake: Exported, plans: Any, recovery: Recovery, committer: Committer) -> Any:
-    from exporter.stage import StagingOrder
+    from exporter.core.order import StagingOrder
 
     fingerprints = dict(recovery.table_fingerprints)
     footers = {plan.tp: committer.footer(plan.tp) for plan in plans}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.errors import InvariantBroken
-from exporter.routing import DEAD_LETTERS, EventTime, TypeFrom
 from offsets.ranges import TopicPartition
 from tests.lakes import seldom
 from tests.services import Record, produce
@@ -76,7 +76,7 @@ def records(values: list[bytes | None]) -> list[Record]:
 @pytest.fixture(scope="module")
 def exported(spark, kafka, tmp_path_factory) -> Exported:
     """Two partitions of clicks, views, bad and odd records, exported; then a tail that is not."""
-    from exporter.broker import create_topic
+    from exporter.local.broker import create_topic
     from tests.services import fresh_name
 
     topic = fresh_name()
@@ -114,8 +114,8 @@ def add_by_hand(lake: Exported, event_type: str, path: Path, day: str) -> None:
 
 def test_a_topic_of_many_partitions_is_read_by_a_few_tasks(spark, kafka):
     """Each record once, by so many tasks as the cores are worth and not by one for each partition."""
-    from exporter.audit_compare import TASKS_PER_CORE, Job, Log, _topic_records
-    from exporter.broker import create_topic
+    from exporter.local.broker import create_topic
+    from exporter.operate.audit.compare import TASKS_PER_CORE, Job, Log, _topic_records
     from tests.services import fresh_name
 
     topic, tasks = fresh_name(), TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -357,7 +357,7 @@ def test_a_recreated_topic_is_refused(lake, topic):
     fresh.export()
     admin = KafkaAdminClient(bootstrap_servers=fresh.kafka)
     admin.delete_topics([fresh.topic])
-    from exporter.broker import create_topic
+    from exporter.local.broker import create_topic
 
     create_topic(fresh.kafka, fresh.topic, 1)
     admin.close()

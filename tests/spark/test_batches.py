@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from exporter import batches
-from exporter.batches import BATCH_BYTES, BATCH_RECORDS, MEASURED, MEASURED_AFTERWARDS, Batches
+from exporter.spark import batches
+from exporter.spark.batches import BATCH_BYTES, BATCH_RECORDS, MEASURED, MEASURED_AFTERWARDS, Batches
 from tests.lakes import Export, mixed, wait_until, wrong_places
 from tests.services import fresh_name, produce
 

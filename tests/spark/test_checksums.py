@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from exporter import log_state
-from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, add_action
+from exporter.errors import TableUnreadable
+from exporter.lake import log_files as log_state
+from exporter.lake.change import Change, add_action
+from exporter.lake.lake import Lake
+from exporter.lake.table import DeltaTable
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition

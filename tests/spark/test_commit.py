@@ -18,15 +18,18 @@ import pytest
 from py4j.clientserver import ClientServerConnection
 from py4j.protocol import MEMORY_COMMAND_NAME
 
-from exporter.anchor import Anchors, Failed
-from exporter.commit import Committer, Report, Stale
-from exporter.errors import InvariantBroken
-from exporter.outcome import Landed, Outcome, Refused, Unknown
-from exporter.recover import Recovery
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.tables import Change, DeltaTable, Lake, TableUnreadable, table_schema
-from exporter.topic import TopicIdentity
-from exporter.writers import Claim, WriterKey
+from exporter.core.outcome import Landed, Outcome, Refused, Report, Stale, Unknown
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import Claim, WriterKey
+from exporter.errors import InvariantBroken, TableUnreadable
+from exporter.kafka.topics import TopicIdentity
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from exporter.lake.table import DeltaTable
+from exporter.protocol.anchor import Anchors, Failed
+from exporter.protocol.commit import Committer
+from exporter.protocol.recover import Recovery
 from offsets import Invariant
 from offsets.names import AppId
 from offsets.positions import Position
@@ -455,8 +458,10 @@ def earlier(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake
     """A lake with anchored tables as an earlier version made them, without event times."""
     lake = Lake(spark, tmp_path, APP)
     with monkeypatch.context() as patch:
-        patch.setattr("exporter.anchor.table_schema", lambda declared: without_event_time(table_schema(declared)))
-        patch.setattr("exporter.recover.lacking_event_time", lambda views: set())
+        patch.setattr(
+            "exporter.protocol.anchor.table_schema", lambda declared: without_event_time(table_schema(declared))
+        )
+        patch.setattr("exporter.protocol.recover.lacking_event_time", lambda views: set())
         recovery(lake).recover({P0: 1, P1: 1})
     return lake
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.functions import unix_micros
 
-from exporter.audit_sql import event_time
-from exporter.decode import Decoder
-from exporter.routing import EventTime, Routing, TypeFrom
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.formats.json.decode import Decoder
+from exporter.operate.audit.sql import event_time
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from exporter import log_store
-from exporter.tables import Lake
+from exporter.lake.lake import Lake
+from exporter.stores.file import CHECKSUMS_CLASS, SYNC
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.lakes import create_anchored
@@ -29,7 +29,7 @@ def write(spark: Any, store: Any, path: Path, *lines: str, overwrite: bool = Fal
     for line in lines:
         actions.add(line)
     conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
-    conf.setBoolean(log_store.SYNC, False)
+    conf.setBoolean(SYNC, False)
     try:
         store.write(jvm.org.apache.hadoop.fs.Path(f"file:{path}"), actions.iterator(), overwrite, conf)
     except Py4JJavaError as error:
@@ -97,11 +97,11 @@ def test_a_checksum_is_there_whole_or_not_at_all(spark: Any, tmp_path: Path) -> 
     path.parent.mkdir()
     path.with_name(f".{path.name}.crc").write_bytes(b"of what another left")
     conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
-    conf.set("spark.sql.streaming.checkpointFileManagerClass", log_store.CHECKSUMS_CLASS)
+    conf.set("spark.sql.streaming.checkpointFileManagerClass", CHECKSUMS_CLASS)
     manager = jvm.org.apache.spark.sql.execution.streaming.CheckpointFileManager.create(
         jvm.org.apache.hadoop.fs.Path(f"file:{path.parent}"), conf
     )
-    assert manager.getClass().getName() == log_store.CHECKSUMS_CLASS
+    assert manager.getClass().getName() == CHECKSUMS_CLASS
 
     def put(text: bytes, overwrite: bool) -> None:
         before = path.read_bytes() if path.exists() else None

@@ -17,13 +17,13 @@ import deltalake
 import pytest
 from click.testing import CliRunner, Result
 
-from exporter.cli import cli
-from exporter.commit import Committer
+from exporter.cli.main import cli
+from exporter.core.outcome import Landed
+from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ConfigError, FoundProblem
-from exporter.maintain import Limits, Maintenance, Step
-from exporter.outcome import Landed
-from exporter.tables import Lake
-from exporter.writers import Claim, StagedFile, WriterKey
+from exporter.lake.lake import Lake
+from exporter.operate.maintain.maintain import Limits, Maintenance, Step
+from exporter.protocol.commit import Committer
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.lakes import create_anchored, stage_offsets
@@ -99,7 +99,10 @@ def typed(lake: Lake, monkeypatch: pytest.MonkeyPatch, *flags: str, scalars: str
         '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.order]\ncolumns = "id BIGINT"\n'
     )
     with monkeypatch.context() as patch:
-        patch.setattr("exporter.task.open_lake", lambda settings: Lake(Kept(lake.session), settings.root, lake.app))
+        patch.setattr(
+            "exporter.operate.maintain.run.open_lake",
+            lambda settings: Lake(Kept(lake.session), settings.root, lake.app),
+        )
         return CliRunner().invoke(cli, ["maintain", "--config", str(config), *flags])
 
 
@@ -140,7 +143,7 @@ def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
     old = staged(lake, "order", 10, 19, aged_days=2)
     retention = "('delta.deletedFileRetentionDuration' = 'interval 1 day')"
     lake.session.sql(f"ALTER TABLE delta.`{lake.table('order').folder}` SET TBLPROPERTIES {retention}")
-    monkeypatch.setattr("exporter.maintain.CHECKPOINT_COMMITS", 2)
+    monkeypatch.setattr("exporter.operate.maintain.maintain.CHECKPOINT_COMMITS", 2)
     failed = typed(lake, monkeypatch, "--apply", scalars="stage_age_max_secs = 172_800")
     assert isinstance(failed.exception, FoundProblem) and failed.exception.exit_code == 1, failed.output
     assert f"order\toptimize\t{CLOSED}\t2\t" in failed.stdout and "order\tcheckpoint\t\t0\t0\tdone" in failed.stdout
@@ -169,7 +172,7 @@ def test_even_two_that_see_no_lock_do_no_harm(lake: Lake, monkeypatch: pytest.Mo
     for name in names:
         two_files(lake, name, CLOSED, date(2026, 1, 30))
     before, found = {name: contents(lake, name) for name in names}, dict[int, list[Step]]()
-    monkeypatch.setattr("exporter.maintain._locked", lambda table: contextlib.nullcontext(True))
+    monkeypatch.setattr("exporter.operate.maintain.maintain._locked", lambda table: contextlib.nullcontext(True))
     threads = [threading.Thread(target=lambda n=n: found.update({n: passing(lake)})) for n in (1, 2)]
     for thread in threads:
         thread.start()

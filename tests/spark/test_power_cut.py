@@ -15,11 +15,11 @@ from typing import Any
 import deltalake
 import pytest
 
-from exporter import log_state
-from exporter.commit import Committer, Stale
-from exporter.outcome import Landed
-from exporter.tables import Lake
-from exporter.writers import Claim, WriterKey
+from exporter.core.outcome import Landed, Stale
+from exporter.core.writers import Claim, WriterKey
+from exporter.lake import log_files as log_state
+from exporter.lake.lake import Lake
+from exporter.protocol.commit import Committer
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests import log_store
@@ -165,7 +165,7 @@ def test_the_store_asks_the_system_itself(spark: Any, tmp_path: Path) -> None:
     path.rename(path.with_name("whole"))
     path.symlink_to("/dev/zero")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporter.commit._require", lambda table, file: None)
+        patch.setattr("exporter.protocol.commit._require", lambda table, file: None)
         (settled,) = committer.commit(NAME, [Claim(WriterKey(NAME, P0), 0, -1, 0, (file,), view.version)]).settled
     assert isinstance(settled.outcome, Stale), settled
     assert [*(export.table.folder / "_delta_log").glob("*1.json")] == []

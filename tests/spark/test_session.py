@@ -18,15 +18,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from exporter import class_data
-from exporter.audit_files import replay
-from exporter.jvm_lines import JvmLines, entries
-from exporter.read import RoundFailed, RoundReader
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.spark import LOG4J_FILE, PAGES
-from exporter.stage import StagingOrder
-from exporter.tables import Lake
-from exporter.writers import PartitionPlan
+from exporter.core.order import StagingOrder
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.writers import PartitionPlan
+from exporter.errors import RoundFailed
+from exporter.lake.lake import Lake
+from exporter.operate.audit.files import replay
+from exporter.rounds.read import RoundReader
+from exporter.spark import class_data
+from exporter.spark.jvm_lines import JvmLines, entries
+from exporter.spark.session import LOG4J_FILE, PAGES
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 from tests.lakes import wait_until
@@ -55,7 +56,8 @@ def test_temporary_files_of_the_jvm_stand_where_those_of_this_process_do(spark: 
 
 def test_java_writes_names_of_files_in_utf_8_under_any_locale() -> None:
     """LC_ALL=C makes Python go over to UTF-8 by itself and Java to ASCII: a root with other letters was an outage."""
-    told = "import os, subprocess, sys; from exporter import spark; spark._prepared('local[1]', '1g', True); "
+    told = "import os, subprocess, sys; from exporter.spark import session as spark; "
+    told += "spark._prepared('local[1]', '1g', True); "
     told += "java = os.path.join(os.environ['JAVA_HOME'], 'bin', 'java'); "
     told += "sys.exit(subprocess.run([java, '-XshowSettings:properties', '-version']).returncode)"
     ran = subprocess.run(
@@ -92,7 +94,7 @@ def test_who_wants_pandas_in_a_worker_has_it() -> None:
     """Arrow looks for it in vain only once; in a process of its own, for the workers are shared."""
     words = """
 import sys
-from exporter.worker_daemon import arrow_without_pandas
+from exporter.executor.daemon import arrow_without_pandas
 arrow_without_pandas()
 import pyarrow as pa
 table = pa.table({"n": [1, 2]})

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from exporter import anchor
-from exporter.anchor import Anchors, Failed, Moved, Patience
-from exporter.errors import ConfigError, ExporterError
-from exporter.rehearsal import rehearse
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.tables import Change, Lake, TableUnwritable, refuses, table_schema
-from exporter.topic import TopicIdentity
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.errors import ConfigError, ExporterError, TableUnwritable
+from exporter.kafka.topics import TopicIdentity
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import refuses, table_schema
+from exporter.protocol import anchor
+from exporter.protocol.anchor import Anchors, Failed, Moved, Patience
+from exporter.protocol.rehearsal import rehearse
 from offsets.crosscheck import Switch
 from offsets.names import AppId
 from offsets.positions import Position
@@ -95,7 +97,7 @@ def test_what_nobody_can_explain_is_a_dependency_and_no_other_task(lake: Lake, m
         check(self.view())
         raise RuntimeError("the disk mumbles")
 
-    monkeypatch.setattr("exporter.tables.DeltaTable.commit", fail)
+    monkeypatch.setattr("exporter.lake.table.DeltaTable.commit", fail)
     configuration = routing(order=columns(id="long"))
     error = ended(lambda: anchors(lake, configuration).anchor_type("order", None, {TP: Position(0, -1)}, IDENTITIES))
     assert isinstance(error, TableUnwritable) and error.exit_code == 69

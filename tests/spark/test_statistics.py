@@ -16,11 +16,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from exporter.columns import EVENT_TIME
-from exporter.files import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
-from exporter.schema import arrow_schema
-from exporter.tables import Change, Lake, add_action, table_schema
-from exporter.writers import StagedFile
+from exporter.core.columns import EVENT_TIME
+from exporter.core.writers import StagedFile
+from exporter.formats.schema import arrow_schema
+from exporter.lake.change import Change, add_action
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
 from offsets.ranges import TopicPartition
 
 pytestmark = pytest.mark.spark

@@ -12,12 +12,13 @@ import deltalake
 import pytest
 from click.testing import CliRunner
 
-from exporter.cli import cli
-from exporter.commit import Committer
-from exporter.outcome import Landed
-from exporter.sweep import sweep
-from exporter.tables import Change, Lake
-from exporter.writers import Claim, StagedFile, WriterKey
+from exporter.cli.main import cli
+from exporter.core.outcome import Landed
+from exporter.core.writers import Claim, StagedFile, WriterKey
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.operate.maintain.sweep import sweep
+from exporter.protocol.commit import Committer
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
@@ -97,7 +98,8 @@ def test_the_verb_lists_and_deletes_only_with_apply(lake: Lake, monkeypatch: pyt
     """Table, files and bytes; the paths as JSON; a settings file whose broker nobody asks."""
     orphan = stage(lake, 0, 3)
     commit(lake, -1, 9, [stage(lake, 0, 9)])
-    monkeypatch.setattr("exporter.task.open_lake", lambda settings: Lake(Kept(lake.session), settings.root, lake.app))
+    kept = Kept(lake.session)
+    monkeypatch.setattr("exporter.workbench.open_lake", lambda settings: Lake(kept, settings.root, lake.app))
     monkeypatch.delenv("EXPORTER_CACHE_DIR", raising=False)
     monkeypatch.delenv("EXPORTER_TEST_KAFKA", raising=False)
     config = lake.root / "exporter.toml"

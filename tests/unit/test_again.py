@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from exporter import again
-from exporter.settings_load import OTHER_VARIABLES
+from exporter.settings.load import OTHER_VARIABLES
+from exporter.task import again
 from offsets.ranges import TopicPartition
 
 T0, T1 = TopicPartition("orders.v1", 0), TopicPartition("orders.v1", 1)

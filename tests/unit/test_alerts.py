@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from exporter.marks import Marks
-from exporter.metrics import METRICS
-from exporter.snapshot import Snapshot, Trouble
-from exporter.totals import Totals
-from exporter.writers import Parked
+from exporter.core.writers import Parked
+from exporter.monitor.marks import Marks
+from exporter.monitor.metrics import METRICS
+from exporter.monitor.snapshot import Snapshot, Trouble
+from exporter.monitor.totals import Totals
 from tests.promql import History, Scrape
 from tests.snapshots import NOW_MS, P0, P1, collected, file, snapshot, writer
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from exporter import task
+from exporter import workbench
+from exporter.core.writers import Parked
 from exporter.errors import ConfigError
-from exporter.service import left_out
-from exporter.task import parse_schemas
-from exporter.writers import Parked
+from exporter.task.service import left_out
+from exporter.workbench import parse_schemas
 from tests.snapshots import P0, P1, writer
 
 
@@ -22,7 +22,7 @@ def test_all_event_types_with_broken_columns_are_named(monkeypatch: pytest.Monke
             raise ConfigError(f"types.{name}: the columns are no Spark DDL: near 'x'", "write for example: id BIGINT")
         return '{"type":"struct","fields":[{"name":"day","type":"long","nullable":true,"metadata":{}}]}'
 
-    monkeypatch.setattr(task, "_parsed", parsed)
+    monkeypatch.setattr(workbench, "_parsed", parsed)
     with pytest.raises(ConfigError) as caught:
         parse_schemas(None, {"a": "broken", "b": "day BIGINT", "c": "broken"})
     assert caught.value.message.startswith("3 event types have columns that cannot be used:")

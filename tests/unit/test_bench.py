@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exporter import events
-from exporter.events import BASE_DAY
-from exporter.files import KAFKA_COLUMN, KAFKA_TYPE
+from exporter.demo import shop as events
+from exporter.demo.shop import BASE_DAY
+from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE
 from offsets.names import DataFile
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit, replay
@@ -150,7 +150,7 @@ def test_a_load_of_sixty_days_has_sixty_event_days_and_no_worse_records() -> Non
 
 def test_the_settings_are_the_defaults_but_for_what_is_said(tmp_path: Path) -> None:
     """The file is read by the exporter's own loader."""
-    from exporter import settings_load
+    from exporter.settings import load as settings_load
 
     topic = Filled("127.0.0.1:1", "bench-1", Load(), Tally(Counter()))
     path = tmp_path / "exporter.toml"

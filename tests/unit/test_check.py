@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from exporter.check import Finding, _port, _storage
-from exporter.health import Health, HealthServer
-from exporter.settings import Settings
-from exporter.settings_load import load
-from exporter.watch import Watch
+from exporter.monitor.health import Health, HealthServer
+from exporter.monitor.watch import Watch
+from exporter.operate.check.check import _port, _storage
+from exporter.operate.check.finding import Finding
+from exporter.settings.load import load
+from exporter.settings.model import Settings
 from tests.snapshots import snapshot
 
 
@@ -38,7 +39,7 @@ def taken() -> Iterator[int]:
 
 def test_a_taken_port_is_found(tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By listening there, as the task would."""
-    monkeypatch.setattr("exporter.status.ANSWER_SECS", 0.2)
+    monkeypatch.setattr("exporter.operate.status.ANSWER_SECS", 0.2)
     (found,) = _port(settings(tmp_path, taken))
     assert (found.what, found.level) == ("http_port", "error")
     assert f"cannot listen on 127.0.0.1:{taken}: " in found.says and "`http_port`" in found.hint

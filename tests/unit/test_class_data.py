@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter import class_data, jars, kept
-from exporter.jars import Jar
+from exporter.spark import class_data, jars
+from exporter.spark.jars import Jar
+from exporter.stores import kept
 
 
 def jar(path: Path, *names: str) -> None:

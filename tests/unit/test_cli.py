@@ -11,12 +11,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from exporter import cli as verbs
-from exporter.cli import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS, cli
-from exporter.letters import Chosen, LetterCount
-from exporter.repair_reading import NothingToRepair
-from exporter.settings import SCALARS, flag
-from exporter.sweep import SweptTable
+from exporter.cli import main as verbs
+from exporter.cli.main import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS, cli
+from exporter.cli.output import plain
+from exporter.operate.letters.letters import Chosen, LetterCount
+from exporter.operate.maintain.sweep import SweptTable
+from exporter.operate.repair.reading import NothingToRepair
+from exporter.settings.model import SCALARS, flag
 
 TOML = """
 brokers = ["127.0.0.1:1"]
@@ -77,9 +78,11 @@ def test_a_repair_that_finds_all_in_order_has_not_failed(tmp_path: Path, monkeyp
     def nothing(*_: Any) -> None:
         raise NothingToRepair("there is nothing to rewind")
 
-    monkeypatch.setattr("exporter.repair.repair", nothing)
-    monkeypatch.setattr("exporter.task.open_workbench", lambda _: SimpleNamespace(routing=None, close=lambda: None))
-    monkeypatch.setattr("exporter.task.open_journal", lambda *_: None)
+    monkeypatch.setattr("exporter.operate.repair.repair.repair", nothing)
+    monkeypatch.setattr(
+        "exporter.workbench.open_workbench", lambda _: SimpleNamespace(routing=None, close=lambda: None)
+    )
+    monkeypatch.setattr("exporter.workbench.open_journal", lambda *_: None)
     found = invoked(tmp_path, "repair", "--rewind")
     assert (found.exit_code, found.stdout) == (0, "")
     assert found.stderr.splitlines()[-1] == "there is nothing to rewind"
@@ -96,20 +99,20 @@ class Session:
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporter.task.open_lake", lambda _: Session())
+    monkeypatch.setattr("exporter.workbench.open_lake", lambda _: Session())
 
 
 @pytest.mark.usefixtures("no_spark")
 def test_a_sweep_ends_with_its_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over all tables; thousands are set apart, as in every verb."""
     swept = [SweptTable("order", ("a", "b"), 1_234_567), SweptTable("click", ("c",), 1_000)]
-    monkeypatch.setattr("exporter.sweep.sweep", lambda *_: iter(swept))
+    monkeypatch.setattr("exporter.operate.maintain.sweep.sweep", lambda *_: iter(swept))
     found = invoked(tmp_path, "sweep")
     assert "order\t2\t1,234,567\t0" in found.stdout
     assert found.stderr.splitlines()[-1] == (
         "3 files of 1,235,567 bytes in 2 tables can go; nothing was deleted: --apply does it"
     )
-    monkeypatch.setattr("exporter.sweep.sweep", lambda *_: iter(()))
+    monkeypatch.setattr("exporter.operate.maintain.sweep.sweep", lambda *_: iter(()))
     assert invoked(tmp_path, "sweep").stderr.splitlines()[-1].startswith("0 files of 0 bytes in 0 tables")
 
 
@@ -118,8 +121,8 @@ def test_a_sweep_ends_with_its_totals(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_misspelt_reason_is_not_silence(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing chosen is told with the way to see what there is; so are the totals of what is chosen."""
     some: list[LetterCount] = []
-    monkeypatch.setattr("exporter.letters.counts", lambda *_: some)
-    monkeypatch.setattr("exporter.letters.shown_rows", lambda *_: iter(()))
+    monkeypatch.setattr("exporter.operate.letters.letters.counts", lambda *_: some)
+    monkeypatch.setattr("exporter.operate.letters.letters.shown_rows", lambda *_: iter(()))
     found = invoked(tmp_path, "dead-letters", verb, "--reason", "nope")
     assert found.exit_code == 0
     assert "no dead letter is so chosen" in found.stderr
@@ -134,8 +137,8 @@ def test_nothing_chosen_of_no_dead_letters_is_no_mistake() -> None:
 
 def test_offsets_stand_as_other_tools_take_them_and_counts_for_eyes() -> None:
     """One way for all verbs: an offset can be copied into a flag, a count can be read."""
-    assert verbs._text(1234567) == "1234567"
+    assert plain(1234567) == "1234567"
     assert verbs._count(1234567) == "1,234,567"
-    assert verbs._text(None) == verbs._count(None) == "-"
+    assert plain(None) == verbs._count(None) == "-"
     text = Path(verbs.__file__).read_text("utf-8")
     assert not re.findall(r"str\((?:one|row|r|s|t)\.(?:rows|files|bytes|lag|deleted|removed|started)\)", text)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from exporter.columns import RESERVED, check_columns
+from exporter.core.columns import RESERVED, check_columns
 from exporter.errors import ConfigError
-from exporter.tables import DEAD_LETTER_FIELDS, table_schema
+from exporter.lake.schema import DEAD_LETTER_FIELDS, table_schema
 
 
 def field(name: str, kind: Any = "long") -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporter import careful
-from exporter.condemn import letter_adds
-from exporter.files import FileOrigin
+from exporter.kafka import careful
+from exporter.protocol.condemn import letter_adds
+from exporter.stores.parquet import FileOrigin
 from offsets.names import BadName, DataFile
 from offsets.ranges import TopicPartition
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from exporter.cli import cli
-from exporter.config_view import MASKED, setting_rows
-from exporter.settings_load import load
-from exporter.settings_text import reference
+from exporter.cli.main import cli
+from exporter.settings.load import load
+from exporter.settings.reference import reference
+from exporter.settings.view import MASKED, setting_rows
 
 SECRET = "hunter2-very-secret"
 TOML = f"""

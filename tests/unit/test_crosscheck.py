@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offsets import Invariant
-from offsets.crosscheck import (
-    Agree,
-    FirstStart,
-    PartitionState,
-    Stop,
-    Superseded,
-    Switch,
-    Unfinished,
-    verdict,
-)
+from offsets.crosscheck import Agree, FirstStart, PartitionState, Stop, Superseded, Switch, Unfinished, verdict
 from offsets.positions import Position
 
 DEAD = "dead_letters"

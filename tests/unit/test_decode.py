@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter import decode
-from exporter.decode import BLOCK_ROWS, NAMED_MAX, PART_ROWS, WARY_AFTER, Decoded, Decoder
+from exporter.arrow.years import US_FIRST, US_LAST
+from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError
-from exporter.map_keys import KEYS_MAX
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.years import US_FIRST, US_LAST
+from exporter.formats.decoded import Decoded
+from exporter.formats.json import decode
+from exporter.formats.json.decode import BLOCK_ROWS, NAMED_MAX, PART_ROWS, WARY_AFTER, Decoder
+from exporter.formats.json.map_keys import KEYS_MAX
 from tests.unit.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 
 KAFKA_US = 1_706_745_600_000_000  # 2024-02-01

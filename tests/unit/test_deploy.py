@@ -12,12 +12,12 @@ import click
 import pytest
 import yaml
 
-from exporter.cli import cli
+from exporter.cli.main import cli
 from exporter.errors import ExporterError
-from exporter.health import ENDPOINTS, START_SECS_MAX
-from exporter.metrics import METRICS
-from exporter.settings import PREFIX, SCALARS, Settings, variable
-from exporter.settings_load import load
+from exporter.monitor.health import ENDPOINTS, START_SECS_MAX
+from exporter.monitor.metrics import METRICS
+from exporter.settings.load import load
+from exporter.settings.model import PREFIX, SCALARS, Settings, variable
 from tests.promql import History
 from tests.snapshots import busy_snapshot, scraped
 

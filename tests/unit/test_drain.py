@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from exporter.condemn import Poison, Poisoned
-from exporter.drain import DrainRounds, Interrupted
-from exporter.errors import DependencyUnreachable, JvmEnded
-from exporter.files import FileOrigin
-from exporter.read import RoundFailed, RoundResult
-from exporter.rounds import Rounds
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.stage import StagingOrder
-from exporter.trouble import SINGLE_FAILURES_MAX
-from exporter.writers import Fragment, PartitionPlan
+from exporter.core.manifest import RoundResult
+from exporter.core.order import StagingOrder
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.trouble import SINGLE_FAILURES_MAX
+from exporter.core.writers import Fragment, PartitionPlan
+from exporter.errors import DependencyUnreachable, JvmEnded, RoundFailed
+from exporter.protocol.condemn import Poison, Poisoned
+from exporter.protocol.drain import DrainRounds, Interrupted
+from exporter.rounds.rounds import Rounds
+from exporter.stores.parquet import FileOrigin
 from offsets.ranges import TopicPartition
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -188,7 +188,7 @@ def test_a_round_of_a_drain_has_its_time_limit(monkeypatch: pytest.MonkeyPatch) 
         ends.wait(60)
         return passed(order)
 
-    monkeypatch.setattr("exporter.rounds.CANCEL_SECS_MAX", 0.0)
+    monkeypatch.setattr("exporter.rounds.rounds.CANCEL_SECS_MAX", 0.0)
     drain = drain_of(Reader(deaf), secs_max=0.0)
     with pytest.raises(DependencyUnreachable, match="cannot be cancelled"):
         drain.read([plan(T0, 0, 9)], {}, order, poisoned, go_on)

@@ -19,8 +19,8 @@ from exporter.drill.schedule import kills, random_of
 from exporter.drill.services import given_services
 from exporter.errors import ConfigError, FoundProblem
 from exporter.faults import Fault
-from exporter.files import KAFKA_TYPE
-from exporter.settings_load import load
+from exporter.settings.load import load
+from exporter.stores.parquet import KAFKA_TYPE
 
 WANTED = {(0, 0): "order", (0, 1): "click", (0, 2): "order", (1, 0): "dead_letters"}
 

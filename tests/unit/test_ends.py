@@ -7,11 +7,10 @@ from collections.abc import Collection
 import pytest
 from structlog.testing import capture_logs
 
-from exporter.ends import CHECK_SECS, Bounds, Ends
-from exporter.errors import InvariantBroken
-from exporter.outages import KAFKA
-from exporter.topic import BrokerSilent
-from exporter.watch import Watch
+from exporter.errors import BrokerSilent, InvariantBroken
+from exporter.monitor.outages import KAFKA
+from exporter.monitor.watch import Watch
+from exporter.task.ends import CHECK_SECS, Bounds, Ends
 from offsets import Invariant
 from offsets.ranges import TopicPartition
 from tests.snapshots import P0, P1

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exporter import events
-from exporter.events import BAD_KINDS, Event
+from exporter.demo import shop as events
+from exporter.demo.shop import BAD_KINDS, Event
 
 COUNT = 20_000
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.tables import evolved_schema, refuses, table_schema, untimed, with_event_time
+from exporter.lake.schema import evolved_schema, refuses, table_schema, untimed, with_event_time
 from offsets.table_log import TableView
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.files import FileOrigin, GrowingFile
+from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets.ranges import TopicPartition
 
 TP = TopicPartition("t", 0)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.commit import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches, retention_is_safe
-from exporter.files import SMALL_BYTES, FileOrigin, GrowingFile, Room, merge
-from exporter.stage import coordinates
-from exporter.writers import StagedFile
+from exporter.core.merge import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches
+from exporter.core.order import Room
+from exporter.core.writers import StagedFile
+from exporter.executor.letters import coordinates
+from exporter.lake.properties import retention_is_safe
+from exporter.stores.parquet import SMALL_BYTES, FileOrigin, GrowingFile, merge
 from offsets.names import DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from exporter.fillable import unfillable
-from exporter.tables import table_schema
+from exporter.lake.fillable import unfillable
+from exporter.lake.schema import table_schema
 from offsets.table_log import TableView
 
 DECLARED = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'

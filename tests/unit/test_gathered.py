@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from exporter import gathered as gathered_module
-from exporter.gathered import GATHERED_BYTES_MAX, TYPE_BYTES, gathered
+from exporter.executor import gathered as gathered_module
+from exporter.executor.gathered import GATHERED_BYTES_MAX, TYPE_BYTES, gathered
 
 HALF = TYPE_BYTES // 2
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exporter.group_offset import PAUSE_SECS, GroupOffset, NextOffsets
+from exporter.task.group_offset import PAUSE_SECS, GroupOffset, NextOffsets
 from tests.lakes import wait_until
 from tests.snapshots import P0, P1
 

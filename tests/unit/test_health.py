@@ -14,9 +14,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.health import ENDPOINTS, START_SECS_MAX, TICK_SECS_MAX, Health, HealthServer
-from exporter.outages import KAFKA, PAUSE_SECS_MAX, STORAGE, TELL_SECS, Outages, storage_trouble
-from exporter.watch import PROBE_SECS, Watch
+from exporter.monitor.health import ENDPOINTS, START_SECS_MAX, TICK_SECS_MAX, Health, HealthServer
+from exporter.monitor.outages import KAFKA, PAUSE_SECS_MAX, STORAGE, TELL_SECS, Outages
+from exporter.monitor.watch import PROBE_SECS, Watch
+from exporter.stores.file import storage_trouble
 from offsets.ranges import TopicPartition
 from tests.snapshots import P0, P1, writer
 

@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exporter.core.order import StagingOrder
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
 from exporter.drill.producer import Record
 from exporter.drill.soak import quarters
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.stage import DEAD_LETTER_SCHEMA, StagingOrder, stage
-from exporter.writers import PartitionPlan
+from exporter.executor.letters import DEAD_LETTER_SCHEMA
+from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 

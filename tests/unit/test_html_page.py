@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from exporter.html_page import (
+from exporter.operate.report.html import (
     Html,
     Lane,
     Mark,

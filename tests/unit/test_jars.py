@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from exporter import jars
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.jars import Jar
+from exporter.spark import jars
+from exporter.spark.jars import Jar
 
 CONTENT = {"one": b"first jar", "two": b"second jar", "three": b"third jar"}
 
@@ -122,7 +122,8 @@ def test_two_processes_that_fetch_at_once_both_find_whole_jars(folder: Path, mon
     """Neither sees a jar half written, whichever renames last."""
     make_java(folder, monkeypatch, IVY_STANDIN.replace("CONTENT", repr(CONTENT)))
     script = (
-        "import sys; from exporter import jars; jars.all_listed = lambda: [jars.Jar(*l.split()) for l in sys.argv[1:]]"
+        "import sys; from exporter.spark import jars; "
+        "jars.all_listed = lambda: [jars.Jar(*l.split()) for l in sys.argv[1:]]"
     )
     script += "; print(sum(len(path.read_bytes()) for path in jars.jar_paths('a')))"
     lines = [f"{jar.set_name} {jar.group} {jar.artifact} {jar.version} {jar.sha256}" for jar in LIST]
@@ -135,7 +136,7 @@ def test_two_processes_that_fetch_at_once_both_find_whole_jars(folder: Path, mon
 
 def jars_root() -> Path:
     """The folder from which `exporter` can be imported."""
-    return Path(jars.__file__).parents[1]
+    return Path(jars.__file__).parents[2]
 
 
 def test_a_jar_copied_into_the_cache_by_hand_is_taken_if_it_is_the_right_one(folder: Path) -> None:

@@ -12,19 +12,20 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from exporter import commit as commit_module
-from exporter.commit import Committer, Held, Stale
+from exporter.core.outcome import Held, Landed, Refused, Stale, Unknown
+from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
-from exporter.journal import Journal
-from exporter.outcome import Landed, Refused, Unknown
-from exporter.tables import Change
-from exporter.wal_keeper import newest
-from exporter.writers import Claim, StagedFile, WriterKey
+from exporter.lake.change import Change
+from exporter.protocol import commit as commit_module
+from exporter.protocol.commit import Committer
+from exporter.wal.dynamodb import TABLE, Calls, WalUnreachable, WriteAheadLog
+from exporter.wal.journal import Journal
+from exporter.wal.keeper import newest
 from offsets import Invariant
+from offsets.intents import Intent, IntentState
 from offsets.names import AppId
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
-from offsets.wal import TABLE, Calls, Intent, IntentState, WalUnreachable, WriteAheadLog
 from tests.fake_dynamodb import FakeDynamoDb
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from exporter import log
-from exporter.jvm_lines import JvmLines, entries
+from exporter.spark.jvm_lines import JvmLines, entries
 
 TRACE = "java.lang.IllegalStateException: gone\n\tat a.B.c(B.java:1)\n"
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from exporter import jars, kept, log_store
+from exporter.spark import jars
+from exporter.spark import java_classes as log_store
+from exporter.stores import kept
 
 CODE = {"exporter.One": bytes(range(256)) * 40, "exporter.Two": b"two"}
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {

@@ -200,7 +200,7 @@ def test_a_warning_about_the_same_thing_is_shown_once_a_minute(capsys: pytest.Ca
 def logged_names() -> Iterator[tuple[str, str]]:
     """(file:line, name) of every call of a module's `log`; the name is empty where it is no plain text."""
     root = Path(__file__).parents[2]
-    for path in sorted([*(root / "exporter").glob("*.py"), *(root / "offsets").glob("*.py")]):
+    for path in sorted([*(root / "exporter").rglob("*.py"), *(root / "offsets").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
@@ -226,8 +226,8 @@ def test_every_event_is_logged_somewhere_and_no_other_name_is() -> None:
 
 def test_nobody_logs_past_the_one_way() -> None:
     """No module of ours but log.py takes a logger of the standard library."""
-    root = Path(__file__).parents[2]
-    takers = {path.name for path in (root / "exporter").glob("*.py") if "getLogger(" in path.read_text()}
+    root = Path(__file__).parents[2] / "exporter"
+    takers = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if "getLogger(" in path.read_text()}
     assert takers == {"log.py"}
 
 

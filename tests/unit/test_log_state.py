@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exporter.log_state import entry, newest_version, newest_view, view_at
+from exporter.lake.log_files import entry, newest_version, newest_view, view_at
 
 METADATA = {"id": "t", "schemaString": "{}", "partitionColumns": ["day"], "configuration": {"k": "v"}}
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}

@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.maintain import on_schedule
-from exporter.settings import Settings
-from exporter.tables import TableUnreadable
-from offsets.maintenance import (
-    DueDay,
-    bins,
-    due_days,
-    interval_hours,
-    is_closed,
-    protects_staged,
-)
+from exporter.errors import TableUnreadable
+from exporter.lake.retention import interval_hours, protects_staged
+from exporter.operate.maintain.due import DueDay, bins, due_days, is_closed
+from exporter.operate.maintain.maintain import on_schedule
+from exporter.settings.model import Settings
 
 MIDNIGHT = datetime(2026, 2, 1, tzinfo=timezone.utc)
 DAY_SECS = 86_400

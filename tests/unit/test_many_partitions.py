@@ -12,17 +12,17 @@ from unittest import mock
 
 import pytest
 
-from exporter import plan, writers
-from exporter.accidents import History
-from exporter.audit import _logs
-from exporter.audit_files import live_files
-from exporter.audit_pin import Pinned, pin
-from exporter.plan import Budget, expected, plan_round
-from exporter.recover import Recovery
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.topic import TopicIdentity
-from exporter.wal_check import history
-from exporter.writers import Writer, WriterKey
+from exporter.core import plan, writers
+from exporter.core.plan import Budget, expected, plan_round
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import Writer, WriterKey
+from exporter.kafka.topics import TopicIdentity
+from exporter.lake.accidents import History
+from exporter.operate.audit.audit import _logs
+from exporter.operate.audit.files import live_files
+from exporter.operate.audit.pin import Pinned, pin
+from exporter.protocol.recover import Recovery
+from exporter.wal.check import history
 from offsets.crosscheck import Agree, Switch
 from offsets.names import AppId
 from offsets.ranges import TopicPartition

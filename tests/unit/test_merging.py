@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exporter.commit import merge_batches
-from exporter.files import FileOrigin, GrowingFile, Room, merge
-from exporter.read import _result
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.stage import StagingOrder, stage
-from exporter.writers import PartitionPlan, StagedFile
+from exporter.core.merge import merge_batches
+from exporter.core.order import Room, StagingOrder
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import PartitionPlan, StagedFile
+from exporter.executor.stage import stage
+from exporter.rounds.read import _result
+from exporter.stores.parquet import FileOrigin, GrowingFile, merge
 from offsets.ranges import OffsetRange, TopicPartition
 
 VALUE = b"the same bad record again" * 400

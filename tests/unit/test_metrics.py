@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from exporter.commit import Held, Report, Settled
-from exporter.marks import MARKS_MAX, Marks
-from exporter.metrics import METRICS, metric_rows
-from exporter.outcome import Landed, Refused
-from exporter.read import RoundResult
-from exporter.snapshot import STANDBY_SECS, Trouble
-from exporter.watch import Watch, last_kafka_ms
-from exporter.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
+from exporter.core.manifest import RoundResult
+from exporter.core.outcome import Held, Landed, Refused, Report, Settled
+from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
+from exporter.monitor.marks import MARKS_MAX, Marks
+from exporter.monitor.metrics import METRICS, metric_rows
+from exporter.monitor.snapshot import STANDBY_SECS, Trouble
+from exporter.monitor.watch import Watch, last_kafka_ms
 from offsets.positions import Position
 from offsets.ranges import OffsetRange
 from tests.snapshots import NOW_MS, P0, P1, at, busy_snapshot, file, scraped, snapshot, writer

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from exporter.core.manifest import TYPES_OVER_MAX, RoundResult
+from exporter.core.new_types import require_few, stamped, unanchored
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import InvariantBroken
-from exporter.new_types import require_few, stamped, unanchored
-from exporter.read import RoundResult
-from exporter.routing import DEAD_LETTERS
-from exporter.stage import TYPES_OVER_MAX
-from exporter.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 

@@ -14,11 +14,12 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from exporter import commit as commit_module
-from exporter import files
-from exporter.commit import Committer, Report, Settled, Unwritten
-from exporter.offers import Offers
-from exporter.writers import Claim, StagedFile, Writer, WriterKey
+from exporter.core.outcome import Report, Settled, Unwritten
+from exporter.core.writers import Claim, StagedFile, Writer, WriterKey
+from exporter.protocol import commit as commit_module
+from exporter.protocol.commit import Committer
+from exporter.stores import parquet as files
+from exporter.task.offers import Offers
 from offsets.ranges import OffsetRange, TopicPartition
 
 KEY = WriterKey("order", TopicPartition("t", 0))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from exporter.errors import FoundProblem
-from exporter.others import FOREIGN_LOOKS, LOOK_SECS, TELL_SECS, Others, nobody
-from exporter.topic import BrokerSilent, Member
+from exporter.errors import BrokerSilent, FoundProblem
+from exporter.kafka.topics import Member
+from exporter.task.others import FOREIGN_LOOKS, LOOK_SECS, TELL_SECS, Others, nobody
 from offsets.ranges import TopicPartition
 
 P0, P1, P2 = (TopicPartition("events", partition) for partition in range(3))

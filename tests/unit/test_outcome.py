@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.outcome import Landed, Refused, Unknown, resolve
-from exporter.writers import Claim, StagedFile, WriterKey
+from exporter.core.outcome import Landed, Refused, Unknown, resolve
+from exporter.core.writers import Claim, StagedFile, WriterKey
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.plan import PROBE_RECORDS, Budget, expected, plan_round, spare
-from exporter.writers import Fragment, Parked, PartitionPlan, Writer, WriterKey, drop, integrate
+from exporter.core.plan import PROBE_RECORDS, Budget, expected, plan_round, spare
+from exporter.core.writers import Fragment, Parked, PartitionPlan, Writer, WriterKey, drop, integrate
 from offsets.ranges import TopicPartition
 
 T0, T1, T2 = (TopicPartition("orders", number) for number in range(3))

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from exporter.progress import ProgressDisplay
-from exporter.service import Progress, lag_of
+from exporter.cli.progress import ProgressDisplay
+from exporter.task.service import Progress, lag_of
 from tests.snapshots import P0, P1
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from exporter import careful
-from exporter.read import RoundFailed, RoundReader
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.stage import StagingOrder
-from exporter.writers import PartitionPlan
+from exporter.core.order import StagingOrder
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.writers import PartitionPlan
+from exporter.errors import RoundFailed
+from exporter.kafka import careful
+from exporter.rounds.read import RoundReader
 from offsets.ranges import TopicPartition
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from exporter import report
-from exporter.report_page import Failed
+from exporter.operate.report import facts as report
+from exporter.operate.report.page import Failed
+from exporter.wal.dynamodb import HISTORY_PAGES, TABLE, Calls, WriteAheadLog
+from offsets.intents import Intent, IntentKey
 from offsets.ranges import TopicPartition
-from offsets.wal import HISTORY_PAGES, TABLE, Calls, Intent, IntentKey, WriteAheadLog
 from tests.fake_dynamodb import FakeDynamoDb, Wrapped
 
 TPS = [TopicPartition("events", number) for number in range(3)]

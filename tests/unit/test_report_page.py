@@ -11,9 +11,9 @@ from datetime import datetime, timezone
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.letters import LetterCount, parse_ranges
-from exporter.printable import escaped, readable
-from exporter.report_page import (
+from exporter.operate.chosen import parse_ranges
+from exporter.operate.letters.letters import LetterCount
+from exporter.operate.report.page import (
     DAYS_MAX,
     VERSIONS_MAX,
     DayFiles,
@@ -27,6 +27,7 @@ from exporter.report_page import (
     span,
     sums,
 )
+from exporter.text import escaped, readable
 from offsets.ranges import OffsetRange, TopicPartition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from exporter import heartbeat
-from exporter.roll import RollLimits, RollReason, due, rolls
-from exporter.writers import (
+from exporter.core import heartbeat
+from exporter.core.roll import RollLimits, RollReason, due, rolls
+from exporter.core.writers import (
     Fragment,
     Parked,
     PartitionPlan,

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from exporter.read import RoundFailed, RoundResult, why
-from exporter.rounds import Rounds
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.stage import StagingOrder
-from exporter.writers import PartitionPlan
+from exporter.core.manifest import RoundResult
+from exporter.core.order import StagingOrder
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.writers import PartitionPlan
+from exporter.errors import RoundFailed
+from exporter.rounds.read import why
+from exporter.rounds.rounds import Rounds
 from offsets.ranges import TopicPartition
 
 T0 = TopicPartition("orders", 0)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.decode import Decoder
-from exporter.route import JSON_DEPTH_MAX, Routed, Router, too_deep
-from exporter.routing import EventTime, Routing, TypeFrom
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.executor.route import Routed, Router
+from exporter.formats.json.decode import Decoder
+from exporter.formats.json.text import JSON_DEPTH_MAX, too_deep
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 

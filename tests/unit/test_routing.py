@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 
 ROUTING = Routing(
     type_from=TypeFrom("json", "meta.type"),

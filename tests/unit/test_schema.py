@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.schema import SCHEMA_DEPTH_MAX, arrow_schema
+from exporter.formats.schema import SCHEMA_DEPTH_MAX, arrow_schema
 
 
 def field(name: str, kind: Any, nullable: bool = True) -> dict[str, Any]:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from exporter import cli
+from exporter.cli import main as cli
+from exporter.cli.telling import in_a_thread
 from exporter.errors import ConfigError
-from exporter.kafka_options import kafka_python_options, spark_kafka_options
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.log import configure, get_logger
 from exporter.secrets import MASK, keep_secret, masked
-from exporter.settings import Settings
-from exporter.settings_tables import KafkaClient
-from exporter.telling import in_a_thread
+from exporter.settings.model import Settings
+from exporter.settings.tables import KafkaClient
 
 SECRET = 'pä\\ss "word", x'
 

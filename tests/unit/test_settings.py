@@ -14,13 +14,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.cli.options import click_options
+from exporter.core.routing import EventTime, TypeFrom
 from exporter.errors import ConfigError
-from exporter.kafka_options import kafka_python_options, spark_kafka_options
-from exporter.routing import EventTime, TypeFrom
-from exporter.settings import SCALARS, Settings, flag, routing, variable
-from exporter.settings_load import load
-from exporter.settings_tables import TABLES, KafkaClient
-from exporter.settings_text import click_options, example_toml, reference
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.settings.load import load
+from exporter.settings.model import SCALARS, Settings, flag, routing, variable
+from exporter.settings.reference import example_toml, reference
+from exporter.settings.tables import TABLES, KafkaClient
 from offsets.selection import Share, Topics
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "exporter.example.toml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.slices import SLICE_RECORDS_MIN, Slices, slices
+from exporter.core.slices import SLICE_RECORDS_MIN, Slices, slices
 
 MANY = 40 * SLICE_RECORDS_MIN
 

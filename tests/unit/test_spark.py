@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from exporter import spark
 from exporter.errors import ConfigError
+from exporter.lake.lake import require_same_names
+from exporter.spark import session as spark
 
 ASKED = "-XX:+UseTransparentHugePages"
 
@@ -56,8 +57,8 @@ def test_a_root_that_java_would_write_otherwise_is_refused(path: str, encoding: 
     system = SimpleNamespace(getProperty=lambda name: encoding)
     session: Any = SimpleNamespace(_jvm=SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system))))
     if not refused:
-        spark.require_same_names(session, Path(path))
+        require_same_names(session, Path(path))
         return
     with pytest.raises(ConfigError, match="two folders") as caught:
-        spark.require_same_names(session, Path(path))
+        require_same_names(session, Path(path))
     assert "LC_ALL" in caught.value.hint

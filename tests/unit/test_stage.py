@@ -14,11 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exporter import stage as stage_module
-from exporter.read import _result
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.stage import MICROS, STEPS, Room, StagingOrder, stage
-from exporter.writers import Parked, PartitionPlan
+from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
+from exporter.core.order import Room, StagingOrder
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import Parked, PartitionPlan
+from exporter.executor import stage as stage_module
+from exporter.executor.letters import DEAD_LETTER_SCHEMA
+from exporter.executor.stage import stage
+from exporter.rounds.read import _result
 from offsets.names import DataFile, table_folder
 from offsets.ranges import TopicPartition
 
@@ -51,7 +54,7 @@ def batch(
             pa.array([first + step * i for i in range(count)], pa.int64()),
             pa.array([KAFKA_TIME_US] * count, pa.timestamp("us", "UTC")),
             pa.array([0] * count, pa.int32()),
-            pa.nulls(count, stage_module.DEAD_LETTER_SCHEMA.field("headers").type),
+            pa.nulls(count, DEAD_LETTER_SCHEMA.field("headers").type),
         ],
         names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
     )
@@ -158,7 +161,7 @@ def test_a_kafka_timestamp_that_no_table_holds_makes_a_dead_letter_with_its_valu
 
 def test_keys_and_headers_count_among_the_bytes_of_a_round(tmp_path):
     """The size of the next round follows from them (round_bytes_max), be the values large or not."""
-    kind = stage_module.DEAD_LETTER_SCHEMA.field("headers").type
+    kind = DEAD_LETTER_SCHEMA.field("headers").type
     heads = [None, [], [("n" * 20, b"v" * 30)], [("n" * 3, None), ("m" * 7, b"v" * 100)]]
     pairs = [None if one is None else [{"key": k, "value": v} for k, v in one] for one in heads]
     sent = batch([None, b"x" * 1_000, b"", None])
@@ -207,7 +210,7 @@ def test_a_task_stages_no_more_new_types_than_there_may_be(tmp_path):
         tmp_path, [batch(values)], ALL, routing=OPEN, new_types_max=2, fingerprints={"known": "f"}
     )
     assert files == {"n1": [[0, 3]], "n2": [[1, 5]], "known": [[2]]}
-    assert counts[stage_module.TYPES_OVER_MAX] == 1
+    assert counts[TYPES_OVER_MAX] == 1
 
 
 def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
@@ -402,7 +405,7 @@ def test_a_task_on_another_machine_brings_its_files_to_disk_itself(tmp_path, mon
         if asked[-1] == "b":
             raise OSError("Input/output error")
 
-    monkeypatch.setattr("exporter.kept.sync", synced)
+    monkeypatch.setattr("exporter.stores.kept.sync", synced)
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
     order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {}, sync=sync)
     (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
@@ -467,4 +470,4 @@ def test_a_time_that_no_calendar_of_python_has_is_a_dead_letter_and_the_others_l
     values += [json.dumps({"type": "a", "d": "0000-12-31", "ts": "2025-12-31T12:00:00Z"}).encode()]
     files, counts = run(tmp_path, [batch(values)], {"a": -1, DEAD_LETTERS: -1}, routing=routing)
     assert files == {"a": [[1, 2, 5]], DEAD_LETTERS: [[0, 3, 4, 6]]}
-    assert counts[stage_module.REASON + "out_of_range"] == 4
+    assert counts[REASON + "out_of_range"] == 4

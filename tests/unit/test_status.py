@@ -13,14 +13,14 @@ from click.testing import CliRunner
 from rich.console import Console
 from rich.table import Table
 
-from exporter import status as how_far
-from exporter.cli import cli
+from exporter.cli.main import cli
 from exporter.errors import DependencyUnreachable, FoundProblem
-from exporter.health import Health, HealthServer
-from exporter.settings_load import load
-from exporter.settings_text import example_toml
-from exporter.snapshot import Trouble
-from exporter.watch import Watch
+from exporter.monitor.health import Health, HealthServer
+from exporter.monitor.snapshot import Trouble
+from exporter.monitor.watch import Watch
+from exporter.operate import status as how_far
+from exporter.settings.load import load
+from exporter.settings.reference import example_toml
 from tests.snapshots import P0, busy_snapshot, snapshot, writer
 
 TOML = """
@@ -72,7 +72,7 @@ def test_watching_outlives_the_task_that_is_watched(
             raise DependencyUnreachable(f"no task answers at {url}: refused")
         return {"from": url, "positions": []}
 
-    monkeypatch.setattr("exporter.cli.time.sleep", sleep)
+    monkeypatch.setattr("exporter.cli.main.time.sleep", sleep)
     monkeypatch.setattr(how_far, "fetch", fetch)
     found = run("--config", str(file), "--url", "http://here:1", "--watch")
     assert found.exit_code == 0

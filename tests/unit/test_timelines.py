@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.outcome import Landed, Refused
-from exporter.writers import WriterKey
+from exporter.core.outcome import Landed, Refused
+from exporter.core.writers import WriterKey
 from offsets.names import DataFile
 from offsets.positions import Position
 from offsets.table_log import last_named_offsets

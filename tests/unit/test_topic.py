@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from exporter import static
-from exporter.errors import ConfigError, InvariantBroken
-from exporter.group import Assigned, Revoked
-from exporter.recover import TRUNCATION_READINGS, check_truncation
-from exporter.static import StaticAssignment
-from exporter.topic import BrokerSilent, TopicIdentity, check_identity, identity_properties, partitions_of
+from exporter.errors import BrokerSilent, ConfigError, InvariantBroken
+from exporter.kafka import static
+from exporter.kafka.assignment import Assigned, Revoked
+from exporter.kafka.static import StaticAssignment
+from exporter.kafka.topics import TopicIdentity, check_identity, identity_properties, partitions_of
+from exporter.protocol.truncation import TRUNCATION_READINGS, check_truncation
 from offsets import Invariant
 from offsets.ranges import TopicPartition
 from offsets.selection import Share

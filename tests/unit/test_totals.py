@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import fields
 
-from exporter.totals import Spread, Totals
+from exporter.monitor.totals import Spread, Totals
 
 
 def test_a_copy_of_the_totals_stays_as_it_was() -> None:

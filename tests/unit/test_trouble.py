@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from exporter.trouble import CARE_SPAN, FREE_SPAN, SINGLE_FAILURES_MAX, STUCK_FAILURES, Trouble
-from exporter.writers import PartitionPlan
+from exporter.core.trouble import CARE_SPAN, FREE_SPAN, SINGLE_FAILURES_MAX, STUCK_FAILURES, Trouble
+from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
 GOOD, BAD = TopicPartition("t", 0), TopicPartition("t", 1)

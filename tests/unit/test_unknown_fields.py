@@ -16,12 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter import judge
-from exporter.decode import Decoded, Decoder
-from exporter.judge import LARGE_BYTES, too_many_values
-from exporter.layouts import LAYOUTS_MAX, MARK
-from exporter.routing import EventTime, Routing, TypeFrom
-from exporter.unknown import plain
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.formats.decoded import Decoded
+from exporter.formats.json import judge
+from exporter.formats.json.decode import Decoder
+from exporter.formats.json.judge import LARGE_BYTES, too_many_values
+from exporter.formats.json.layouts import LAYOUTS_MAX, MARK
+from exporter.formats.json.unknown import plain
 from tests.unit.decode_cases import CASES
 from tests.unit.test_decode import PLAIN, counts, decoded_alone, new_decoder, routing, run, shown
 
@@ -542,7 +543,7 @@ _MANY = {
 _WEIGHED = """
 import resource, sys
 from tests.unit.test_unknown_fields import _MANY, SHOP, PLAIN, judged, pa, run
-from exporter.decode import Decoder
+from exporter.formats.json.decode import Decoder
 schema = SHOP.append(pa.field("many", pa.list_(pa.field("element", pa.int64()))))
 run(Decoder("a", schema, PLAIN), [b'{"id":1,"u":{}}', b'{'])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -561,7 +562,10 @@ def test_a_record_of_a_million_values_takes_a_small_multiple_of_its_size() -> No
 @contextmanager
 def _few_values(limit: int) -> Iterator[None]:
     """As if the judge stopped at so many, and looked for unknown fields before it reads."""
-    with mock.patch.multiple(judge, VALUES_MAX=limit, LARGE_BYTES=1), mock.patch("exporter.decode.VALUES_MAX", limit):
+    with (
+        mock.patch.multiple(judge, VALUES_MAX=limit, LARGE_BYTES=1),
+        mock.patch("exporter.formats.json.decode.VALUES_MAX", limit),
+    ):
         yield
 
 

@@ -18,26 +18,21 @@ from botocore import xform_name
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.lease import LeaseKeeper
-from offsets.names import FOLDER_BYTES_MAX, BadName, table_folder
-from offsets.ranges import TopicPartition
-from offsets.wal import (
+from exporter.wal.dynamodb import (
     TABLE,
     TTL_ATTRIBUTE,
     Calls,
-    Intent,
-    IntentKey,
-    IntentState,
     LeaseTaken,
     Patience,
     WalUnreachable,
     WriteAheadLog,
     from_item,
-    parse_keys,
-    partition_key,
-    sort_key,
     to_item,
 )
+from exporter.wal.lease_keeper import LeaseKeeper
+from offsets.intents import Intent, IntentKey, IntentState, parse_keys, partition_key, sort_key
+from offsets.names import FOLDER_BYTES_MAX, BadName, table_folder
+from offsets.ranges import TopicPartition
 from tests.fake_dynamodb import FakeDynamoDb, Wrapped, failure
 from tests.lakes import wait_until
 
@@ -300,7 +295,8 @@ def test_a_wall_clock_that_is_set_back_stops_no_renewal(db: FakeDynamoDb) -> Non
 
 def test_a_run_without_a_log_pays_nothing_for_it() -> None:
     """boto3 and APScheduler are imported when they are needed."""
-    script = "import sys, exporter.cli, exporter.service, exporter.task, exporter.check, exporter.lease, offsets.wal\n"
+    script = "import sys, exporter.cli.main, exporter.task.service, exporter.task.build, exporter.operate.check.check\n"
+    script += "import exporter.wal.lease_keeper, exporter.wal.dynamodb\n"
     script += "print(sorted({'boto3', 'botocore', 'apscheduler'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     assert ran.stdout == "[]\n"
@@ -311,8 +307,8 @@ def called_operations() -> set[str]:
     model = botocore.session.get_session().get_service_model("dynamodb")
     operations = {xform_name(name): name for name in model.operation_names}
     texts = set()
-    for name in ("wal.py", "wal_table.py"):
-        for node in ast.walk(ast.parse((ROOT / "offsets" / name).read_text())):
+    for name in ("dynamodb.py", "dynamodb_table.py"):
+        for node in ast.walk(ast.parse((ROOT / "exporter" / "wal" / name).read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
     return {operations[text] for text in texts & operations.keys()}
@@ -354,7 +350,7 @@ def test_terraform_makes_the_same_table() -> None:
 
 def test_backups_that_an_account_refuses_are_an_error_but_not_in_dynamodb_local() -> None:
     """Only where the endpoint was given may the call be unknown."""
-    from offsets.wal_table import create_table
+    from exporter.wal.dynamodb_table import create_table
 
     class NoBackups(FakeDynamoDb):
         def describe_continuous_backups(self, TableName: str) -> Any:

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from exporter.errors import Fenced, InvariantBroken
-from exporter.group import Assigned, Revoked
-from exporter.journal import Journal, Landing
-from exporter.lease import LeaseKeeper
-from exporter.leased import LeasedAssignment
-from exporter.recover import Recovery
-from exporter.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.tables import LogCleaned
-from exporter.wal_check import LogCheck, broken, history
-from exporter.wal_keeper import WalKeeper
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.errors import Fenced, InvariantBroken, LogCleaned
+from exporter.kafka.assignment import Assigned, Revoked
+from exporter.protocol.recover import Recovery
+from exporter.wal.check import LogCheck, broken, history
+from exporter.wal.dynamodb import TABLE, Calls, WalUnreachable, WriteAheadLog
+from exporter.wal.journal import Journal, Landing
+from exporter.wal.keeper import WalKeeper
+from exporter.wal.lease_keeper import LeaseKeeper
+from exporter.wal.leased import LeasedAssignment
+from offsets.intents import Intent, IntentKey, IntentState
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
-from offsets.wal import TABLE, Calls, Intent, IntentKey, IntentState, WalUnreachable, WriteAheadLog
 from offsets.wal_verdict import Ruling
 from tests.fake_dynamodb import FakeDynamoDb, Wrapped
 from tests.lakes import wait_until

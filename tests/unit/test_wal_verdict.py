@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from offsets import Invariant
+from offsets.intents import Intent, IntentKey, IntentState
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.wal import Intent, IntentKey, IntentState
 from offsets.wal_verdict import Ruling, TableSays, judge, to_count, to_find
 
 README = Path(__file__).parents[2] / "README.md"

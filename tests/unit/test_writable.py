@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from exporter import spark
-from exporter.cli import cli
+from exporter.cli.main import cli
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.writable import require_writable, unwritable
+from exporter.spark import session as spark
+from exporter.stores.writable import require_writable, unwritable
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_file_system_that_keeps_no_names_is_refused_before_a_power_cut_takes_o
     def refuse(path: Path) -> None:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
-    monkeypatch.setattr("exporter.kept.sync", refuse)
+    monkeypatch.setattr("exporter.stores.kept.sync", refuse)
     found = unwritable(tmp_path, sync)
     assert (found is not None) is sync and [*tmp_path.iterdir()] == []
     assert found is None or (isinstance(found, ConfigError) and "sync = false" in found.hint)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.errors import InvariantBroken
-from exporter.writers import (
+from exporter.core.writers import (
     Claim,
     Fragment,
     Parked,
@@ -26,6 +25,7 @@ from exporter.writers import (
     park,
     staged_range_error,
 )
+from exporter.errors import InvariantBroken
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition
 

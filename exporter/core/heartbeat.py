@@ -1,0 +1,24 @@
+"""Empty markers: a commit with the position only, for writers that had nothing to write. Pure."""
+
+from __future__ import annotations
+
+from exporter.core.writers import Writer, WriterKey, Writers
+
+
+def due(writer: Writer, heartbeat_secs: float, now: float) -> bool:
+    """True if the position may move without files: nothing staged, no unresolved commit, frontier beyond it."""
+    return (
+        not writer.staged
+        and writer.claim is None
+        and writer.parked is None
+        and writer.frontier > writer.covered
+        and now - writer.covered_at >= heartbeat_secs
+    )
+
+
+def beats(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, list[WriterKey]]:
+    """Event type -> the writers whose marker is due."""
+    by_type: dict[str, list[WriterKey]] = {}
+    for key in sorted(key for key, writer in writers.items() if due(writer, heartbeat_secs, now)):
+        by_type.setdefault(key.event_type, []).append(key)
+    return by_type

@@ -1,0 +1,45 @@
+"""What a finished round staged, and the names of what its tasks counted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from exporter.core.writers import Fragment
+from exporter.errors import RoundFailed
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What a finished round staged, per partition, and what its tasks counted."""
+
+    fragments: tuple[Fragment, ...]
+    counts: Mapping[str, int]
+
+    @property
+    def unwritten(self) -> dict[str, str]:
+        """Event type -> why some file of it could not be written."""
+        return {name: error for fragment in self.fragments for name, error in fragment.unwritten.items()}
+
+    def whole(self) -> RoundResult:
+        """This, if every file was written. Raises RoundFailed."""
+        for name, error in self.unwritten.items():
+            raise RoundFailed(f"table {name}: {error}")
+        return self
+
+
+TYPES_OVER_MAX = "types_over_max"
+"""Count of the records that were not staged because of `new_types_max`."""
+
+REASON = "dead_letters:"
+"""Before a reason's code: count of the dead letters that were staged for it."""
+
+MANIFEST_DDL = (
+    "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
+    "rows bigint, size_bytes bigint, arrow_bytes bigint, stats string, body binary, counts string, unwritten string"
+)
+
+STEPS = ("fetch", "route", "decode", "split", "encode")
+"""What a task does, one at a time. fetch: wait for the JVM, which reads Kafka. encode: and write files."""
+MICROS = "micros:"
+"""Before a step's name: count of the microseconds that it took."""

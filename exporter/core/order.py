@@ -1,0 +1,72 @@
+"""What the tasks of one round are told, and how much they may hold. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from exporter.core.routing import Routing
+from exporter.core.writers import PartitionPlan
+from offsets.ranges import TopicPartition
+
+
+@dataclass(frozen=True)
+class Room:
+    """What may be held of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
+
+    If they take more, the largest part of the rows not yet split is split, of those split encoded, of those encoded
+    finished as a file; so is the largest file of too many.
+    """
+
+    bytes: int = 512 << 20
+    files: int = 10_000
+
+    def share(self, tasks: int) -> Room:
+        """Of each of so many tasks that run at once."""
+        return Room(max(1, self.bytes // tasks), max(1, self.files // tasks))
+
+    @property
+    def unsplit_bytes(self) -> int:
+        return self.bytes // 8
+
+    @property
+    def pending_bytes(self) -> int:
+        return self.bytes * 3 // 8
+
+    @property
+    def encoded_bytes(self) -> int:
+        return self.bytes // 2
+
+
+@dataclass(frozen=True)
+class StagingOrder:
+    """What the tasks of one round are told.
+
+    fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
+    condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
+    new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
+    untimed: event types whose table has a column `_event_time` of its own; it is left as it is.
+    replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
+    room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
+    record_bytes: of a record so far, 0 = not known; for the size of batches only (spark/batches.py).
+    careful: read by kafka/careful.py, not by Spark's source.
+    committed_next: all that is staged is committed right after the round, and nothing together with it.
+    sync: whether a task brings each file that it writes to disk, because nobody else can (spark/java_classes.py).
+    """
+
+    root: str
+    app: str
+    routing: Routing
+    plans: Mapping[TopicPartition, PartitionPlan]
+    fingerprints: Mapping[str, str]
+    footers: Mapping[TopicPartition, Mapping[str, str]]
+    condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    new_types_max: int = 0
+    replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    room: Room = field(default_factory=Room)
+    carried_bytes: int = 0
+    record_bytes: float = 0.0
+    committed_next: bool = False
+    sync: bool = False
+    careful: bool = False
+    untimed: frozenset[str] = frozenset()

@@ -1,0 +1,90 @@
+"""What became of a commit: found by looking at the table, never by the exception's class. Pure.
+
+    offered ──> Landed    a commit id of these files is in the log after the base version
+            ──> Unknown   no such commit, and the position is still the expected one: may be offered again
+            ──> Refused   no such commit, and the position has changed: drop, read again
+
+None of the three deletes a file (TEMP). Source: protocol, section 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from exporter.core.writers import Claim
+from offsets.positions import Position
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The claim is in the table; `position` is what the table says now: the claim's own, or already past it."""
+
+    position: Position
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Not in the table, and nobody else was: the same files may be offered again."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Somebody else moved the position (or closed the epoch); `position` is what the table says now."""
+
+    position: Position | None
+
+
+Outcome = Landed | Unknown | Refused
+
+
+def resolve(claim: Claim, logged_ids: Collection[str], position: Position | None) -> Outcome:
+    """The outcome of one partition's claim, from one fresh snapshot.
+
+    logged_ids: the commit ids of all versions after the claim's base version.
+    """
+    if any(commit_id in logged_ids for commit_id in claim.offers):
+        return Landed(position if position is not None else Position(claim.epoch, claim.new))
+    if position == Position(claim.epoch, claim.expected):
+        return Unknown()
+    return Refused(position)
+
+
+@dataclass(frozen=True)
+class Stale:
+    """The staged files cannot be committed (one is gone, or the table has changed): drop and stage again."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """Not offered: the write-ahead log could not be told, or the partition's lease is lost. To be offered later."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """Not offered: one of its files could not be written. Nothing of it is lost."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Settled:
+    """One claim as it was offered, and what became of it."""
+
+    claim: Claim
+    outcome: Outcome | Stale | Held | Unwritten
+
+
+@dataclass(frozen=True)
+class Report:
+    """One commit: event type, Delta version (None if it did not return normally), seconds, claims."""
+
+    event_type: str
+    version: int | None
+    secs: float
+    settled: tuple[Settled, ...]
+    error: str = ""

@@ -1,0 +1,126 @@
+"""The routing configuration: everything that decides where a record goes (ROUTE).
+
+A frozen value that is stored as JSON in the dead letters' properties, so that a later
+version of the configuration can drain what the earlier one began. It holds no clock,
+no path and no secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Literal
+
+from offsets.names import BadName, table_folder
+
+DECODER_VERSION = 1
+"""Raised whenever a verdict of executor/route.py or formats/json/decode.py may change."""
+
+DEAD_LETTERS = "dead_letters"
+"""Event type and folder of the dead-letter table."""
+
+
+@dataclass(frozen=True)
+class TypeFrom:
+    """Where the event type stands: a record header, a JSON field (dotted path), the key, the topic's name."""
+
+    kind: Literal["header", "json", "key", "topic"]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """Where the event time stands: a JSON field (dotted path) in `unit`, or the record's Kafka timestamp."""
+
+    kind: Literal["json", "record"]
+    path: str = ""
+    unit: Literal["iso", "s", "ms", "us", "ns"] = "iso"
+
+
+@dataclass(frozen=True)
+class Routing:
+    """One routing configuration.
+
+    types: (event type, Spark schema as canonical JSON text) sorted by event type.
+    event_time_min_us: microseconds since 1970, UTC. event_time_ahead_max_secs: how far an
+    event time may lie after the record's own Kafka timestamp.
+    """
+
+    type_from: TypeFrom
+    event_time: EventTime
+    types: tuple[tuple[str, str], ...]
+    unknown_fields: Literal["rescue", "ignore", "dead_letter"] = "rescue"
+    new_type: Literal["dead_letter", "table"] = "dead_letter"
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    record_bytes_max: int = 10_000_000
+    event_time_min_us: int = 946_684_800_000_000
+    event_time_ahead_max_secs: int = 86_400
+    generation: int = 0
+    decoder_version: int = DECODER_VERSION
+
+    def __post_init__(self) -> None:
+        if list(self.types) != sorted(self.types):
+            raise ValueError("types are sorted by event type: another order would be another fingerprint")
+
+    @cached_property
+    def schemas(self) -> dict[str, str]:
+        """Event type -> Spark schema JSON."""
+        return dict(self.types)
+
+    @property
+    def active_types(self) -> tuple[str, ...]:
+        """The declared types and the dead letters, which come first."""
+        return (DEAD_LETTERS, *(name for name, _ in self.types))
+
+    def active_with(self, stored: Iterable[str]) -> tuple[str, ...]:
+        """All active types: also those that are filled undeclared. stored: event types with a table of this app."""
+        return (*self.active_types, *sorted({name for name in stored if self.is_new(name)}))
+
+    def is_new(self, name: str) -> bool:
+        """True for an event type that has a table without being declared."""
+        return name not in self.schemas and self.takes_new(name)
+
+    def takes_new(self, name: str) -> bool:
+        """True if records of this undeclared event type have a table of their own."""
+        return self.new_type == "table" and not self.clash(name)
+
+    def clash(self, name: str) -> str:
+        """Why an undeclared event type cannot have a table; empty if it can.
+
+        By its name and the configuration alone (ROUTE): two undeclared types whose names differ by case only both
+        have a table, because which of them came first is nothing that a record knows. A file system that takes
+        their two folders for one is noticed when the second table is opened.
+        """
+        try:
+            folder = table_folder(name).lower()
+        except BadName as error:
+            return str(error)
+        if folder == DEAD_LETTERS:
+            return f"{DEAD_LETTERS} is the exporter's own table"
+        declared = self._declared_folders.get(folder)
+        return f"{name!r} and the declared type {declared!r} differ by case only" if declared else ""
+
+    @cached_property
+    def _declared_folders(self) -> dict[str, str]:
+        """Folder in lower case -> declared event type."""
+        return {table_folder(name).lower(): name for name, _ in self.types}
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal configurations give equal text."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Routing:
+        """The inverse of to_json."""
+        fields = json.loads(text)
+        fields["type_from"] = TypeFrom(**fields["type_from"])
+        fields["event_time"] = EventTime(**fields["event_time"])
+        fields["types"] = tuple((name, schema) for name, schema in fields["types"])
+        return cls(**fields)
+
+    def fingerprint(self) -> str:
+        """16 hex digits of SHA-256 over the canonical JSON."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]

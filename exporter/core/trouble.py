@@ -1,0 +1,114 @@
+"""Partitions whose rounds fail: how they are read until they are well again (protocol 3.7). Pure.
+
+    a round of several fails ── each of its partitions is read alone
+    one alone fails ─────────── its range is read once more, with care (kafka/careful.py)
+      that fails too ────────── half of it, by Spark's source; then, if that fails, half of that with care ...
+      that passes ───────────── some more are read with care, four times as many each time Spark's source fails again
+    a single record fails and fails, however it is read, while it can be read raw: poison
+
+So nothing ends the export of a partition that either way of reading can pass, and a topic that Spark's source cannot
+read at all is read with care in all but one of very many rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from exporter.core.writers import PartitionPlan
+from offsets.ranges import TopicPartition
+
+SINGLE_FAILURES_MAX = 3
+"""A single record is condemned when it has failed so often on its own, while a raw read of it works."""
+STUCK_FAILURES = 4
+"""After so many failures in a row a partition is said to be stuck."""
+FREE_SPAN = 20_000
+"""A troubled partition of which Spark's source has read so many offsets in one round is healthy again."""
+CARE_SPAN = 50_000
+"""Offsets of a round that is read with care, at most."""
+CARE_ROUNDS_MAX = 256
+
+
+@dataclass(frozen=True)
+class Ailing:
+    """A partition whose last rounds failed. span: offsets that the next one may have. failures: in a row, and the error
+    of the last. alone: of a single record, while it could be read raw. careful: rounds that are to be read with care
+    before Spark's source is tried again; care: how many after its next failure.
+    """
+
+    span: int
+    failures: int = 0
+    error: str = ""
+    alone: int = 0
+    careful: int = 0
+    care: int = 1
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """All troubled partitions. careful_until: partition -> the offset before which it is read with care in any case."""
+
+    ailing: Mapping[TopicPartition, Ailing] = field(default_factory=dict)
+    careful_until: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def is_careful(self, plan: PartitionPlan) -> bool:
+        """Whether the plan is to be read with care."""
+        one = self.ailing.get(plan.tp)
+        return plan.start < self.careful_until.get(plan.tp, 0) or (one is not None and one.careful > 0)
+
+    def failed(self, plans: Sequence[PartitionPlan], readable: bool, error: str = "") -> Trouble:
+        """After a failed round. readable: its first record could be read raw right after it.
+
+        Only then it counts against a single record: while the broker is silent everything fails, and nothing is to be
+        condemned for it.
+        """
+        ailing = dict(self.ailing)
+        for plan in plans:
+            span = plan.end - plan.start
+            one = ailing.get(plan.tp, Ailing(span))
+            if len(plans) > 1:
+                ailing[plan.tp] = replace(one, span=span, error=error)
+                continue
+            alone = one.alone + 1 if span == 1 and readable else 0
+            one = replace(one, failures=one.failures + 1, error=error, alone=alone)
+            if self.is_careful(plan):
+                ailing[plan.tp] = replace(one, span=max(1, span // 2), careful=0)
+            else:
+                care = min(CARE_ROUNDS_MAX, one.care * 4)
+                ailing[plan.tp] = replace(one, span=span, careful=one.care, care=care)
+        return replace(self, ailing=ailing)
+
+    def passed(self, plans: Sequence[PartitionPlan]) -> Trouble:
+        """After a good round: its partitions may span more again, and are free where the source read enough of them."""
+        ailing = dict(self.ailing)
+        for plan in plans:
+            if (one := ailing.get(plan.tp)) is None:
+                continue
+            one = replace(one, span=one.span * 4, failures=0, error="", alone=0)
+            if self.is_careful(plan):
+                ailing[plan.tp] = replace(one, careful=max(0, one.careful - 1))
+            elif one.span >= FREE_SPAN:
+                del ailing[plan.tp]
+            else:
+                ailing[plan.tp] = replace(one, care=1)
+        return replace(self, ailing=ailing)
+
+    def limit(self, plans: Sequence[PartitionPlan], turn: int) -> tuple[PartitionPlan, ...]:
+        """The plans as they may run now: by turns the healthy partitions together and a troubled one alone."""
+        healthy = tuple(plan for plan in plans if plan.tp not in self.ailing and not self.is_careful(plan))
+        troubled = [plan for plan in plans if plan not in healthy]
+        if not troubled or (healthy and turn % 2 == 0):
+            return healthy
+        plan = troubled[turn // 2 % len(troubled)]
+        span = self.ailing[plan.tp].span if plan.tp in self.ailing else CARE_SPAN
+        if self.is_careful(plan):
+            span = min(span, CARE_SPAN)
+        return (replace(plan, end=min(plan.end, plan.start + span)),)
+
+    def poison(self) -> TopicPartition | None:
+        """A partition whose next record has failed often enough on its own."""
+        return next((tp for tp, one in sorted(self.ailing.items()) if one.alone >= SINGLE_FAILURES_MAX), None)
+
+    def stuck(self) -> dict[TopicPartition, str]:
+        """The partitions of which nothing passes, and why."""
+        return {tp: one.error for tp, one in sorted(self.ailing.items()) if one.failures >= STUCK_FAILURES}

@@ -1,0 +1,441 @@
+"""`exporter demo`: everything once, for real, on this machine, in about a minute and a half.
+
+    jars -> broker, DynamoDB -> topic -> events ┐
+                                  exporter run ─┴─ kill -9 -> exporter run -> exporter audit -> table, queries
+
+The exporter and the audit are processes of their own, started as a user starts them, with a settings file that
+a user can take over. The first exporter is armed to stop itself between a Delta commit and its own knowledge
+of it (faults.py); there it is killed. Whatever this module starts is in a session of its own, is ended by its process
+id on every way out, and ends by itself if this process is killed. Nothing outside the demo's folder is
+written, but for the cache of jars.
+
+    <folder>/exporter.toml   the settings            <folder>/lake/    one Delta table per event type
+    <folder>/*.log           what each process said  <folder>/kafka/   the broker's log; its data until it stops
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from exporter import faults
+from exporter.core.routing import DEAD_LETTERS
+from exporter.demo import shop
+from exporter.demo.child import EXPORT_SECS_MAX, GONE_SECS_MAX, DemoChild, nap
+from exporter.demo.story import COLUMNS, Story
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
+from exporter.local import dynamodb as dynamodb_local
+from exporter.local.broker import Broker, create_topic
+from exporter.local.children import EXPORTER, FOLLOW_PARENT, quick_java, sigterm_as_ctrl_c
+from exporter.local.dynamodb import CREDENTIALS
+from exporter.operate.audit.report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
+from exporter.operate.prepare import prepare
+from exporter.spark import class_data, jars
+from exporter.wal.dynamodb import WalMismatch, WalUnreachable, connect
+from exporter.wal.dynamodb_table import create_table
+
+TOPIC = "shop_events"
+PARTITIONS = 4
+SEED = 1
+WAL_TABLE = "demo-wal"
+KILL_AT_COMMIT_OF = shop.EVENT_TYPES[0].name
+"""The table after whose first Delta commit the first exporter is killed: the one with most events, so that this commit
+has rows, which the write-ahead log knows of; by then about half of the tables have a commit."""
+
+_PRODUCER = FOLLOW_PARENT + "from exporter.demo.demo import produce_main; produce_main()"
+
+
+def demo(records: int, keep: bool, folder: Path | None) -> None:
+    """Run the demo with `records` events; keep: leave the broker running until Ctrl-C.
+
+    Raises FoundProblem if the audit is not clean or a child fails, else what the broker and the jars raise.
+    """
+    place = _make_folder(folder)
+    story = Story(Console(stderr=True, highlight=False))
+    story.say(f"{records:,} events in {PARTITIONS} partitions, exported, killed once, audited; all in {place}")
+    began = time.monotonic()
+    with sigterm_as_ctrl_c(), ExitStack() as running:
+        _prepare(story)
+        broker, endpoint = _start_services(story, place, running)
+        stage = Stage(place, broker.bootstrap, endpoint, records, story, running)
+        produced = _export_until_killed(stage)
+        _export_the_rest(stage)
+        report = _audit(stage)
+        problems = differences(report, produced)
+        _show(report, produced, place, problems)
+        if problems:
+            raise FoundProblem("; ".join(problems), f"the topic is kept in {place / 'kafka'}, the logs in {place}")
+        story.say(f"done in {time.monotonic() - began:.0f} s")
+        if keep:
+            _wait_for_ctrl_c(story, stage)
+    shutil.rmtree(place / "kafka" / "data", ignore_errors=True)
+
+
+# The steps ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the steps share. endpoint: DynamoDB's, empty where it cannot run. running: ends what was started."""
+
+    folder: Path
+    bootstrap: str
+    endpoint: str
+    records: int
+    story: Story
+    running: ExitStack
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "exporter.toml"
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def start(self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str]) -> DemoChild:
+        """A Python process that says what it says to <name>.log and, on stdout, to <name>.json."""
+        child = DemoChild(name, code, arguments, environment, self.folder)
+        self.running.callback(child.end)
+        return child
+
+    def exporter(self, name: str, *arguments: str, fault: str = "") -> DemoChild:
+        """`exporter <arguments> --config ...`, with one fault point armed."""
+        environment = {**quick_java(), **CREDENTIALS}
+        if fault:
+            environment[faults.VARIABLE] = fault
+        return self.start(name, EXPORTER, [*arguments, "--config", str(self.config)], environment)
+
+
+def _make_folder(folder: Path | None) -> Path:
+    """An empty folder, absolute. Raises ConfigError if the given one holds something."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="exporter-demo-")).absolute()
+    place = folder.absolute()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        empty = not any(place.iterdir())
+    except OSError as error:
+        raise ConfigError(f"the folder {place} cannot be used: {error.strerror}", "choose another --folder") from error
+    if not empty:
+        raise ConfigError(f"the folder {place} is not empty", "choose another --folder, or none for a new one")
+    return place
+
+
+def _prepare(story: Story) -> None:
+    """All jars, fetched or found, and the archive that makes each start below quicker."""
+    sets = ("spark", "broker", *((dynamodb_local.SET,) if dynamodb_local.runs_here() else ()))
+    absent = sum(len(jars.missing(one)) for one in sets)
+    known = sum(len(jars.listed(one)) for one in sets)
+    with story.step("Jars", f"fetching {absent} of {known}, once" if absent else "") as step:
+        jars.find_java()
+        jars.fetch(*sets)
+        step.result = f"{known - absent} found, {absent} fetched; they are kept in {jars.cache_folder('').parent}"
+    if class_data.ready() is None:
+        with story.step("Class data", "making an archive of Spark's classes, once") as step:
+            prepare()
+            step.result = "from now on each start of a task takes 5 seconds less"
+
+
+def _start_services(story: Story, place: Path, running: ExitStack) -> tuple[Broker, str]:
+    """The broker with its topic, and DynamoDB with the log's table; they start side by side."""
+    with story.step("Kafka broker and DynamoDB", "starting") as step, ThreadPoolExecutor(1) as beside:
+        broker = Broker(place / "kafka")
+        running.callback(broker.stop)
+        starting = beside.submit(_start_dynamodb, running)
+        broker.start()
+        create_topic(broker.bootstrap, TOPIC, PARTITIONS)
+        endpoint = starting.result()
+        step.result = f"on {broker.bootstrap}, topic {TOPIC} with {PARTITIONS} partitions; "
+        step.result += f"the write-ahead log on {endpoint}" if endpoint else "DynamoDB Local does not run here: no log"
+    return broker, endpoint
+
+
+def _start_dynamodb(running: ExitStack) -> str:
+    """Its address, once the log's table is there; empty where DynamoDB Local cannot run."""
+    if not dynamodb_local.runs_here():
+        return ""
+    dynamodb = dynamodb_local.DynamoDbLocal()
+    running.callback(dynamodb.close)
+    dynamodb.start()
+    os.environ.update(CREDENTIALS)
+    try:
+        create_table(connect(dynamodb.endpoint), WAL_TABLE)
+    except (WalUnreachable, WalMismatch) as error:
+        raise DependencyUnreachable(f"DynamoDB Local: {error.message}", "start the demo again") from error
+    return dynamodb.endpoint
+
+
+def _export_until_killed(stage: Stage) -> shop.Tally:
+    """Produce and export at the same time, until the exporter has stopped itself where it is to be killed."""
+    stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint), "utf-8")
+    fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}@{KILL_AT_COMMIT_OF}:stop"
+    arguments = (stage.bootstrap, str(stage.records))
+    with stage.story.step("Events, and a first export", "producing; the exporter starts") as step:
+        exporter = stage.exporter("run-1", "run", fault=fault)
+        producer = stage.start("produce", _PRODUCER, arguments, {})
+        deadline = time.monotonic() + EXPORT_SECS_MAX
+        while exporter.state() == "running":
+            step.progress(exporter.progress(stage.records))
+            if producer.state() == "ended":
+                producer.require_success()
+            nap(deadline, "the first exporter did not get to its fault point")
+        if exporter.state() == "ended":
+            raise exporter.failed("ended before it could be killed")
+        producer.wait(deadline)
+        produced = _tally(producer.output())
+        step.result = (
+            f"{produced.records:,} events of {len(produced.rows)} types ({produced.value_bytes / 1e6:.0f} MB, "
+            f"{produced.bad.total()} bad in {len(produced.bad)} ways); {exporter.committed:,} rows committed so far"
+        )
+    _kill(stage, exporter)
+    return produced
+
+
+def _kill(stage: Stage, exporter: DemoChild) -> None:
+    """kill -9, and wait until the JVM that it leaves behind is gone by itself."""
+    with stage.story.step(f"kill -9 {exporter.pid}", "and its JVM ends by itself") as step:
+        orphans = exporter.end()
+        if orphans:
+            raise FoundProblem(
+                f"{len(orphans)} processes of the killed exporter still ran after {GONE_SECS_MAX:.0f} s; killed too",
+                "please report this",
+            )
+        last = unknown_commits(stage.lake, exporter.acknowledged)
+        if not last:
+            raise FoundProblem("no Delta commit is beyond what the killed exporter knew", f"read {exporter.log}")
+        one, more = last[0], f" (and {len(last) - 1} more)" if len(last) > 1 else ""
+        commit = f"table {one.table}, version {one.version}, {one.rows:,} rows{more}"
+        step.result = f"killed between the Delta commit of {commit} and its knowing of it"
+
+
+def _export_the_rest(stage: Stage) -> None:
+    """The same command again. It knows only what the tables tell."""
+    with stage.story.step("The exporter again", "starting") as step:
+        exporter = stage.exporter("run-2", "run", "--until-caught-up")
+        deadline, told = time.monotonic() + EXPORT_SECS_MAX, False
+        while exporter.state() != "ended":
+            step.progress(exporter.progress(stage.records))
+            if exporter.floors and not told:
+                told = True
+                step.note(f"Positions read back from the tables; reading goes on at {_offsets(exporter.floors)}.")
+                step.note("What single tables have beyond that is skipped.")
+                for verdict in exporter.finished:
+                    step.note(f"The write-ahead log said started; {verdict}.")
+            nap(deadline, "the export was not done")
+        exporter.require_success()
+        step.result = f"{exporter.committed:,} more rows in {exporter.commits} commits; caught up with the topic"
+
+
+def _audit(stage: Stage) -> AuditReport:
+    """What `exporter audit` finds, in a process that shares nothing with the exporter."""
+    with stage.story.step("Audit", "comparing every record of the topic with the rows of all tables") as step:
+        child = stage.exporter("audit", "audit", "--format", "json")
+        deadline = time.monotonic() + EXPORT_SECS_MAX
+        while child.state() != "ended":
+            step.progress("")
+            nap(deadline, "the audit was not done")
+        if child.ended() not in (0, 1) or not child.output():
+            child.require_success()
+        report = read_report(child.output())
+        (stage.folder / "audit.txt").write_text(report.as_text() + "\n", "utf-8")
+        step.result = "clean" if report.clean else f"{report.findings} findings"
+    return report
+
+
+def _wait_for_ctrl_c(story: Story, stage: Stage) -> None:
+    """--keep: the broker runs on. Ctrl-C is the expected end."""
+    story.say(f"the broker runs on at {stage.bootstrap} until Ctrl-C; try for example")
+    for verb in ("offsets", "audit"):
+        known = " ".join(f"{name}={text}" for name, text in CREDENTIALS.items()) if stage.endpoint else ""
+        story.say(f"  {known} exporter {verb} --config {stage.config}".replace("   ", "  "))
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        story.say("stopping the broker")
+
+
+# Pure: settings, expectations, texts ----------------------------------------------------------------
+
+
+def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") -> str:
+    """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's."""
+    log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
+    lines = [
+        "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
+        f"brokers = [{_quoted(bootstrap)}]",
+        f"topics = [{_quoted(TOPIC)}]",
+        'group = "demo"',
+        f"table_root = {_quoted(str(lake))}",
+        'first_position = "earliest"',
+        f"record_bytes_max = {shop.RECORD_BYTES_MAX}",
+        *log,
+        "",
+        "# for the demo: many small commits, and a group that soon forgets a killed member",
+        f"round_records_max = {max(1000, records // 5)}",
+        f"roll_records_max = {max(100, records // 80)}",
+        "roll_age_max_secs = 5",
+        "heartbeat_secs = 5",
+        "session_timeout_ms = 6000",
+        "",
+        "[type_from]",
+        'kind = "json"',
+        'name = "type"',
+        "",
+        "[event_time]",
+        'kind = "json"',
+        'path = "ts"',
+        'unit = "iso"',
+    ]
+    for name, ddl in shop.schemas().items():
+        lines += ["", f"[types.{name}]", f"columns = {_quoted(ddl)}"]
+    return "\n".join(lines) + "\n"
+
+
+def differences(report: AuditReport, produced: shop.Tally) -> list[str]:
+    """What keeps the demo from being a success, in words; empty if the lake is as it must be."""
+    found = [] if report.clean else [f"the audit has {report.findings} findings"]
+    if report.once != produced.records or report.checked != produced.records:
+        found.append(f"{produced.records:,} offsets produced, {report.checked:,} audited, {report.once:,} once")
+    if report.pending or report.unchecked:
+        found.append(f"{report.pending} offsets are pending, {report.unchecked} unchecked")
+    rows = {table.event_type: table.rows for table in report.tables}
+    for name, wanted in expected_rows(produced).items():
+        if rows.get(name, 0) != wanted:
+            found.append(f"table {name} has {rows.get(name, 0):,} rows instead of {wanted:,}")
+    return found
+
+
+def expected_rows(produced: shop.Tally) -> dict[str, int]:
+    """Table -> rows it must have, from what was produced alone; the most frequent first."""
+    return {**dict(produced.rows.most_common()), DEAD_LETTERS: produced.dead_letters}
+
+
+def read_report(text: str) -> AuditReport:
+    """The report that `exporter audit --format json` printed."""
+    given: dict[str, Any] = json.loads(text)
+    given.pop("clean")
+    given["topics"] = tuple(given["topics"])
+    given["tables"] = tuple(TableCount(**one) for one in given["tables"])
+    given["examples"] = tuple(Example(**one) for one in given["examples"])
+    given["absent"] = tuple(AbsentFile(**one) for one in given["absent"])
+    given["missing_by_table"] = tuple(Missing(**one) for one in given["missing_by_table"])
+    return AuditReport(**given)
+
+
+def audit_line(report: AuditReport) -> str:
+    """The audit in one sentence of two lines."""
+    zeros = ", ".join(f"{getattr(report, kind)} {kind.replace('_', ' ')}" for kind in FINDINGS)
+    return (
+        f"Audit: {report.checked:,} offsets, {report.once:,} of them exactly once "
+        f"({report.dead_letters:,} as dead letters);\n       {zeros}."
+    )
+
+
+def queries(lake: Path) -> str:
+    """Two pieces of Python to paste; the first needs duckdb and deltalake, the second only this environment.
+
+    A table: one process in forty that let DuckDB 2.0 scan a pyarrow dataset aborted as it ended.
+    """
+    return f"""# DuckDB over deltalake (pip install duckdb deltalake), then in python:
+import duckdb; from deltalake import DeltaTable
+checkout = DeltaTable({str(lake / "checkout")!r}).to_pyarrow_table(columns=["day", "total"])
+duckdb.sql("SELECT day, count(*) AS orders, sum(total) AS total FROM checkout GROUP BY day ORDER BY day").show()
+
+# Spark, in python, with nothing else installed:
+from exporter.spark.session import start; spark = start("local[2]", "1g", "look")
+spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)"""
+
+
+@dataclass(frozen=True)
+class LoggedCommit:
+    """A commit that a table's log holds. rows: those it added."""
+
+    table: str
+    version: int
+    rows: int
+    at_ms: int
+
+
+def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[LoggedCommit]:
+    """Commits with a claim of the exporter that are in the tables and that it has not heard of, oldest first."""
+    found: list[LoggedCommit] = []
+    for path in lake.glob("*/_delta_log/*.json"):
+        table, version = path.parts[-3], int(path.stem) if path.stem.isdigit() else -1
+        if version < 0 or (table, version) in acknowledged:
+            continue
+        actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        metadata = json.loads(info.get("userMetadata") or "{}")
+        if "commit_id" not in metadata or "action" in metadata:  # start-up's own commits have an action
+            continue
+        rows = sum(claim.get("rows", 0) for claim in metadata.get("partitions", {}).values())
+        found.append(LoggedCommit(table, version, rows, info.get("timestamp", 0)))
+    return sorted(found, key=lambda commit: commit.at_ms)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; JSON's escapes are a part of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _offsets(floors: Mapping[str, int]) -> str:
+    """Topic partition -> offset, without the topic: 0:1,200, 1:950."""
+    return ", ".join(f"{partition.rpartition('-')[2]}:{offset:,}" for partition, offset in sorted(floors.items()))
+
+
+def _tally(text: str) -> shop.Tally:
+    made = json.loads(text)
+    tally = shop.Tally(records=made["records"], value_bytes=made["value_bytes"])
+    tally.rows.update(made["rows"])
+    tally.bad.update(made["bad"])
+    return tally
+
+
+# What is shown ------------------------------------------------------------------------------------------
+
+
+def _show(report: AuditReport, produced: shop.Tally, place: Path, problems: Sequence[str]) -> None:
+    """The result, on stdout: tables, audit, where the lake is, what to ask it. The whole audit if it is not clean."""
+    wanted = expected_rows(produced)
+    tables = {table.event_type: table for table in report.tables}
+    shown = Table("table", *(["produced", "rows", "files", "days"]), box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name in [*wanted, *sorted(tables.keys() - wanted.keys())]:
+        table = tables.get(name, TableCount(name, 0, 0, 0, -1))
+        shown.add_row(name, *(f"{count:,}" for count in (wanted.get(name, 0), table.rows, table.files, table.days)))
+    console = Console(width=COLUMNS, highlight=False)
+    console.print(shown)
+    print(audit_line(report))
+    if problems:
+        print(report.as_text())
+        return
+    print(f"Lake: {place / 'lake'}\nSettings: {place / 'exporter.toml'}\n\n{queries(place / 'lake')}", flush=True)
+
+
+def produce_main() -> None:
+    """The producing child: `bootstrap records` as arguments, what it made as JSON on stdout."""
+    bootstrap, records = sys.argv[1], int(sys.argv[2])
+    bad_every = min(shop.BAD_EVERY, records // 20)
+    try:
+        made = shop.produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1)
+    except ExporterError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    print(json.dumps(vars(made)))

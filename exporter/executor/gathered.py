@@ -1,0 +1,38 @@
+"""Spark's Arrow batches joined to larger ones where many event types share them. Runs on Spark executors.
+
+The rows of each type are decoded together, and each time costs as much as 300 small records do, whatever their number
+(0.9 ms, measured): of 50 types a batch as Spark hands it over has 1,000 rows each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+TYPE_BYTES = 1 << 20
+"""Of each event type on average, that are worth being decoded together."""
+GATHERED_BYTES_MAX = 48 << 20
+"""Enough for any number of types; the last batch that is joined may bring BATCH_BYTES (spark/batches.py) more."""
+
+
+def gathered(batches: Iterator[pa.RecordBatch], types: int) -> Iterator[pa.RecordBatch]:
+    """The same records in the same order, in batches that have enough bytes for so many event types; none is empty."""
+    enough = min(types * TYPE_BYTES, GATHERED_BYTES_MAX)
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+        if held and sum(one.nbytes for one in held) >= enough:
+            yield _joined(held)
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """All as one, without a copy if it is one. Nothing is held afterwards."""
+    if len(held) == 1:
+        return held.pop()
+    (one,) = pa.Table.from_batches(held).combine_chunks().to_batches()
+    held.clear()
+    return one

@@ -1,0 +1,192 @@
+"""Which event type each record of a batch belongs to (ROUTE). Runs on Spark executors.
+
+Pure: the answer for a record depends on that record and the routing configuration,
+never on its neighbours. It judges no more of a value than its event type needs;
+formats/json/decode.py does the rest. The good path makes no Python object per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.arrow.kafka_time import VALUE_BYTES
+from exporter.core.routing import Routing
+from exporter.formats.json.peek import JsonPeek
+from exporter.text import shorten
+
+DEAD_SCHEMA = pa.schema(
+    [
+        pa.field("index", pa.int32(), nullable=False),
+        pa.field("event_type", pa.string()),
+        pa.field("stage", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A routed batch: each row is in exactly one group or in `dead`.
+
+    event_types: string per row, null = cannot be determined. groups: event type -> ascending
+    int32 row indices, only types that have rows, in order of first appearance. dead: a
+    RecordBatch of DEAD_SCHEMA, ascending by index; `stage` is size or route.
+    """
+
+    event_types: pa.StringArray
+    groups: dict[str, pa.Int32Array]
+    dead: pa.RecordBatch
+
+    def without(self, barred: Mapping[int, str]) -> Routed:
+        """The same, but the rows of `barred` are dead for the reason given there, whatever else is wrong with them."""
+        if not barred:
+            return self
+        rows = pa.array(sorted(barred), pa.int32())
+        groups = {name: found.filter(pc.invert(pc.is_in(found, rows))) for name, found in self.groups.items()}
+        names = self.event_types.take(rows).to_pylist()
+        dead = [row for row in self.dead.to_pylist() if row["index"] not in barred]
+        dead += [
+            {"index": row, "event_type": name, "stage": "route", "reason": barred[row]}
+            for row, name in zip(rows.to_pylist(), names, strict=True)
+        ]
+        dead.sort(key=lambda row: row["index"])
+        live = {name: found for name, found in groups.items() if len(found)}
+        return Routed(self.event_types, live, pa.RecordBatch.from_pylist(dead, schema=DEAD_SCHEMA))
+
+
+class Router:
+    """Routes batches of Kafka records; holds no state between batches."""
+
+    def __init__(self, routing: Routing) -> None:
+        self._routing = routing
+        self._declared = frozenset(routing.schemas)
+        self._from = routing.type_from
+        self._peek = JsonPeek(routing.type_from) if routing.type_from.kind == "json" else None
+
+    def route(self, batch: pa.RecordBatch) -> Routed:
+        """Route a batch with the columns of Spark's Kafka source (headers optional)."""
+        values = batch.column("value")
+        sizes = pc.binary_length(values)
+        if VALUE_BYTES in batch.schema.names:
+            sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes.cast(pa.int64()))
+        long = pc.fill_null(pc.greater(sizes, self._routing.record_bytes_max), False)
+        types, reasons = self._types(batch, values, long)
+        groups, live = self._groups(types, pc.or_(long, values.is_null()))
+        dead_rows = pc.indices_nonzero(pc.invert(live)).to_pylist()
+        return Routed(types, groups, self._dead(dead_rows, types, values, sizes, reasons))
+
+    def _types(
+        self, batch: pa.RecordBatch, values: pa.BinaryArray, long: pa.BooleanArray
+    ) -> tuple[pa.StringArray, dict[int, str]]:
+        """Event type per row, and the reason for rows where it is null and not obvious."""
+        if self._peek is not None:
+            return self._peek.types(values, long)
+        reasons: dict[int, str] = {}
+        if self._from.kind == "topic":
+            types = batch.column("topic").cast(pa.string())
+        elif self._from.kind == "key":
+            types, reasons = _utf8(batch.column("key"), "the key")
+        else:
+            types, reasons = _utf8(_last_header(batch, self._from.name), f"the header {self._from.name!r}")
+        return pc.if_else(pc.equal(types, ""), None, types), reasons
+
+    def _groups(
+        self, types: pa.StringArray, unusable: pa.BooleanArray
+    ) -> tuple[dict[str, pa.Int32Array], pa.BooleanArray]:
+        """Row indices per usable type, and which rows are in one of them."""
+        usable = pc.if_else(unusable, None, types)
+        encoded = usable.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        by_type = pc.array_sort_indices(encoded.indices).cast(pa.int32())  # stable; rows without a type come last
+        groups: dict[str, pa.Int32Array] = {}
+        start = 0
+        for name, rows in zip(names, _counts(encoded.indices, len(names)), strict=True):
+            if self._accepts(name):
+                groups[name] = by_type.slice(start, rows)
+            start += rows
+        live = pa.array([name in groups for name in names], pa.bool_()).take(encoded.indices)
+        return groups, pc.fill_null(live, False)
+
+    def _accepts(self, name: str) -> bool:
+        return name in self._declared or self._routing.takes_new(name)
+
+    def _dead(
+        self,
+        rows: list[int],
+        types: pa.StringArray,
+        values: pa.BinaryArray,
+        sizes: pa.Array,
+        reasons: dict[int, str],
+    ) -> pa.RecordBatch:
+        """One row of DEAD_SCHEMA per dead record."""
+        found: list[tuple[int, str | None, str, str]] = []
+        limit = self._routing.record_bytes_max
+        taken = types.take(pa.array(rows, pa.int32())).to_pylist()
+        for row, name in zip(rows, taken, strict=True):
+            value = values[row]
+            if not value.is_valid:
+                found.append((row, name, "route", "tombstone: the value is null"))
+            elif (size := sizes[row].as_py()) > limit:
+                found.append((row, name, "size", _too_long(size, limit, len(value.as_buffer()))))
+            elif name is None:
+                found.append((row, name, "route", reasons.get(row, self._no_type())))
+            else:
+                found.append((row, name, "route", self._unknown(name)))
+        columns = [pa.array([dead[i] for dead in found], field.type) for i, field in enumerate(DEAD_SCHEMA)]
+        return pa.RecordBatch.from_arrays(columns, schema=DEAD_SCHEMA)
+
+    def _unknown(self, name: str) -> str:
+        """The reason of a type that has no table."""
+        if self._routing.new_type != "table":
+            return f"unknown_type: {shorten(name)}"
+        return f"bad_type_name: {shorten(self._routing.clash(name))}"
+
+    def _no_type(self) -> str:
+        where = "key" if self._from.kind == "key" else f"{self._from.kind} {self._from.name!r}"
+        return f"no_type: the {where} is missing, null or empty"
+
+
+def _too_long(size: int, limit: int, kept: int) -> str:
+    cut = f", the first {kept} are kept" if kept < size else ""
+    return f"too_long: {size} bytes, the limit is {limit}{cut}"
+
+
+def _counts(codes: pa.Int32Array, most: int) -> list[int]:
+    """How often each code from 0 to most - 1, of which none is missing, is there."""
+    found = {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}
+    return [found[code] for code in range(most)]
+
+
+def _utf8(values: pa.BinaryArray, what: str) -> tuple[pa.StringArray, dict[int, str]]:
+    """Bytes as text; what is not UTF-8 becomes null with a reason."""
+    try:
+        return values.cast(pa.string()), {}
+    except pa.ArrowInvalid:
+        texts: list[str | None] = []
+        reasons: dict[int, str] = {}
+        for row, raw in enumerate(values.to_pylist()):
+            try:
+                texts.append(None if raw is None else raw.decode())
+            except UnicodeDecodeError as bad:
+                texts.append(None)
+                reasons[row] = f"not_utf8: byte {bad.start} of {what}"
+        return pa.array(texts, pa.string()), reasons
+
+
+def _last_header(batch: pa.RecordBatch, name: str) -> pa.BinaryArray:
+    """The value of the last header of that name per row; null where there is none."""
+    if "headers" not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.binary())
+    lists = batch.column("headers")
+    flat = pc.list_flatten(lists)
+    named = pc.indices_nonzero(pc.fill_null(pc.equal(flat.field("key"), name), False))
+    if not len(named):
+        return pa.nulls(batch.num_rows, pa.binary())
+    rows = pc.list_parent_indices(lists).take(named)
+    last = pc.fill_null(pc.not_equal(rows, pa.concat_arrays([rows.slice(1), pa.nulls(1, rows.type)])), True)
+    at = pc.index_in(pa.array(range(batch.num_rows), rows.type), value_set=rows.filter(last))
+    return flat.field("value").take(named.filter(last)).take(at)

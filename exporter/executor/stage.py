@@ -1,0 +1,386 @@
+"""One Spark task of a round: Arrow batches of raw records in, finished files and a manifest out.
+
+    batch -> route -> decode -> skip what is covered -> gather -> split by event day -> files
+
+Runs on executors. A record at or below the bound of its destination is dropped here, so is one
+of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
+was made is staged like the others. Only what the manifest of a successful job lists is staged;
+everything else is an orphan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.arrow.kafka_time import held, letter_days
+from exporter.core.columns import EVENT_TIME
+from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
+from exporter.core.order import StagingOrder
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import PartitionPlan, StagedFile
+from exporter.executor import headers
+from exporter.executor.by_day import Unsplit
+from exporter.executor.letters import Dead, coordinates, dead_letter_rows
+from exporter.executor.route import Router
+from exporter.faults import Fault, point
+from exporter.formats.json.decode import Decoder
+from exporter.formats.schema import arrow_schema
+from exporter.stores import kept
+from exporter.stores.parquet import KAFKA_COLUMN, FileOrigin, GrowingFile
+from offsets.names import table_folder
+from offsets.ranges import TopicPartition
+
+GROUP_BYTES_MAX = 32 << 20
+"""Arrow bytes of one row group."""
+SPLIT_BYTES = 4 << 20
+"""Arrow bytes of one writer that are worth a split by day."""
+CARRIED_FILE_BYTES = 64 << 10
+"""Arrow bytes up to which the rows of a file are carried to the driver: such a file costs more than what is in it, and
+would be read and written once more before its commit."""
+
+MANIFEST_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("event_type", pa.string()),
+        ("path", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("rows", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("arrow_bytes", pa.int64()),
+        ("stats", pa.string()),
+        ("body", pa.binary()),
+        ("counts", pa.string()),
+        ("unwritten", pa.string()),
+    ]
+)
+
+
+def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of mapInArrow: yields the manifest of this task, one batch."""
+    task = _Task(order)
+    for batch in batches:
+        task.add(batch)
+        del batch  # else it is held while the next one is gathered
+    yield task.manifest()
+
+
+class _Steps:
+    """How long a task has been at each of STEPS, by the clock; one step at a time."""
+
+    def __init__(self) -> None:
+        self._secs = dict.fromkeys(STEPS, 0.0)
+        self._now, self._since = STEPS[0], perf_counter()
+
+    def now(self, step: str) -> None:
+        """From here on it is this one."""
+        at = perf_counter()
+        self._secs[self._now] += at - self._since
+        self._now, self._since = step, at
+
+    def counts(self) -> dict[str, int]:
+        self.now(self._now)
+        return {MICROS + step: int(secs * 1e6) for step, secs in self._secs.items()}
+
+
+class _Task:
+    """The open files of one task, bounded in bytes and number however many types and days its range holds."""
+
+    def __init__(self, order: StagingOrder) -> None:
+        self._steps = _Steps()
+        self._at: TopicPartition | None = None
+        self._order = order
+        self._router = Router(order.routing)
+        self._decoders: dict[str, Decoder] = {}
+        self._met: set[str] = set()
+        self._unsplit: dict[tuple[str, TopicPartition], Unsplit] = {}
+        self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
+        self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
+        self._counts: dict[TopicPartition, Counter[str]] = {}
+        self._unwritten: dict[tuple[str, TopicPartition], str] = {}
+        self._carry_left = order.carried_bytes
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
+        self._steps.now("route")
+        batch = headers.joined(batch)
+        by_topic = _by_value(batch, "topic") if "topic" in batch.schema.names else [(self._only_topic(), batch)]
+        for topic, of_topic in by_topic:
+            for partition, part in _by_value(of_topic, "partition"):
+                self._add_partition(part, TopicPartition(topic, partition))
+        self._bound()
+        self._steps.now("fetch")
+
+    def _only_topic(self) -> str:
+        """Of records that do not carry their topic's name (rounds/read.py)."""
+        (topic,) = {tp.topic for tp in self._order.plans}
+        return topic
+
+    def manifest(self) -> pa.RecordBatch:
+        """Finish every file; rows for files, counts per partition, types that could not be written, and the steps."""
+        self._finish_all()
+        rows: list[dict[str, Any]] = [
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "event_type": name,
+                "path": file.path,
+                "first_offset": file.offsets.first_offset,
+                "last_offset": file.offsets.last_offset,
+                "rows": file.rows,
+                "size_bytes": file.size_bytes,
+                "arrow_bytes": file.arrow_bytes,
+                "stats": file.stats,
+                "body": file.body or None,
+            }
+            for name, tp, file in self._finished
+        ]
+        rows += [
+            {"topic": tp.topic, "partition": tp.partition, "counts": json.dumps(counts)}
+            for tp, counts in self._counts.items()
+        ]
+        rows += [
+            {"topic": tp.topic, "partition": tp.partition, "event_type": name, "unwritten": error}
+            for (name, tp), error in self._unwritten.items()
+        ]
+        rows.append({"counts": json.dumps(self._steps.counts())})
+        return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
+
+    def _finish_all(self) -> None:
+        for writer in sorted(self._unsplit):
+            self._split(writer)
+            for key in sorted(key for key in self._growing if key[:2] == writer):
+                self._finish(key)
+        for key in sorted(self._growing):
+            self._finish(key)
+
+    def _add_partition(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
+        """Partitions come one after the other (core/slices.py): with the next the files of the last are complete."""
+        if tp != self._at:
+            self._finish_all()
+            self._at = tp
+            self._steps.now("route")
+        plan = self._order.plans[tp]
+        if condemned := self._order.condemned.get(tp):
+            spared = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(condemned), pa.int64())))
+            batch = batch.filter(spared)
+            if not batch.num_rows:
+                return
+        counts = self._counts.setdefault(tp, Counter())
+        counts["records"] += batch.num_rows
+        counts["bytes"] += _record_bytes(batch)
+        letters_bound = plan.bounds.get(DEAD_LETTERS)
+        batch, untimely = held(batch)
+        routed = self._router.route(batch).without(untimely)
+        dead: list[Dead] = []
+        for name, indices in routed.groups.items():
+            rows = self._wanted(batch, indices, plan.bound(name), letters_bound)
+            if len(rows) and not self._has_room(name):
+                counts[TYPES_OVER_MAX] += len(rows)
+            elif len(rows):
+                dead += self._add_type(batch, tp, plan, name, rows)
+        dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
+        if dead and letters_bound is not None:
+            self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
+
+    @staticmethod
+    def _wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, letters_bound: int | None) -> pa.Array:
+        """The rows that may still be needed, by their type's table or, if they turn out bad, by the dead letters."""
+        bounds = [limit for limit in (bound, letters_bound) if limit is not None]
+        if not bounds:
+            return indices.slice(0, 0)
+        offsets = batch.column("offset").take(indices)
+        if offsets[0].as_py() > min(bounds):
+            return indices
+        return indices.filter(pc.greater(offsets, min(bounds)))
+
+    def _add_type(
+        self, batch: pa.RecordBatch, tp: TopicPartition, plan: PartitionPlan, name: str, rows: pa.Array
+    ) -> list[Dead]:
+        """Decode the rows of one type and stage the good ones; the bad ones are returned."""
+        timestamps = batch.column("timestamp").take(rows)
+        self._steps.now("decode")
+        decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
+        self._steps.now("route")
+        self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
+        bad: list[Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
+        bound = plan.bound(name)
+        if bound is None or not decoded.table.num_rows:
+            return bad
+        taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
+        offsets = batch.column("offset").take(taken)
+        times = timestamps if taken is rows else timestamps.take(decoded.good)
+        days = decoded.table.column(-1).cast(pa.date32())
+        table = located(decoded.table, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
+        if offsets[0].as_py() <= bound:
+            fresh = pc.greater(offsets, bound)
+            table, days = table.filter(fresh), days.filter(fresh)
+        if table.num_rows:
+            self._add_rows(name, tp, table, days.combine_chunks())
+        return bad
+
+    def _add_dead(
+        self,
+        batch: pa.RecordBatch,
+        tp: TopicPartition,
+        plan: PartitionPlan,
+        dead: list[Dead],
+    ) -> None:
+        """One dead-letter row per bad record, whole value and headers kept, by the same machinery as any table."""
+        bound = plan.bounds[DEAD_LETTERS]
+        all_offsets = batch.column("offset")
+        dead = [row for row in dead if all_offsets[row[0]].as_py() > bound]
+        if not dead:
+            return
+        part = batch.take(pa.array([row[0] for row in dead], pa.int64()))
+        self._counts[tp]["dead_letters"] += len(dead)
+        self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
+        table = dead_letter_rows(part, dead, tp, plan.epoch)
+        self._add_rows(DEAD_LETTERS, tp, table, letter_days(part.column("timestamp")))
+
+    def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, days: pa.Array) -> None:
+        """Rows beyond all that this writer had, and their event days."""
+        if (name, tp) in self._unwritten:
+            return
+        unsplit = self._unsplit.setdefault((name, tp), Unsplit())
+        unsplit.add(table, days)
+        if unsplit.bytes >= SPLIT_BYTES:
+            self._split((name, tp))
+
+    def _split(self, writer: tuple[str, TopicPartition]) -> None:
+        """Hand each day's rows to its file."""
+        name, tp = writer
+        self._steps.now("split")
+        with self._trouble_of(name, tp):
+            for day, part in self._unsplit.pop(writer).split():
+                key = (name, tp, day)
+                if key not in self._growing:
+                    self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), day)
+                growing = self._growing[key]
+                growing.add(part, *_first_and_last(part))
+                if growing.pending_bytes >= GROUP_BYTES_MAX:
+                    self._encode(growing)
+        self._steps.now("route")
+
+    @contextmanager
+    def _trouble_of(self, name: str, tp: TopicPartition) -> Iterator[None]:
+        """Whatever goes wrong with the files of one writer is its table's trouble: the others go on without it."""
+        try:
+            yield
+        except MemoryError:  # the whole task's
+            raise
+        except Exception as error:  # noqa: BLE001
+            why = f"a file cannot be written: {type(error).__name__}: {error}"
+            self._unwritten.setdefault((name, tp), why)
+            self._unsplit.pop((name, tp), None)
+            for key in [key for key in self._growing if key[:2] == (name, tp)]:
+                del self._growing[key]
+
+    def _encode(self, growing: GrowingFile) -> None:
+        self._steps.now("encode")
+        growing.encode()
+        self._steps.now("split")
+
+    def _origin(self, name: str, plan: PartitionPlan) -> FileOrigin:
+        return FileOrigin(
+            folder=os.path.join(self._order.root, table_folder(name)),
+            app=self._order.app,
+            tp=plan.tp,
+            epoch=plan.epoch,
+            event_type=name,
+            fingerprint=self._order.fingerprints.get(name, ""),
+            footer=self._order.footers.get(plan.tp, {}),
+            replay=self._order.replays.get((name, plan.tp), 0),
+        )
+
+    def _decoder(self, name: str) -> Decoder:
+        if name not in self._decoders:
+            routing = self._order.routing
+            declared = routing.schemas.get(name)
+            schema = pa.schema([]) if declared is None else arrow_schema(declared, name)
+            self._decoders[name] = Decoder(name, schema, routing)
+        return self._decoders[name]
+
+    def _has_room(self, name: str) -> bool:
+        """False for a type that nobody knows once there are too many of them."""
+        if name in self._order.fingerprints or name in self._order.routing.schemas or name in self._met:
+            return True
+        if len(self._met) >= self._order.new_types_max:
+            return False
+        self._met.add(name)
+        return True
+
+    def _bound(self) -> None:
+        room, growing = self._order.room, self._growing
+        while sum(unsplit.bytes for unsplit in self._unsplit.values()) > room.unsplit_bytes:
+            self._split(max(self._unsplit, key=lambda writer: self._unsplit[writer].bytes))
+        while sum(file.pending_bytes for file in growing.values()) > room.pending_bytes:
+            name, tp, _ = largest = max(growing, key=lambda key: growing[key].pending_bytes)
+            with self._trouble_of(name, tp):
+                self._encode(growing[largest])
+        while sum(file.encoded_bytes for file in growing.values()) > room.encoded_bytes:
+            self._finish(max(growing, key=lambda key: growing[key].encoded_bytes))
+        while len(growing) > room.files:
+            self._finish(max(growing, key=lambda key: growing[key].encoded_bytes + growing[key].pending_bytes))
+
+    def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
+        """Write a file, or carry its rows; nothing if its writer had trouble meanwhile."""
+        name, tp, _ = key
+        growing = self._growing.pop(key, None)
+        if growing is None:
+            return
+        self._steps.now("encode")
+        with self._trouble_of(name, tp):
+            point(Fault.BEFORE_STAGED_FILE, name)
+            carried = growing.carried(min(CARRIED_FILE_BYTES, self._carry_left))
+            file = carried or growing.finish()
+            if self._order.sync and not carried:
+                kept.sync(Path(growing.origin.folder, file.path))
+            self._finished.append((name, tp, file))
+            self._carry_left -= carried.size_bytes if carried else 0
+
+
+def _record_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of keys, values and headers."""
+    columns = [batch.column("key"), batch.column("value")]
+    if "headers" in batch.schema.names:
+        columns += batch.column("headers").flatten().flatten()
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
+
+
+def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.Table:
+    """Decoded rows as their table holds them: `_kafka`, `_event_time`, the columns, `_rescued`.
+
+    decoded: its last column is the event time. timed: false for a table with a column `_event_time` of its own; it
+    stays that of a configuration, too, that was recorded when the name was not the exporter's.
+    """
+    last = decoded.num_columns - 1
+    rows, times = decoded.remove_column(last), decoded.column(last)
+    if timed and not any(name.lower() == EVENT_TIME for name in rows.column_names):
+        rows = rows.add_column(0, EVENT_TIME, times)
+    return rows.add_column(0, KAFKA_COLUMN, kafka)
+
+
+def _first_and_last(table: pa.Table) -> tuple[int, int]:
+    """The offsets of the first and the last row."""
+    coordinates = table.column(KAFKA_COLUMN)
+    return coordinates[0]["offset"].as_py(), coordinates[-1]["offset"].as_py()
+
+
+def _by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Each value of a column with its rows, in order; the batch itself where there is one value only."""
+    values = pc.unique(batch.column(column)).to_pylist()
+    for value in values:
+        yield value, batch if len(values) == 1 else batch.filter(pc.equal(batch.column(column), value))

@@ -1,0 +1,202 @@
+"""The exact verdict on one record, and the only place that words a reason. Runs on Spark executors.
+
+stdlib json with every token kept as sent, then the shape's own reading. Slow, so decode.py asks
+only for the doubtful records; what it passes is text that the fast reader takes, and reads the
+same. A record whose only oddity may be unknown fields is asked of first in another way: a guess, that
+holds if the reader takes the rest. Must never raise on what a record holds, or know its neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from json.encoder import encode_basestring
+from typing import Any, NamedTuple
+
+from exporter.core.routing import Routing
+from exporter.formats.json.shapes import Float, Found, Int, Note, Refused, Struct
+from exporter.formats.json.text import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, too_deep
+from exporter.formats.json.unknown import Splitter, plain
+from exporter.text import shorten
+
+LARGE_BYTES = 64 << 10
+"""From here on a record's unknown fields are not read: the judge makes an object of each value that it reads."""
+VALUES_MAX = 10_000_000
+"""Commas, colons and opening brackets outside of strings, beyond which no object is made of a record: they would take
+gigabytes."""
+TOO_MANY = f"too_many_values: the value is no plain good record, and has over {VALUES_MAX} commas, colons and brackets"
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_PUNCTUATION = re.compile(rb'\\.|[",:\[{]', re.DOTALL)
+_SMALL = {str(number): Int(number) for number in range(1_000)}
+"""Of numbers that come in millions one object is enough."""
+
+
+class _Unreadable(Exception):
+    """One record is bad as a whole; the text is the reason."""
+
+
+class Verdict(NamedTuple):
+    """The judge's word on one record: `text` for the reader, or None and the reason.
+
+    A text and a reason: the record is refused for it if the reader takes the text. changed: known values were
+    rewritten. unknown: unknown fields that the record has besides the text.
+    """
+
+    text: bytes | None
+    reason: str = ""
+    rescued: str | None = None
+    unknown: int = 0
+    cut: int = 0
+    changed: bool = False
+
+
+def too_many_values(raw: bytes) -> bool:
+    """True if a record is too large for the judge."""
+    if len(raw) <= VALUES_MAX or sum(map(raw.count, (b",", b":", b"[", b"{"))) <= VALUES_MAX:
+        return False
+    number, in_string = 0, False
+    for match in _PUNCTUATION.finditer(raw):
+        token = match.group()
+        if token == b'"':
+            in_string = not in_string
+        elif not in_string:
+            number += 1
+    return number > VALUES_MAX
+
+
+class Judge:
+    """Reads one record exactly. Slow (about 30 MB/s), so it only sees doubtful ones."""
+
+    def __init__(
+        self, root: Struct, routing: Routing, route: list[str] | None, event_type: str, keep_all: bool
+    ) -> None:
+        self._root = root
+        self._splitter = Splitter(root)
+        self._policy = routing.unknown_fields
+        self._route = route
+        self._event_type = event_type
+        self._keep_all = keep_all
+        self._twins: list[str] = []
+        self._scan = json.JSONDecoder(
+            parse_int=_int, parse_float=Float, parse_constant=refuse_constant, object_pairs_hook=self._object
+        ).decode
+
+    def verdict(self, raw: bytes | None) -> Verdict:
+        """Judge one value; never raises on its content."""
+        if raw is None:
+            return Verdict(None, "tombstone: the value is null")
+        if len(raw) >= LARGE_BYTES and (word := self._without_unknown(raw)):
+            return word
+        return Verdict(None, TOO_MANY) if too_many_values(raw) else self._exact(raw)
+
+    def _without_unknown(self, raw: bytes) -> Verdict | None:
+        """The verdict on a record with unknown fields by a look at the rest only, if that tells it."""
+        guess = self.guess(raw)
+        if guess is None or guess.text is None or too_many_values(guess.text):
+            return None
+        rest = self._exact(guess.text)
+        if rest.text is None:
+            return None if rest.reason.startswith("not_") else rest  # those tell a position in the record
+        if guess.reason:
+            return Verdict(None, guess.reason)
+        return rest._replace(rescued=guess.rescued, unknown=guess.unknown)
+
+    def guess(self, raw: bytes | None) -> Verdict | None:
+        """The verdict on a record with unknown fields, if the reader takes its text; None for all that is in doubt."""
+        apart = None if raw is None else self._splitter.split(raw)
+        if raw is None or apart is None:
+            return None
+        if self._keep_all:
+            whole = plain(raw)
+            return None if whole is None else Verdict(apart.rest, "", whole[0].decode(), apart.found.count)
+        reason = f"unknown_field: {shorten(apart.found.first)}" if self._policy == "dead_letter" else ""
+        rescued = apart.unknown.decode() if self._policy == "rescue" else None
+        return Verdict(apart.rest, reason, rescued, apart.found.count)
+
+    def _exact(self, raw: bytes) -> Verdict:
+        try:
+            value = self._parse(raw)
+            note = Note()
+            known = self._root.read(value, note)
+            self._check_route(value)
+            return self._settle(raw, value, known, note)
+        except Refused as refused:
+            return Verdict(None, refused.reason)
+        except _Unreadable as unreadable:
+            return Verdict(None, str(unreadable))
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """json's hook for one object; notes its first key that occurs twice."""
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            left = list(made)
+            self._twins.append(next(key for key, _ in pairs if not left or key != left.pop(0)))
+        return made
+
+    def _parse(self, raw: bytes) -> dict[str, Any]:
+        """The value as an object of tokens. Raises _Unreadable."""
+        self._twins.clear()
+        try:
+            text = raw.decode()
+            if too_deep(raw):
+                raise _Unreadable(TOO_DEEP)
+            value = self._scan(text)
+            if _SURROGATE.search(text):
+                json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeDecodeError as bad:
+            raise _Unreadable(not_utf8(bad)) from None
+        except UnicodeEncodeError:
+            raise _Unreadable("not_json: half of a surrogate pair") from None
+        except PARSE_ERRORS as bad:
+            blank = not raw.strip(b" \t\n\r")
+            raise _Unreadable("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
+        if self._twins:
+            raise _Unreadable(f"duplicate_key: {shorten(self._twins[0])!r} occurs twice in one object")
+        if type(value) is not dict:
+            raise _Unreadable(NOT_OBJECT)
+        return value
+
+    def _check_route(self, value: Any) -> None:
+        """The record's type must be the one it was routed by."""
+        if self._route is None:
+            return
+        for name in self._route:
+            value = value.get(name) if type(value) is dict else None
+        if value != self._event_type:
+            raise _Unreadable(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
+
+    def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> Verdict:
+        """Apply the policy for unknown fields and write the text for the reader."""
+        found = Found()
+        rest = self._root.unknown(value, "$", found)
+        if self._keep_all:
+            rest = value
+        elif found.count and self._policy == "dead_letter":
+            raise _Unreadable(f"unknown_field: {shorten(found.first)}")
+        elif self._policy == "ignore":
+            rest = None
+        text = dump(known).encode() if found.count or note.changed else raw
+        return Verdict(text, "", None if rest is None else dump(rest), found.count, note.cut, note.changed)
+
+
+def _int(token: str) -> Int:
+    """json's hook for a number of digits only."""
+    return _SMALL.get(token) or Int(token)
+
+
+def dump(value: Any) -> str:
+    """Compact JSON of the judge's values; number tokens as sent, text unescaped where JSON allows."""
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is dict:
+        return "{" + ",".join([f"{encode_basestring(key)}:{dump(item)}" for key, item in value.items()]) + "}"
+    if kind is list:
+        return "[" + ",".join([dump(item) for item in value]) + "]"
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    number: str = value
+    return number

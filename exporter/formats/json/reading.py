@@ -1,0 +1,139 @@
+"""What the fast reader makes of some values: the declared columns and the event time, or a doubt. On Spark executors.
+
+Must never take a record of another event type than the one it was routed by (ROUTE), or one that is in doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.formats.json.layouts import MARK
+from exporter.formats.json.shapes import Doubt, Leaf, LongTimes, Map, Struct, data_of, nodes_of
+from exporter.formats.json.wrapped import WrappedReader
+
+_NAMED_ROW = re.compile(r" (?:in row|at string index) (\d+)$")
+"""How the reader's errors, and those of Arrow's check of UTF-8, end where they tell the record."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """route, time: where the event type and the event time stand in a value, if they do. cutter: of long timestamps."""
+
+    event_type: str
+    route: list[str] | None
+    time: list[str] | None
+    cutter: LongTimes
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What the reader made of some values: the declared columns, the event time as sent, timestamps cut."""
+
+    columns: list[pa.Array | pa.ChunkedArray]
+    time: pa.Array | None
+    cut: int
+
+
+NO_MARKS: Mapping[str, Sequence[str]] = {}
+
+
+class Reader:
+    """The fast reader of one shape. marks: flags in it that stand for what was cut out of a text, and their objects."""
+
+    def __init__(self, root: Struct, asked: Asked, marks: Mapping[str, Sequence[str]]) -> None:
+        self._root = root
+        maps = any(isinstance(node, Map) for node in nodes_of(root))
+        self._marks = [[*path, mark] for mark, path in marks.items()] if maps else []
+        self._asked = asked
+        self.read = WrappedReader(root).read
+
+    def take(self, values: pa.BinaryArray) -> Taken | None:
+        """All values, or None if one of them is in doubt."""
+        return self.take_or_name(values)[0]
+
+    def take_or_name(self, values: pa.BinaryArray) -> tuple[Taken | None, int | None]:
+        """As take; if it is None, the position of a doubtful value where the reader names one. That is a hint only."""
+        if values.null_count:
+            return None, values.is_null().index(True).as_py()
+        cutter, route = self._asked.cutter, self._asked.route
+        cutter.count = 0
+        try:
+            parsed = self.read(values)
+            columns = self._root.columns(parsed)
+            time = self._time(parsed)
+        except (pa.ArrowInvalid, Doubt) as doubt:
+            told = _NAMED_ROW.search(str(doubt))
+            at = len(values) if told is None else int(told[1])
+            return None, at if at < len(values) else None
+        if self._marks and not self._all_stand(values, parsed):
+            return None, None
+        if route and len(parsed):
+            same = pc.equal(_at(parsed, route), self._asked.event_type)
+            if same.null_count or not pc.all(same).as_py():
+                return None, None
+        return Taken(columns, time, cutter.count), None
+
+    def _all_stand(self, values: pa.BinaryArray, parsed: pa.StructArray) -> bool:
+        """Whether no mark in the values has become a key of a map."""
+        standing: int = sum(len(column) - column.null_count for column in (_at(parsed, path) for path in self._marks))
+        return standing == data_of(values).count(MARK.encode())
+
+    def _time(self, parsed: pa.StructArray) -> pa.Array | None:
+        """The event time; what is cut of it counts once, whether a column holds it or not."""
+        if not self._asked.time:
+            return None
+        leaf, declared = self._leaf(self._asked.time)
+        before = self._asked.cutter.count
+        time = leaf.convert(_at(parsed, self._asked.time))
+        if declared:
+            self._asked.cutter.count = before
+        return time
+
+    def _leaf(self, path: list[str]) -> tuple[Leaf, bool]:
+        """The leaf at a known path, and whether a column holds it."""
+        node: Any = self._root
+        declared = True
+        for name in path:
+            child = node.children[name]
+            node, declared = child.node, declared and child.declared
+        return node, declared
+
+
+class Readers:
+    """What reads the values of one shape. shaped: the shape; with True its timestamps are read as text and cut."""
+
+    def __init__(
+        self, shaped: Callable[[bool], Struct], asked: Asked, marks: Mapping[str, Sequence[str]] = NO_MARKS
+    ) -> None:
+        self.root = shaped(False)
+        self.plain = Reader(self.root, asked, marks)
+        self._shaped = shaped
+        self._asked = asked
+        self._marks = marks
+
+    @cached_property
+    def long(self) -> Reader:
+        """Of timestamps with more digits than it keeps: few topics have them, and of 50 types each takes its time."""
+        return Reader(self._shaped(True), self._asked, self._marks)
+
+    @cached_property
+    def classify(self) -> Callable[[bytes | None], Any]:
+        """msgspec's reading of one value. Raises what msgspec raises, or TypeError."""
+        decode: Callable[[Any], Any] = msgspec.json.Decoder(self.root.spec).decode
+        return decode
+
+
+def _at(parsed: pa.StructArray, path: list[str]) -> pa.Array:
+    """The column at a path; null where a parent is."""
+    column: pa.Array = parsed
+    for name in path:
+        column = pc.struct_field(column, name)
+    return column

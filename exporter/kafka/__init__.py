@@ -1,0 +1,1 @@
+"""What the brokers say, and which partitions are this task's."""

@@ -1,0 +1,65 @@
+"""One [kafka_client] table, two spellings: keywords of kafka-python, options of Spark's Kafka source.
+
+Both hold secrets, which are masked in all that is shown from then on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exporter.secrets import jaas_text, keep_secret
+from exporter.settings.model import Settings
+from exporter.settings.tables import KafkaClient, revealed
+
+
+def kafka_python_options(settings: Settings) -> dict[str, Any]:
+    """Keywords for kafka-python's clients: bootstrap servers and security. Holds secrets."""
+    client = settings.kafka_client
+    keep_secret(revealed(client.sasl_plain_password), revealed(client.ssl_password))
+    options: dict[str, Any] = {
+        "bootstrap_servers": list(settings.brokers),
+        "security_protocol": client.security_protocol,
+    }
+    if client.tls:
+        options["ssl_check_hostname"] = client.ssl_check_hostname
+        for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+            if getattr(client, name) is not None:
+                options[name] = str(getattr(client, name))
+        if client.ssl_password is not None:
+            options["ssl_password"] = revealed(client.ssl_password)
+    if client.sasl:
+        options["sasl_mechanism"] = client.sasl_mechanism
+        options["sasl_plain_username"] = client.sasl_plain_username
+        options["sasl_plain_password"] = revealed(client.sasl_plain_password)
+    return options
+
+
+def spark_kafka_options(settings: Settings) -> dict[str, str]:
+    """The same as `kafka.`-prefixed options of Spark's Kafka source. Holds secrets."""
+    client = settings.kafka_client
+    keep_secret(revealed(client.sasl_plain_password), revealed(client.ssl_password))
+    options = {"bootstrap.servers": ",".join(settings.brokers), "security.protocol": client.security_protocol}
+    if client.tls:
+        if client.ssl_cafile is not None:
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(client.ssl_cafile)}
+        if client.ssl_certfile is not None:
+            options |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(client.ssl_certfile)}
+        if client.ssl_password is not None:
+            options["ssl.key.password"] = client.ssl_password.get_secret_value()
+        if not client.ssl_check_hostname:
+            options["ssl.endpoint.identification.algorithm"] = ""
+    if client.sasl:
+        options |= {"sasl.mechanism": str(client.sasl_mechanism), "sasl.jaas.config": _jaas(client)}
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _jaas(client: KafkaClient) -> str:
+    """One entry of a JAAS file; quotes and backslashes are escaped as Java's StreamTokenizer reads them."""
+
+    def quoted(text: str | None) -> str:
+        return f'"{jaas_text(text or "")}"'
+
+    package = "plain.Plain" if client.sasl_mechanism == "PLAIN" else "scram.Scram"
+    username, password = quoted(client.sasl_plain_username), quoted(revealed(client.sasl_plain_password))
+    module = f"org.apache.kafka.common.security.{package}LoginModule"
+    return f"{module} required username={username} password={password};"

@@ -1,0 +1,48 @@
+"""All that one commit says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exporter.core.writers import StagedFile
+
+TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
+"""A checkpoint each 10 commits (the default) would cost 1-2 s inside the commit."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """All that one commit says.
+
+    expected: appIds whose versions the commit depends on; registered as read. positions: appId -> new version.
+    adds: Delta `add` actions. properties: table properties to set (a metadata change). create: Spark schema JSON
+    of a table to be created by this very commit. evolve: Spark schema JSON that an existing table gets.
+    removes: paths of live files, as the log writes them, that this commit takes out of the table (a rewind).
+    table_id: of a table to be created; a new one if empty.
+    """
+
+    expected: tuple[str, ...]
+    positions: Mapping[str, int]
+    user_metadata: Mapping[str, Any]
+    adds: tuple[Mapping[str, Any], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    create: str | None = None
+    evolve: str | None = None
+    removes: tuple[str, ...] = ()
+    table_id: str = ""
+
+
+def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:
+    """Delta's `add` action of a staged file. Source: the Delta protocol, 'Add File and Remove File'."""
+    return {
+        "path": file.path,
+        "partitionValues": {"day": file.day},
+        "size": file.size_bytes,
+        "modificationTime": int(time.time() * 1000),
+        "dataChange": True,
+        "stats": file.stats,
+        "tags": dict(tags),
+    }

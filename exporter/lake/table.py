@@ -1,0 +1,281 @@
+"""Delta tables through the JVM that Spark runs: one snapshot in, one commit out.
+
+What a version says is read from the files of the log where these tell it (log_files.py). Registers each appId
+that a commit replaces, so that Delta itself refuses a commit whose positions have changed since
+(FENCE). Creating and anchoring a table is one commit. Nothing here deletes a file (TEMP).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from exporter.errors import LogCleaned, TableUnreadable
+from exporter.lake import log_files
+from exporter.lake.change import TABLE_PROPERTIES, Change
+from exporter.stores import kept
+from exporter.stores.file import NOT_SYNCED
+from exporter.text import first_line
+from offsets.names import FORMAT_VERSION, table_folder
+from offsets.table_log import (
+    APP_PROPERTY,
+    EVENT_TYPE_PROPERTY,
+    FORMAT_PROPERTY,
+    LoggedCommit,
+    LogState,
+    TableView,
+    parse_commit,
+)
+
+if TYPE_CHECKING:
+    from exporter.lake.lake import Lake
+
+Check = Callable[[TableView | None], None]
+"""Looks at the snapshot that the commit is based on; raises to give the commit up."""
+
+
+class DeltaTable:
+    """One table of the lake."""
+
+    def __init__(self, lake: Lake, event_type: str) -> None:
+        self.event_type = event_type
+        self.app = lake.app
+        self.folder = lake.root / table_folder(event_type)
+        self._lake = lake
+
+    def view(self) -> TableView | None:
+        """The table as it is now, or None if there is none. Raises TableUnreadable.
+
+        What it says survives a power cut: its newest writer may have been killed before it synced the entry, and
+        whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
+        """
+        try:
+            if self._lake.sync and (log := log_files.log_folder(self.folder)).exists():
+                kept.sync(log)
+            return log_files.newest_view(self.folder) or self._view(self._snapshot())
+        except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+
+    def state(self) -> tuple[TableView, Callable[[], Iterator[list[str]]]] | None:
+        """A fresh snapshot and the paths that it names, live files and tombstones, some at a time; None: no table.
+
+        The paths come through Arrow by one Spark job, when they are asked for. Raises TableUnreadable.
+        """
+        try:
+            snapshot = self._snapshot()
+            view = self._view(snapshot)
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        return None if view is None else (view, lambda: self._named(snapshot))
+
+    def _named(self, snapshot: Any) -> Iterator[list[str]]:
+        from pyspark.sql import DataFrame
+
+        try:
+            paths = DataFrame(snapshot.stateDF(), self._lake.session).selectExpr(
+                "coalesce(add.path, remove.path) AS path"
+            )
+            found = paths.where("path IS NOT NULL").toArrow()
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        for batch in found.to_batches():
+            yield batch.column("path").to_pylist()
+
+    def live_sizes(self) -> dict[str, list[int]]:
+        """Day -> bytes of each live file; by one Spark job. Raises TableUnreadable."""
+        from pyspark.sql import DataFrame
+
+        sizes: dict[str, list[int]] = {}
+        try:
+            adds = DataFrame(self._snapshot().allFiles().toDF(), self._lake.session)
+            found = adds.selectExpr("partitionValues['day'] AS day", "size").toArrow()
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+        for row in found.to_pylist():
+            sizes.setdefault(row["day"] or "", []).append(row["size"])
+        return sizes
+
+    def checkpoint(self, commits_min: int, apply: bool) -> bool:
+        """Whether so many commits came after the last one; with `apply` one is written then, as Delta does it.
+
+        The log is cleaned up by the table's own rule as well. Raises TableUnreadable.
+        """
+        try:
+            snapshot = self._snapshot()
+            due = snapshot.version() - max(-1, snapshot.checkpointProvider().version()) >= commits_min
+            if due and apply:
+                self._log().checkpointAndCleanUpDeltaLog(snapshot, self._lake.none)  # checkpoint() hides what fails
+        except Exception as error:
+            raise TableUnreadable(f"table {self.event_type}: its checkpoint failed: {first_line(error)}") from error
+        return bool(due)
+
+    def _snapshot(self) -> Any:
+        """As the table is now. A log that is opened here for the first time was listed just then, once is enough."""
+        lake, began_ms = self._lake, int(time.time() * 1000)  # before it is asked whether others have opened the log
+        since = lake.none if lake.has_opened(self.folder) else lake.some(began_ms)
+        return self._log().update(False, since, lake.none)
+
+    def commit(self, change: Change, check: Check) -> int:
+        """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
+
+        After any exception the caller finds the outcome by looking (protocol 4.4).
+        """
+        lake = self._lake
+        txn = self._begun(change, check)
+        if change.expected:
+            txn.readTxn().appendAll(lake.to_seq(lake.texts(change.expected)))
+        now_ms = int(time.time() * 1000)
+        actions = lake.transactions(
+            {"appId": app_id, "version": version, "lastUpdated": now_ms} for app_id, version in change.positions.items()
+        )
+        if change.adds:
+            actions.addAll(lake.adds(change.adds))
+        for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
+            actions.add(live.remove())
+        text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
+        return int(txn.commit(lake.to_seq(actions), lake.operation(text)))
+
+    def rehearse(self, change: Change, check: Check) -> None:
+        """All of commit() but the commit: raises what Delta says of names, columns and features that it refuses."""
+        txn = self._begun(change, check)
+        self._log().protocolWrite(txn.protocol())
+
+    def _begun(self, change: Change, check: Check) -> Any:
+        """A transaction on a fresh snapshot with the change's metadata."""
+        txn = self._log().startTransaction()
+        check(self._view(txn.snapshot()))
+        if change.create is not None:
+            txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
+        elif change.properties or change.evolve is not None:
+            metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
+            metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
+            metadata["schemaString"] = change.evolve or metadata["schemaString"]
+            txn.updateMetadata(self._action({"metaData": metadata}), False)
+        return txn
+
+    def view_at(self, version: int) -> TableView:
+        """The table as it was at a version. Raises LogCleaned."""
+        view = self._view(self._snapshot_at(version))
+        if view is None:
+            raise LogCleaned(f"table {self.event_type}: version {version} can no longer be read")
+        return view
+
+    def files_at(self, version: int) -> list[dict[str, Any]]:
+        """The `add` actions of the live files at a version. Raises LogCleaned."""
+        rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
+        return [json.loads(row) for row in json.loads(self._lake.to_json(rows))]
+
+    def adds_at(self, version: int) -> Any:
+        """A Java DataFrame of the live files at a version, one `add` action a row. Raises LogCleaned."""
+        return self._snapshot_at(version).allFiles().toDF()
+
+    def rows_of(self, version: int, paths: Collection[str]) -> Any:
+        """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
+        snapshot, adds = self._snapshot_at(version), self._lake.new_list()
+        for live in _live_files(snapshot, paths):
+            adds.add(live)
+        return self._log().createDataFrame(snapshot, self._lake.to_seq(adds), False, self._lake.none)
+
+    def _snapshot_at(self, version: int) -> Any:
+        none = self._lake.none
+        try:
+            return self._log().getSnapshotAt(version, none, none, False)
+        except Exception as error:  # py4j raises its own kinds
+            raise LogCleaned(
+                f"table {self.event_type}: version {version} can no longer be read: {first_line(error)}"
+            ) from error
+
+    def commits(self, after: int, through: int) -> list[LoggedCommit]:
+        """What the versions after+1..through say. Raises LogCleaned if one of them is gone."""
+        return [self.logged(version) for version in range(after + 1, through + 1)]
+
+    def empty_entries(self, through: int, most: int) -> list[int]:
+        """Those of so many versions up to `through` whose log entry has no byte, the newest first."""
+        found = []
+        for version in range(through, max(-1, through - most), -1):
+            try:
+                if not log_files.entry(self.folder, version).stat().st_size:
+                    found.append(version)
+            except FileNotFoundError:
+                break
+        return found
+
+    def logged(self, version: int) -> LoggedCommit:
+        """What one version of the log says. Raises LogCleaned or TableUnreadable."""
+        try:
+            with log_files.entry(self.folder, version).open(encoding="utf-8") as lines:
+                return parse_commit(version, lines)
+        except FileNotFoundError as error:
+            raise LogCleaned(
+                f"table {self.event_type}: version {version} is no longer in its log",
+                "the log was cleaned up while no task ran: `exporter repair --rewind` compares the tables with the "
+                "topic and, with `--apply`, accepts them if nothing is missing",
+            ) from error
+        except (OSError, ValueError) as error:
+            raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
+
+    def _log(self) -> Any:
+        return self._lake.log(self.folder)
+
+    def _action(self, action: Mapping[str, Any]) -> Any:
+        return self._lake.action_from_json(json.dumps(action))
+
+    def _new_metadata(self, change: Change) -> dict[str, Any]:
+        configuration = {
+            **TABLE_PROPERTIES,
+            APP_PROPERTY: self._lake.app,
+            FORMAT_PROPERTY: str(FORMAT_VERSION),
+            EVENT_TYPE_PROPERTY: self.event_type,
+            **change.properties,
+        }
+        return {
+            "id": change.table_id or str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": change.create,
+            "partitionColumns": ["day"],
+            "configuration": configuration,
+            "createdTime": int(time.time() * 1000),
+        }
+
+    def _view(self, snapshot: Any) -> TableView | None:
+        """What a snapshot says: by the files of its version, for Delta takes many calls to tell."""
+        version = int(snapshot.version())
+        if version < 0:
+            return None
+        if (found := log_files.view_at(self.folder, version)) is not None:
+            return found
+        metadata = json.loads(snapshot.metadata().json())["metaData"]
+        protocol = json.loads(snapshot.protocol().json())["protocol"]
+        return log_files.as_view(version, LogState(metadata, protocol, self._transactions(snapshot)))
+
+    def _transactions(self, snapshot: Any) -> dict[str, int]:
+        """appId -> version, from the checksum where it lists them (1 ms), else by a state reconstruction."""
+        checksum = snapshot.checksumOpt()
+        listed = checksum.get().setTransactions() if checksum.isDefined() else None
+        if listed is not None and listed.isDefined() and not listed.get().isEmpty():
+            actions = json.loads(self._lake.to_json(listed.get()))
+            return {action["appId"]: int(action["version"]) for action in actions}
+        reconstructed = json.loads(self._lake.to_json(snapshot.transactions()))
+        return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
+    """The AddFile objects of live files. Raises TableUnreadable if one of them is not live."""
+    quoted = ", ".join("'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'" for path in sorted(paths))
+    found = snapshot.allFiles().filter(f"path IN ({quoted})").collectAsList()
+    if len(found) != len(paths):
+        raise TableUnreadable(f"{len(paths) - len(found)} of {len(paths)} files are not live any more")
+    return found
+
+
+def not_synced(error: BaseException) -> bool:
+    """Whether a commit was given up because something of it could not be brought to disk."""
+    java = getattr(error, "java_exception", None)
+    while java is not None:
+        if java.getClass().getName() == NOT_SYNCED:
+            return True
+        java = java.getCause()
+    return False

@@ -1,0 +1,127 @@
+"""A real DynamoDB as a child process, in memory, for the demo, the tests and the benchmark.
+
+DynamoDB Local's own main listens on all interfaces and reports each start to its maker. So it is not run: Jetty's XML
+puts the same request handler behind a connector of 127.0.0.1. It has no backups, does not expire items by itself, and
+forgets everything when it stops.
+
+    <folder>/server.xml     what is started
+    <folder>/dynamodb.log   what it says
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports, log_tail
+from exporter.spark.jars import cache_folder, find_java, jar_paths
+
+SET = "dynamodb"
+START_SECS_MAX = 60.0
+"""Deadline from the start of the process to its first answer. About 2 s are usual on two cores."""
+
+PLATFORMS = {("linux", "x86_64"), ("darwin", "x86_64"), ("darwin", "arm64")}
+"""Where its SQLite has a library: (sys.platform, machine)."""
+
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1",
+}  # fmt: skip
+"""Environment variables for its clients; it takes any, of letters and digits."""
+
+# Arguments of the handler: its number, in memory, its file (none), one database for all credentials and regions,
+# slow changes of tables. The empty Arg of the outer one: no CORS.
+_XML = """<?xml version="1.0"?>
+<!DOCTYPE Configure PUBLIC "-//Jetty//Configure//EN" "https://jetty.org/configure_10_0.dtd">
+<Configure class="org.eclipse.jetty.server.Server">
+  <Arg>
+    <New class="java.net.InetSocketAddress"><Arg type="String">127.0.0.1</Arg><Arg type="int">PORT</Arg></New>
+  </Arg>
+  <Set name="handler">
+    <New class="org.eclipse.jetty.server.handler.ContextHandler">
+      <Set name="handler">
+        <New class="com.amazonaws.services.dynamodbv2.local.server.LocalDynamoDBServerHandler">
+          <Arg>
+            <New class="com.amazonaws.services.dynamodbv2.local.server.LocalDynamoDBRequestHandler">
+              <Arg type="int">0</Arg>
+              <Arg type="boolean">true</Arg>
+              <Arg/>
+              <Arg type="boolean">true</Arg>
+              <Arg type="boolean">false</Arg>
+            </New>
+          </Arg>
+          <Arg/>
+        </New>
+      </Set>
+    </New>
+  </Set>
+</Configure>
+"""
+
+
+def runs_here() -> bool:
+    return (sys.platform, platform.machine()) in PLATFORMS
+
+
+class DynamoDbLocal(LocalServer):
+    """One DynamoDB; as a context manager it runs inside the block.
+
+        with DynamoDbLocal() as dynamodb:
+            client = boto3.client("dynamodb", endpoint_url=dynamodb.endpoint, ...)
+
+    Not for use from several threads at once.
+    """
+
+    def __init__(self, heap_mb: int = 192) -> None:
+        """heap_mb: -Xmx in MB. ConfigError where it cannot run."""
+        if not runs_here():
+            raise ConfigError(
+                f"DynamoDB Local has no library for {sys.platform} on {platform.machine()}",
+                "run it in a container, or elsewhere, and give its address",
+            )
+        super().__init__("DynamoDB Local", Path(tempfile.mkdtemp(prefix="exporter-dynamodb-")))
+        self._heap_mb = heap_mb
+        (self._port,) = free_ports(1)
+
+    @property
+    def endpoint(self) -> str:
+        """Address for clients; the same over restarts."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start, or start again on the same port, empty; returns when it listens. Does nothing if it runs.
+
+        Raises DependencyUnreachable with the end of its log if it does not within START_SECS_MAX, and what
+        jars.jar_paths and jars.find_java raise.
+        """
+        if self.running:
+            return
+        java, jars = find_java(), [path for path in jar_paths(SET) if path.suffix == ".jar"]
+        self._folder.mkdir(exist_ok=True)
+        (self._folder / "server.xml").write_text(_XML.replace("PORT", str(self._port)), "utf-8")
+        libraries = cache_folder(SET)
+        command = [str(java), f"-Xmx{self._heap_mb}m", *QUICK_START]
+        command += [f"-Djava.library.path={libraries}", f"-Dsqlite4java.library.path={libraries}"]
+        command += [f"-Djava.io.tmpdir={self._folder}"]  # a copy of that library: a killed one leaves it
+        command += ["-cp", os.pathsep.join(map(str, jars)), "org.eclipse.jetty.xml.XmlConfiguration", "server.xml"]
+        log, deadline = self._folder / "dynamodb.log", time.monotonic() + START_SECS_MAX
+        self._run(command, log)
+        try:
+            self._wait_until_ready(deadline, log)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_until_ready(self, deadline: float, log: Path) -> None:
+        """Return when it listens; `deadline` is on the monotonic clock."""
+        while not accepts(self._port):
+            if not self.running or time.monotonic() > deadline:
+                raise DependencyUnreachable(
+                    "\n    ".join([f"DynamoDB Local did not start on {self.endpoint}", *log_tail(log)]),
+                    "the lines above are the end of its log",
+                )
+            time.sleep(0.05)  # pace of the polling, bounded by the deadline

@@ -1,0 +1,1 @@
+"""What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health."""

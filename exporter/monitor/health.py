@@ -1,0 +1,132 @@
+"""The health server: four endpoints over the loop's latest snapshot; it takes no lock and asks nobody else.
+
+    /healthz   200 while the loop passes within its own bound, else 503: the process hangs, end it
+    /readyz    200 if everything that is owned is recovered and all that is needed answers, else 503 and the reason
+    /metrics   Prometheus text
+    /status    JSON: per partition, table and position what is committed, read and staged
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import make_wsgi_app
+
+from exporter.errors import ConfigError
+from exporter.listening import family_of
+from exporter.monitor.metrics import registry
+from exporter.monitor.watch import Watch
+
+START_SECS_MAX = 300.0
+"""How long a start may take until the loop passes for the first time: jars, JVM, group."""
+TICK_SECS_MAX = 120.0
+"""How long one passing of the loop may take: several calls to brokers that do not answer, 10 s each. One that recovers
+partitions may take a round and more."""
+ENDPOINTS = ("/healthz", "/readyz", "/metrics", "/status")
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class Health:
+    """A WSGI application over one task's watch. busy_secs_max: bound of a passing that recovers partitions."""
+
+    def __init__(self, watch: Watch, busy_secs_max: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._watch = watch
+        self._busy_secs_max = busy_secs_max
+        self._clock = clock
+        self._metrics = make_wsgi_app(registry(lambda: watch.snapshot))
+
+    def late(self) -> str:
+        """Why the loop must be taken for hung; empty if it is not."""
+        now, snapshot, busy_since = self._clock(), self._watch.snapshot, self._watch.busy_since
+        if busy_since is not None:
+            what, since, most = "recovering partitions", busy_since, self._busy_secs_max
+        elif snapshot is not None:
+            what, since, most = "one passing of the loop", snapshot.at, TICK_SECS_MAX
+        else:
+            what, since, most = "the start", self._watch.started, START_SECS_MAX
+        return f"{what} has taken {now - since:.0f} s, {most:.0f} s at most" if now - since > most else ""
+
+    def not_ready(self) -> str:
+        """Why the task is not at work with all that it owns; empty if it is."""
+        snapshot = self._watch.snapshot
+        return self.late() or (snapshot.not_ready if snapshot is not None else "it is starting")
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+            return _text(start_response, "405 Method Not Allowed", "only GET")
+        if path == "/metrics":
+            answer: Iterable[bytes] = self._metrics(environ, start_response)
+            return answer
+        if path in ("/healthz", "/readyz"):
+            trouble = self.late() if path == "/healthz" else self.not_ready()
+            return _text(start_response, "503 Service Unavailable" if trouble else "200 OK", trouble or "ok")
+        if path == "/status":
+            snapshot = self._watch.snapshot
+            found = snapshot.as_dict() if snapshot is not None else {"ready": False, "not_ready": "it is starting"}
+            return _answer(start_response, "200 OK", "application/json", json.dumps(found))
+        return _text(start_response, "404 Not Found", "there is: " + ", ".join(ENDPOINTS))
+
+
+def _text(start_response: StartResponse, status: str, text: str) -> list[bytes]:
+    return _answer(start_response, status, "text/plain; charset=utf-8", text + "\n")
+
+
+def _answer(start_response: StartResponse, status: str, kind: str, text: str) -> list[bytes]:
+    body = text.encode()
+    start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")])
+    return [body]
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """One thread per request, none of which holds up the end of the process."""
+
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Without the look-up of this machine's name, which may take seconds."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.setup_environ()
+
+
+class _Quiet(WSGIRequestHandler):
+    """Probes come every few seconds: they are not logged, and a silent client is not waited for."""
+
+    timeout = 10
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return None
+
+
+class HealthServer:
+    """Serves until close(). port 0: a free one (the setting's 0 means that none of this is made)."""
+
+    def __init__(self, host: str, port: int, app: Health) -> None:
+        """Raises ConfigError if nobody may listen there."""
+        server_class = type("_ServerOfFamily", (_Server,), {"address_family": family_of(host)})
+        try:
+            self._server: WSGIServer = server_class((host, port), _Quiet)
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"cannot listen on {host}:{port}: {error}", "choose another `http_port` or `http_host`"
+            ) from error
+        self._server.set_app(app)
+        self.port: int = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(timeout=5)

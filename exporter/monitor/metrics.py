@@ -1,0 +1,208 @@
+"""What a task tells Prometheus: one table of metrics, filled from the loop's snapshot whenever somebody asks.
+
+Nothing is kept here: a partition that was revoked has no series from the next snapshot on, and what is not known yet
+has none either, so no gauge is 0 only because the task has just started. Labels are bounded by the owned partitions and
+by the tables (at most the declared types, `new_types_max` and the dead letters), never by both at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from exporter import __version__
+from exporter.core.manifest import REASON
+from exporter.monitor.snapshot import PartitionState, Snapshot
+from exporter.monitor.totals import Spread
+
+Sample = tuple[tuple[str, ...], Any]
+"""Label values and a number (a histogram's: a Spread)."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """One metric. name: as it is scraped, a counter's with _total. samples: from a snapshot; without any, no series."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...]
+    samples: Callable[[Snapshot], Iterable[Sample]]
+
+    def family(self, snapshot: Snapshot) -> Metric:
+        """What is scraped."""
+        if self.kind == "histogram":
+            family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
+            for labels, spread in self.samples(snapshot):
+                family.add_metric(labels, _buckets(spread), spread.sum)
+            return family
+        of_kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        plain: CounterMetricFamily | GaugeMetricFamily = of_kind(self.name, self.help, labels=self.labels)
+        for labels, number in self.samples(snapshot):
+            plain.add_metric(labels, number)
+        return plain
+
+
+def _buckets(spread: Spread) -> list[tuple[str, float]]:
+    bounds = [*(repr(bound) for bound in spread.bounds), "+Inf"]
+    return list(zip(bounds, accumulate(spread.counts), strict=True))
+
+
+def _one(number: float | None) -> list[Sample]:
+    return [] if number is None else [((), number)]
+
+
+def _of_partitions(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(snapshot: Snapshot) -> Iterator[Sample]:
+        for one in snapshot.partitions:
+            number = getattr(one, field)
+            if number is not None:
+                yield (one.tp.topic, str(one.tp.partition)), number
+
+    if field not in PartitionState.__dataclass_fields__:
+        raise AttributeError(field)
+    return samples
+
+
+def _of_tables(number: Callable[[Snapshot, str], float | None]) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(snapshot: Snapshot) -> Iterator[Sample]:
+        for table in snapshot.tables:
+            if (found := number(snapshot, table)) is not None:
+                yield (table,), found
+
+    return samples
+
+
+def _complete_secs(snapshot: Snapshot, table: str) -> float | None:
+    through = snapshot.complete_through_ms(table)
+    return None if through is None else through / 1000
+
+
+def _reasons(snapshot: Snapshot) -> Iterator[Sample]:
+    for name, count in sorted(snapshot.totals.counts.items()):
+        if name.startswith(REASON):
+            yield (name.removeprefix(REASON),), count
+
+
+def _count(name: str) -> Callable[[Snapshot], list[Sample]]:
+    return lambda snapshot: _one(snapshot.totals.counts[name])
+
+
+_TP = ("topic", "partition")
+_TABLE = ("event_type",)
+
+METRICS: tuple[Described, ...] = (
+    Described("exporter_build_info", "gauge", "Always 1: version of the exporter, the app's name and the task's.",
+              ("version", "app", "owner"), lambda s: [((__version__, s.app, s.owner), 1)]),
+    Described("exporter_up_seconds", "gauge", "How long the task has been running.", (),
+              lambda s: _one(s.at - s.started)),
+    Described("exporter_ready", "gauge", "1 if the task is at work with all that it owns, else 0 (as /readyz).", (),
+              lambda s: _one(0 if s.not_ready else 1)),
+    Described("exporter_outage_seconds", "gauge", "For how long a dependency has not answered; none = all answer.",
+              ("dependency",), lambda s: [((name,), s.at - one.since) for name, one in sorted(s.troubles.items())]),
+    Described("exporter_owned_partitions", "gauge", "Topic partitions that this task owns.", (),
+              lambda s: _one(len(s.owned))),
+    Described("exporter_waiting_partitions", "gauge", "Owned partitions that are not recovered from the tables yet.",
+              (), lambda s: _one(len(s.waiting))),
+    Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again; the log and "
+              "/readyz say why.", (), lambda s: _one(len(s.stuck))),
+    Described("exporter_rebalances_total", "counter", "Partitions that were assigned, revoked (handed over) or lost "
+              "(taken away while this task was cut off).", ("kind",),
+              lambda s: [((kind,), s.totals.rebalances[kind]) for kind in ("assigned", "revoked", "lost")]),
+    Described("exporter_leases", "gauge", "Partitions by lease: held, or waited_for because another task holds it.",
+              ("state",), lambda s: [((state,), count) for state, count in sorted(s.leases.items())]),
+    Described("exporter_verdicts", "gauge", "Positions (event type and partition) by the latest cross-check's verdict.",
+              ("verdict",), lambda s: [((said,), count) for said, count in sorted(s.verdict_counts().items())]),
+    Described("exporter_wal_calls_total", "counter", "Calls to the write-ahead log: answered, refused (also a "
+              "condition that was not met) or unreachable.", ("call", "outcome"),
+              lambda s: sorted(s.wal_calls.items())),
+    Described("exporter_wal_owed", "gauge", "Commits whose completion the write-ahead log could not be told yet.", (),
+              lambda s: _one(s.owed)),
+    Described("exporter_end_offset", "gauge", "Offset after the last record of the partition, also if a transaction "
+              "keeps it from being read.", _TP, _of_partitions("end")),
+    Described("exporter_committed_offset", "gauge", "Least offset through which all tables hold the partition.", _TP,
+              _of_partitions("committed")),
+    Described("exporter_lag_records", "gauge", "Offsets that are not committed in all tables yet, those of open "
+              "transactions among them.", _TP, _of_partitions("lag")),
+    Described("exporter_lag_seconds", "gauge", "Age of the oldest record that is not committed in all tables yet, at "
+              "most.", _TP, _of_partitions("lag_secs")),
+    Described("exporter_open_transaction_seconds", "gauge", "For how long a transaction has been open at the first "
+              "offset that cannot be read; 0 = all can be read.", _TP, _of_partitions("open_secs")),
+    Described("exporter_committable_delay_records", "gauge", "Offsets between the greatest one that is read and staged "
+              "and the end of the log.", _TP, _of_partitions("committable_delay")),
+    Described("exporter_position_discrepancy_records", "gauge", "Offsets between the most and the least advanced of "
+              "those tables that are behind the end of the partition.", _TP, _of_partitions("discrepancy")),
+    Described("exporter_staged_bytes", "gauge", "Bytes of files that are staged and not committed yet.", _TABLE,
+              _of_tables(Snapshot.staged_bytes)),
+    Described("exporter_staged_oldest_seconds", "gauge", "Age of the oldest staged file.", _TABLE,
+              _of_tables(Snapshot.oldest_secs)),
+    Described("exporter_table_parked", "gauge", "1 while a table cannot be written; the other tables go on.", _TABLE,
+              _of_tables(lambda s, table: 1 if s.parked(table) else 0)),
+    Described("exporter_complete_through_timestamp_seconds", "gauge", "Completeness mark, in seconds since 1970: this "
+              "task's partitions are committed past it by more than event_time_late_max_secs. Of all tasks the least "
+              "one counts.", _TABLE, _of_tables(_complete_secs)),
+    Described("exporter_records_read_total", "counter", "Records read from Kafka; one that is read again counts again.",
+              (), lambda s: _one(s.totals.records)),
+    Described("exporter_read_bytes_total", "counter", "Bytes of the keys, values and headers of the records read.", (),
+              lambda s: _one(s.totals.bytes)),
+    Described("exporter_records_skipped_total", "counter", "Records read that their table had already.", (),
+              lambda s: _one(s.totals.skipped)),
+    Described("exporter_records_dead_lettered_total", "counter", "Records staged as dead letters, by the code of their "
+              "reason; what is committed is in exporter_records_committed_total.", ("reason",), _reasons),
+    Described("exporter_records_rescued_total", "counter", "Records staged with fields in _rescued.", (),
+              _count("rescued")),
+    Described("exporter_records_stripped_total", "counter", "Records staged without fields that the schema does not "
+              "know (unknown_fields = ignore).", (), _count("ignored")),
+    Described("exporter_timestamps_cut_total", "counter", "Timestamps whose digits beyond microseconds were cut.", (),
+              _count("truncated")),
+    Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "
+              "dead_letters.", _TABLE,
+              lambda s: [((name,), rows) for name, rows in sorted(s.totals.committed.items())]),
+    Described("exporter_commits_total", "counter", "Commits offered, empty markers included: landed, refused (another "
+              "task was first), unknown (offered again), stale (staged again), held (the log or a lease is missing), "
+              "unwritten (a file cannot be made or stored).",
+              ("event_type", "outcome"), lambda s: sorted(s.totals.outcomes.items())),
+    Described("exporter_failed_writes_ratio", "gauge", "Share of the commits offered since the start that were refused "
+              "or of unknown outcome.", (), lambda s: _one(s.totals.failed_share)),
+    Described("exporter_rounds_total", "counter", "Rounds of reading, by outcome: read or failed.", ("outcome",),
+              lambda s: [(("read",), s.totals.rounds), (("failed",), s.totals.rounds_failed)]),
+    Described("exporter_round_records", "histogram", "Records per round.", (),
+              lambda s: [((), s.totals.round_records)]),
+    Described("exporter_stage_seconds", "histogram", "Seconds that one passing of a stage took: recover (positions "
+              "from the tables), read (a round), commit.", ("stage",),
+              lambda s: [((stage,), spread) for stage, spread in sorted(s.totals.stages.items())]),
+    Described("exporter_read_step_seconds_total", "counter", "Seconds that the tasks of all rounds were at a step: "
+              "fetch (wait for records), route, decode, split (by day), encode (and write files).", ("step",),
+              lambda s: [((step,), secs) for step, secs in s.totals.steps().items()]),
+)  # fmt: skip
+"""Every metric that exists, in the order of the README."""
+
+
+class Collector:
+    """All metrics of one task, from what `snapshot` returns at the moment of asking; nothing before the first one."""
+
+    def __init__(self, snapshot: Callable[[], Snapshot | None]) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        snapshot = self._snapshot()
+        if snapshot is not None:
+            yield from (metric.family(snapshot) for metric in METRICS)
+
+
+def registry(snapshot: Callable[[], Snapshot | None]) -> CollectorRegistry:
+    """A registry of one task's own; the library's global one is not used."""
+    made = CollectorRegistry(auto_describe=False)
+    made.register(Collector(snapshot))
+    return made
+
+
+def metric_rows() -> Iterator[tuple[str, str, str, str]]:
+    """(name, kind, labels, help) of every metric, for the README."""
+    for metric in METRICS:
+        yield metric.name, metric.kind, ", ".join(metric.labels), metric.help

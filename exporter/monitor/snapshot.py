@@ -1,0 +1,235 @@
+"""One moment of a task, as the loop leaves it behind once per passing, and what follows from it. Pure.
+
+The loop hands over values that nobody changes any more; what they mean is computed by whoever asks: the health server
+and the metrics, in threads of their own, without any lock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from exporter.core.writers import Writer, WriterKey
+from exporter.monitor.marks import Marks
+from exporter.monitor.totals import Totals
+from offsets.ranges import TopicPartition
+
+STANDBY_SECS = 60.0
+"""A task that owns nothing for so long counts as a spare one."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A dependency that does not answer. since: monotonic seconds."""
+
+    since: float
+    error: str
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """One owned partition. committed: least position of its tables; None as long as they have not been read.
+
+    end: after the last record, readable or not. committable: greatest offset that is read and staged. discrepancy:
+    between the positions of the tables that are behind what can be read; those that are not behind do not count.
+    lag: offsets; lag_secs: age of what is not committed yet. open_secs: for how long a transaction has been open.
+    """
+
+    tp: TopicPartition
+    end: int | None
+    committed: int | None
+    committable: int | None
+    lag: int | None
+    lag_secs: float | None
+    committable_delay: int | None
+    discrepancy: int | None
+    verdict: str
+    open_secs: float | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """at, started: monotonic seconds. wall_ms: the clock's time at `at`. waiting: owned, but not recovered yet.
+    stuck: of which rounds fail again and again, and why.
+
+    ends: offset after the last record, as last read; readable: after the last one before an open transaction, which
+    has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
+    per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
+    leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
+    """
+
+    at: float
+    started: float
+    wall_ms: int
+    app: str = ""
+    owner: str = ""
+    owned: frozenset[TopicPartition] = frozenset()
+    waiting: frozenset[TopicPartition] = frozenset()
+    stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
+    writers: Mapping[WriterKey, Writer] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    readable: Mapping[TopicPartition, int] = field(default_factory=dict)
+    open_secs: Mapping[TopicPartition, float] = field(default_factory=dict)
+    marks: Mapping[TopicPartition, Marks] = field(default_factory=dict)
+    verdicts: Mapping[TopicPartition, str] = field(default_factory=dict)
+    log_verdicts: Mapping[tuple[str, TopicPartition], str] = field(default_factory=dict)
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    leases: Mapping[str, int] = field(default_factory=dict)
+    wal_calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    owed: int | None = None
+    late_max_secs: float = 0.0
+    stopping: bool = False
+    totals: Totals = field(default_factory=Totals)
+
+    @property
+    def not_ready(self) -> str:
+        """Why the task is not at work with all that it owns; empty if it is."""
+        if self.stopping:
+            return "it is stopping"
+        for name, trouble in sorted(self.troubles.items()):
+            return f"{name} does not answer: {trouble.error}"
+        for tp, error in self.stuck.items():
+            return f"{tp}: its rounds fail again and again: {error}"
+        if self.waiting:
+            return f"{len(self.waiting)} of {len(self.owned)} partitions are not recovered yet"
+        if not self.owned and self.at - self.started < STANDBY_SECS:
+            return "no partition was assigned yet"
+        return ""
+
+    @cached_property
+    def partitions(self) -> tuple[PartitionState, ...]:
+        """The owned partitions, in order."""
+        by_tp: dict[TopicPartition, list[Writer]] = defaultdict(list)
+        for key, writer in self.writers.items():
+            by_tp[key.tp].append(writer)
+        return tuple(self._partition(tp, by_tp.get(tp, [])) for tp in sorted(self.owned))
+
+    def _partition(self, tp: TopicPartition, writers: list[Writer]) -> PartitionState:
+        end, verdict = self.ends.get(tp), self.verdicts.get(tp, "")
+        if not writers:
+            return PartitionState(tp, end, None, None, None, None, None, None, verdict)
+        committed = min(writer.covered for writer in writers)
+        committable = max(writer.frontier for writer in writers)
+        if end is None:
+            return PartitionState(tp, end, committed, committable, None, None, None, None, verdict)
+        behind = [writer.covered for writer in writers if writer.covered < self.readable.get(tp, end) - 1]
+        return PartitionState(
+            tp, end, committed, committable, max(0, end - 1 - committed), self.lag_secs(tp, committed),
+            max(0, end - 1 - committable), max(behind) - min(behind) if behind else 0, verdict,
+            self.open_secs.get(tp, 0.0),
+        )  # fmt: skip
+
+    def lag_secs(self, tp: TopicPartition, committed: int) -> float | None:
+        """How old what is not committed yet is at most; None if that is not known (yet)."""
+        if tp in self.ends and committed >= self.ends[tp] - 1:
+            return 0.0
+        through = self._through_ms(tp, committed)
+        return None if through is None else max(0.0, (self.wall_ms - through) / 1000)
+
+    def _through_ms(self, tp: TopicPartition, committed: int) -> int | None:
+        return self.marks[tp].time_ms(committed) if tp in self.marks else None
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """The event types that have writers."""
+        return tuple(sorted({key.event_type for key in self.writers}))
+
+    @cached_property
+    def _by_table(self) -> Mapping[str, list[Writer]]:
+        found: dict[str, list[Writer]] = defaultdict(list)
+        for key, writer in self.writers.items():
+            found[key.event_type].append(writer)
+        return found
+
+    def staged_bytes(self, table: str) -> int:
+        return sum(writer.staged_bytes for writer in self._by_table[table])
+
+    def oldest_secs(self, table: str) -> float:
+        """Age of the oldest staged file; 0 if nothing is staged."""
+        ages = [self.at - writer.oldest_at for writer in self._by_table[table] if writer.staged]
+        return max(0.0, *ages) if ages else 0.0
+
+    def parked(self, table: str) -> str:
+        """Why the table cannot be written for now; empty if it can."""
+        return next((writer.parked.reason for writer in self._by_table[table] if writer.parked is not None), "")
+
+    def complete_through_ms(self, table: str) -> int | None:
+        """The completeness mark of this task's partitions: ms since 1970.
+
+        The greatest T such that each of them is committed past T by more than the lateness allowed; a partition that
+        is read to its end counts as read until it was last looked at. None if it is not known of one of them, so also
+        while one of them is not recovered.
+        """
+        through: list[int] = []
+        for writer in self._by_table[table]:
+            at = self._through_ms(writer.key.tp, writer.covered)
+            if at is None:
+                return None
+            through.append(at)
+        if not through or self.waiting:
+            return None
+        return min(through) - int(self.late_max_secs * 1000)
+
+    def verdict(self, key: WriterKey) -> str:
+        """Of the three views where there is a log, else of start-up."""
+        return self.log_verdicts.get((key.event_type, key.tp)) or self.verdicts.get(key.tp, "")
+
+    def verdict_counts(self) -> Counter[str]:
+        """How many of this task's positions got which verdict when they were last looked at."""
+        return Counter(verdict for key in self.writers if (verdict := self.verdict(key)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For /status."""
+        return {
+            "app": self.app,
+            "owner": self.owner,
+            "ready": not self.not_ready,
+            "not_ready": self.not_ready,
+            "stopping": self.stopping,
+            "outages": {
+                name: {"secs": round(self.at - trouble.since, 1), "error": trouble.error}
+                for name, trouble in sorted(self.troubles.items())
+            },
+            "leases": dict(self.leases),
+            "records_read": self.totals.records,
+            "rows_committed": sum(self.totals.committed.values()),
+            "failed_writes_ratio": self.totals.failed_share,
+            "secs": self.totals.secs(),
+            "partitions": [
+                {
+                    "topic": one.tp.topic, "partition": one.tp.partition, "committed": one.committed,
+                    "read": one.committable, "end": one.end, "lag": one.lag, "lag_secs": one.lag_secs,
+                    "committable_delay": one.committable_delay, "discrepancy": one.discrepancy,
+                    "verdict": one.verdict, "open_transaction_secs": one.open_secs,
+                }
+                for one in self.partitions
+            ],
+            "tables": [
+                {
+                    "event_type": table, "staged_bytes": self.staged_bytes(table),
+                    "complete_through_ms": self.complete_through_ms(table), "parked": self.parked(table),
+                }
+                for table in self.tables
+            ],
+            "positions": [self._position(key, self.writers[key]) for key in sorted(self.writers)],
+        }  # fmt: skip
+
+    def _position(self, key: WriterKey, writer: Writer) -> dict[str, Any]:
+        end = self.ends.get(key.tp)
+        return {
+            "event_type": key.event_type,
+            "topic": key.tp.topic,
+            "partition": key.tp.partition,
+            "committed": writer.covered,
+            "epoch": writer.epoch,
+            "read": writer.frontier,
+            "end": end,
+            "lag": None if end is None else max(0, end - 1 - writer.covered),
+            "staged_rows": writer.staged_rows,
+            "staged_bytes": writer.staged_bytes,
+            "owner": self.owner,
+            "verdict": self.verdict(key),
+        }

@@ -1,0 +1,199 @@
+"""What the loop tells of itself: sums, marks, outages, and one snapshot per passing for whoever asks.
+
+Belongs to the loop's thread; only `snapshot` and `busy_since` are read by others, each replaced as a whole. Nothing
+here is ever asked where something is to be read or committed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from exporter.core.writers import Fragment, Writer, WriterKey
+from exporter.monitor.marks import Marks
+from exporter.monitor.outages import KAFKA, STORAGE, WAL, Outages
+from exporter.monitor.snapshot import Snapshot
+from exporter.monitor.totals import Totals
+from offsets.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from exporter.core.manifest import RoundResult
+    from exporter.core.outcome import Report
+
+PROBE_SECS = 1.0
+
+
+class Watch:
+    """One task's. `snapshot` is None until the loop has passed once.
+
+    hopeless: partitions that have been stuck for give_up_secs, and why; a run with an end does not wait for them.
+    """
+
+    def __init__(
+        self,
+        app: str = "",
+        owner: str = "",
+        late_max_secs: float = 0.0,
+        give_up_secs: float = float("inf"),
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        probe: Callable[[], str] = str,
+    ) -> None:
+        """late_max_secs: how late a record may be for the completeness mark. wall: seconds since 1970.
+
+        probe: why the storage does not answer, or empty.
+        """
+        self.probe = probe
+        self._probed_at = clock()
+        self.totals = Totals()
+        self.outages = Outages(give_up_secs)
+        self.hopeless: Mapping[TopicPartition, str] = {}
+        self._give_up_secs = give_up_secs
+        self.snapshot: Snapshot | None = None
+        self.busy_since: float | None = None
+        self.leases: Callable[[], Mapping[str, int]] = dict
+        self.wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self.started = clock()
+        self.app = app
+        self.owner = owner
+        self._late_max_secs = late_max_secs
+        self._clock = clock
+        self._wall = wall
+        self._marks: dict[TopicPartition, Marks] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._readable: dict[TopicPartition, int] = {}
+        self._open: dict[TopicPartition, tuple[int, float, float]] = {}
+        self._stuck_since: dict[TopicPartition, float] = {}
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """The loop does something that may take long, such as draining a topic."""
+        self.busy_since = self._clock()
+        try:
+            yield
+        finally:
+            self.busy_since = None
+
+    def still_busy(self) -> None:
+        """What takes long has gone on by a step."""
+        self.busy_since = self._clock()
+
+    def ends_read(
+        self, ends: Mapping[TopicPartition, int], now: float, readable: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """The offsets after the last records, just looked at; those after the last ones that can be read, behind them.
+
+        Where records cannot be read although they are there, a transaction is open since that has stood still.
+        """
+        self._ends, self._readable = dict(ends), dict(ends if readable is None else readable)
+        before, self._open = self._open, {}
+        for tp, end in ends.items():
+            self._mark(tp, end - 1, int(self._wall() * 1000))
+            if (at := self._readable.get(tp, end)) < end:
+                stood_at, since, _ = before.get(tp, (at, now, now))
+                self._open[tp] = (at, since if stood_at == at else now, now)
+        self.outages.over(KAFKA, now)
+
+    def integrated(self, result: RoundResult, secs: float) -> None:
+        """A round that was read in `secs`."""
+        totals, records = self.totals, result.counts.get("records", 0)
+        totals.rounds += 1
+        totals.counts.update(result.counts)
+        totals.records += records
+        totals.bytes += result.counts.get("bytes", 0)
+        totals.round_records.add(records)
+        totals.took("read", secs)
+        for fragment in result.fragments:
+            totals.staged_rows += sum(file.rows for files in fragment.files.values() for file in files)
+            if (read_ms := last_kafka_ms(fragment)) is not None:
+                self._mark(fragment.plan.tp, fragment.plan.end - 1, min(read_ms, int(self._wall() * 1000)))
+
+    def committed(self, report: Report) -> None:
+        """A commit, whatever became of it."""
+        for outcome in {type(settled.outcome).__name__.lower() for settled in report.settled}:
+            self.totals.outcomes[report.event_type, outcome] += 1
+        self.totals.took("commit", report.secs)
+
+    def tick(
+        self,
+        now: float,
+        owned: Collection[TopicPartition],
+        waiting: Collection[TopicPartition],
+        writers: Mapping[WriterKey, Writer],
+        verdicts: Mapping[TopicPartition, str],
+        log_verdicts: Mapping[tuple[str, TopicPartition], str],
+        wal_waits: bool,
+        owed: int | None,
+        stopping: bool,
+        stuck: Mapping[TopicPartition, str] = MappingProxyType({}),
+    ) -> None:
+        """One passing of the loop. wal_waits: commits wait for the log. owed: completions that it lacks.
+
+        stuck: why rounds of a partition fail again and again. Raises DependencyUnreachable.
+        """
+        if wal_waits:
+            self.outages.seen(WAL, "commits wait for it", now)
+        else:
+            self.outages.over(WAL, now)
+        if STORAGE in self.outages.open and now - self._probed_at >= PROBE_SECS:
+            self.storage_is_out(now)
+        mine = frozenset(owned)
+        least: dict[TopicPartition, int] = {}
+        for key, writer in writers.items():
+            least[key.tp] = min(writer.covered, least.get(key.tp, writer.covered))
+        self._marks = {tp: marks.since(least.get(tp, -1)) for tp, marks in self._marks.items() if tp in mine}
+        self._ends = {tp: end for tp, end in self._ends.items() if tp in mine}
+        self._open = {tp: seen for tp, seen in self._open.items() if tp in mine}
+        self._stuck_since = {tp: self._stuck_since.get(tp, now) for tp in stuck if tp in mine}
+        self.hopeless = {tp: stuck[tp] for tp, since in self._stuck_since.items() if now - since >= self._give_up_secs}
+        self.snapshot = Snapshot(
+            at=now,
+            started=self.started,
+            wall_ms=int(self._wall() * 1000),
+            app=self.app,
+            owner=self.owner,
+            owned=mine,
+            waiting=frozenset(waiting),
+            stuck={tp: error for tp, error in stuck.items() if tp in mine},
+            writers=dict(writers),
+            ends=dict(self._ends),
+            readable=dict(self._readable),
+            open_secs={tp: looked - since for tp, (_, since, looked) in self._open.items()},
+            marks=dict(self._marks),
+            verdicts={tp: verdict for tp, verdict in verdicts.items() if tp in mine},
+            log_verdicts=dict(log_verdicts),
+            troubles=self.outages.open,
+            leases=self.leases(),
+            wal_calls=self.wal_calls(),
+            owed=owed,
+            late_max_secs=self._late_max_secs,
+            stopping=stopping,
+            totals=self.totals.copy(),
+        )
+
+    def storage_is_out(self, now: float) -> bool:
+        """Ask the storage itself; an outage of it begins, goes on or ends by that. Raises DependencyUnreachable."""
+        self._probed_at = now
+        if trouble := self.probe():
+            self.outages.seen(STORAGE, trouble, now)
+            return True
+        self.outages.over(STORAGE, now)
+        return False
+
+    def _mark(self, tp: TopicPartition, offset: int, time_ms: int) -> None:
+        self._marks[tp] = self._marks.get(tp, Marks()).add(offset, time_ms)
+
+
+def last_kafka_ms(fragment: Fragment) -> int | None:
+    """The Kafka time, ms since 1970, that the file with the last record of a round reaches; None without files."""
+    files = [file for files in fragment.files.values() for file in files]
+    if not files:
+        return None
+    last = max(files, key=lambda file: file.offsets.last_offset)
+    text = json.loads(last.stats).get("maxValues", {}).get("_kafka", {}).get("timestamp")
+    return None if text is None else int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)

@@ -1,0 +1,1 @@
+"""What a person asks for beside the export: look, prove, mend, tend."""

@@ -1,0 +1,1 @@
+"""Each offset where it must be, exactly once; shares no code with the export."""

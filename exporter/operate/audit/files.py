@@ -1,0 +1,109 @@
+"""The live files of a table at one version, as its log lists them, and which of them are on disk.
+
+A short log is read here, line by line; one with a checkpoint is Spark's to read, which costs two jobs a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+
+from exporter.lake.lake import Lake
+from exporter.log import get_logger
+from exporter.operate.audit.report import AbsentFile, TableCount
+from exporter.stores.file import size_on_disk
+from offsets.names import BadName, DataFile
+from offsets.table_log import TableView, live_adds
+
+log = get_logger(__name__)
+
+FILES_AT_A_TIME = 1_000
+REPLAYED_VERSIONS_MAX = 200
+"""A longer log is left to Spark, with a checkpoint or without."""
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The live files of one snapshot; `frame` reads all that are there."""
+
+    frame: DataFrame
+    count: TableCount
+    absent: tuple[AbsentFile, ...]
+
+
+def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
+    """Look for each live file on disk; a missing one would make every query on the table fail."""
+    folder = lake.table(name).folder
+    delta_log = lake.log(folder)
+    snapshot = delta_log.getSnapshotAt(view.version, lake.none, lake.none, False)
+    replayed = replay(folder, view.version)
+    listed = None if replayed is not None else snapshot.allFiles().collectAsList()
+    absent: list[AbsentFile] = []
+    there: list[dict[str, Any]] = []
+    files, rows, days = 0, 0, set()
+    for add in _read(lake, listed) if replayed is None else replayed:
+        files += 1
+        rows += _numbers(add.get("stats"), "numRecords") or 0
+        rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
+        days.add(add["partitionValues"].get("day"))
+        size = size_on_disk(folder, add["path"])
+        if size != add["size"]:
+            absent.append(_absent_file(name, add, size))
+        elif replayed is not None:
+            there.append(add)
+    if replayed is not None:
+        listed = lake.adds(there)
+    elif absent:
+        gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
+        listed = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
+    frame = DataFrame(delta_log.createDataFrame(snapshot, lake.to_seq(listed), False, lake.none), lake.session)
+    return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
+
+
+def replay(folder: Path, version: int) -> list[dict[str, Any]] | None:
+    """The `add` actions that are live at `version`; None if the log is not all there, or long."""
+    if version >= REPLAYED_VERSIONS_MAX:
+        return None
+    try:
+        texts = [(folder / "_delta_log" / f"{one:020d}.json").read_text("utf-8") for one in range(version + 1)]
+    except FileNotFoundError:
+        return None
+    return live_adds(text.split("\n") for text in texts)
+
+
+def _read(lake: Lake, adds: Any) -> Iterator[dict[str, Any]]:
+    """The `add` actions of a Java list as Python values, some at a time."""
+    for start in range(0, adds.size(), FILES_AT_A_TIME):
+        some = adds.subList(start, min(adds.size(), start + FILES_AT_A_TIME))
+        yield from json.loads(lake.to_json(lake.to_seq(some)))
+
+
+def _numbers(stats: str | None, *path: str) -> int | None:
+    """A number in a file's statistics, None where they do not tell."""
+    found: Any = json.loads(stats) if stats else None
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, int) else None
+
+
+def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentFile:
+    """What was in the file: from its statistics, else from its name."""
+    stats = add.get("stats")
+    partition = _numbers(stats, "minValues", "_kafka", "partition")
+    first = _numbers(stats, "minValues", "_kafka", "offset")
+    last = _numbers(stats, "maxValues", "_kafka", "offset")
+    topic = None
+    try:
+        named = DataFile.parse(unquote(add["path"]))
+        topic, partition, last = named.tp.topic, named.tp.partition, named.last_offset if last is None else last
+    except BadName:
+        log.info("file_name_not_ours", table=name, path=add["path"])
+    day = add["partitionValues"].get("day") or ""
+    why: Literal["absent", "another size"] = "absent" if size is None else "another size"
+    return AbsentFile(name, add["path"], day, topic, partition, first, last, why)

@@ -1,0 +1,198 @@
+"""What an audit compares the topics with: the tables at one moment, and what they say of themselves.
+
+Positions, the spans that a table covers, the configurations in force, recorded gaps. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pyspark.sql import functions as sf
+
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.kafka.topics import TopicIdentity, check_identity, partitions_of
+from exporter.lake.lake import Lake
+from exporter.operate.audit.files import LiveFiles
+from exporter.operate.audit.sql import LETTERS
+from offsets.gaps import recorded_gaps
+from offsets.names import table_folder
+from offsets.positions import (
+    KINDS_WITH_ROW,
+    condemned_offsets,
+    first_epoch,
+    intervals,
+    live_position,
+    our_transactions,
+    replayed_through,
+)
+from offsets.ranges import OffsetRange, TopicPartition, first_overlap
+from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
+
+FOREVER = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Region:
+    """Offsets (after, through] of a partition for which one routing configuration was in force."""
+
+    after: int
+    through: int
+    routing: int
+
+
+@dataclass
+class Pinned:
+    """The tables at one moment; keys are (event type, topic partition), or topic partition.
+
+    views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
+    covers. regions: they name their configuration by its index in `routings`. condemned: offsets whose
+    record was given up (its dead letter may be committed before any position passes it). gaps: offsets
+    (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
+    epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
+    the greatest offset that a replay of dead letters has added to a type's table.
+    """
+
+    views: dict[str, TableView]
+    routings: list[Routing] = field(default_factory=list)
+    regions: dict[TopicPartition, list[Region]] = field(default_factory=dict)
+    spans: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
+    positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    condemned: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
+    since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    replayed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def greatest(self) -> Mapping[TopicPartition, int]:
+        """The greatest position of each partition over all tables. To be asked for once the tables are pinned."""
+        found: dict[TopicPartition, int] = {}
+        for (_, tp), at in self.positions.items():
+            found[tp] = max(at, found.get(tp, at))
+        return found
+
+    @cached_property
+    def least_anchor(self) -> Mapping[TopicPartition, int]:
+        """What the first epoch of any table begins after. To be asked for once the tables are pinned."""
+        found: dict[TopicPartition, int] = {}
+        for (_, tp), spans in self.spans.items():
+            after = min(after for after, _ in spans)
+            found[tp] = min(after, found.get(tp, after))
+        return found
+
+
+def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:
+    """One snapshot of each table of the app, the dead letters' last; then those that appeared meanwhile.
+
+    A type's table is made before the dead letters say that its configuration is in force, so the second look
+    finds every table that the dead letters' snapshot speaks of.
+    """
+    views: dict[str, TableView] = {}
+    for _ in range(2):
+        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
+            view = lake.table(name).view() if name not in views else None
+            if view is not None and view.properties.get(APP_PROPERTY) == lake.app:
+                views[name] = view
+    pinned = Pinned(views)
+    letters = views.get(DEAD_LETTERS)
+    for name, view in views.items():
+        pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}
+    seen = {tp for view in views.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
+    for tp in sorted({*partitions_of(identities), *seen}):
+        for name, view in views.items():
+            spans = [(i.after, i.through) for i in intervals(view.transactions, lake.app, tp)]
+            position = live_position(view.transactions, lake.app, tp)
+            if spans and position is not None:
+                pinned.spans[name, tp], pinned.positions[name, tp] = spans, position.offset
+                pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
+        if letters is not None:
+            pinned.condemned[tp] = condemned_offsets(letters.transactions, lake.app, tp, KINDS_WITH_ROW)
+    if any(pinned.since.values()):
+        pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
+    _check_tables(pinned, identities)
+    _pin_routings(pinned, lake.app, routing)
+    names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
+    pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
+    return pinned
+
+
+def _partitions(view: TableView, app: str) -> Iterator[TopicPartition]:
+    for app_id, _ in our_transactions(view.transactions, app):
+        yield app_id.tp
+
+
+def _check_tables(pinned: Pinned, identities: Mapping[str, TopicIdentity]) -> None:
+    """Tables that the dead letters list must be there. Raises InvariantBroken if a topic is another one."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    if letters is None:
+        if pinned.views:
+            pinned.problems.append(f"table {DEAD_LETTERS} is gone: nothing can be said of what is missing")
+        else:
+            pinned.notes.append("there is no table yet: everything is pending")
+        return
+    positions = {tp: at for (name, tp), at in pinned.positions.items() if name == DEAD_LETTERS}
+    check_identity(letters.properties, identities, positions)
+    ids = {table_folder(name): view.table_id for name, view in pinned.views.items()}
+    for prop, table_id in letters.properties.items():
+        folder = prop.removeprefix(TABLE_PROPERTY)
+        if prop.startswith(TABLE_PROPERTY) and ids.get(folder) != table_id:
+            pinned.problems.append(f"table {folder} {'was replaced' if folder in ids else 'is gone'}")
+
+
+def _pin_routings(pinned: Pinned, app: str, routing: Routing) -> None:
+    """Which configuration was in force for which offsets; the last region of a partition is open."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    index: dict[str, int | None] = {}
+    for name, tp in pinned.spans:
+        if name != DEAD_LETTERS or letters is None:
+            continue
+        history, found = letters.routing_history(tp), intervals(letters.transactions, app, tp)
+        regions = []
+        for number, one in enumerate(found):
+            fingerprint = history.get(one.epoch, "")
+            if fingerprint not in index:
+                index[fingerprint] = _add_routing(pinned, letters, fingerprint, routing)
+            which = index[fingerprint]
+            through = FOREVER if number == len(found) - 1 else one.through
+            if which is not None:
+                regions.append(Region(one.after, through, which))
+        pinned.regions[tp] = regions
+
+
+def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: Routing) -> int | None:
+    """Index of a recorded configuration, None with a note if it cannot be read."""
+    found: Routing | None = routing if fingerprint == routing.fingerprint() else None
+    if found is None:
+        try:
+            found = Routing.from_json(letters.properties[f"{CONFIG_PROPERTY}{fingerprint}"])
+        except (ValueError, TypeError, KeyError) as error:
+            shown = fingerprint or "without a record"
+            pinned.notes.append(f"configuration {shown} cannot be read, its offsets are not checked: {error!r}")
+            return None
+    pinned.routings.append(found)
+    return len(pinned.routings) - 1
+
+
+def pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str, LiveFiles]) -> None:
+    """The gap rows of the dead letters (protocol 5.5). Of one epoch they never overlap: one lost twice is a problem."""
+    letters = pinned.views.get(DEAD_LETTERS)
+    if letters is None or not recorded_gaps(letters.transactions, app):
+        return
+    frame, kafka = files[DEAD_LETTERS].frame, sf.col("_kafka")
+    frame = frame.filter((sf.col("stage") == "gap") & kafka["topic"].isin(*topics) & kafka["offset"].isNull())
+    columns = ["event_type", "_kafka.topic", "_kafka.partition", "_kafka.epoch", "first_offset", "last_offset"]
+    by_epoch: dict[tuple[str, TopicPartition, int], list[OffsetRange]] = {}
+    for row in frame.select(columns).sort("event_type", "topic", "partition", "first_offset").collect():
+        lost, tp = OffsetRange(row.first_offset, row.last_offset), TopicPartition(row.topic, row.partition)
+        if row.epoch < first_epoch(letters.transactions, app, tp):
+            continue
+        by_epoch.setdefault((row.event_type, tp, row.epoch), []).append(lost)
+        pinned.gaps.setdefault((row.event_type, tp), []).append((lost.first_offset - 1, lost.last_offset))
+        pinned.notes.append(f"table {row.event_type}, {tp}: offsets {lost} are a recorded gap")
+    for (name, tp, _), ranges in by_epoch.items():
+        if twice := first_overlap(ranges):
+            pinned.problems.append(f"the gap {twice[0]} of table {name}, {tp} is recorded twice")

@@ -1,0 +1,1 @@
+"""Would a task start here?"""

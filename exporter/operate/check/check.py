@@ -1,0 +1,252 @@
+"""`exporter check`: would a task start here? Each line is ok, warn or error, with a hint.
+
+Nothing that stays is written: a file under table_root is made and removed again, for nothing else tells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from exporter.core.columns import EVENT_TIME
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.kafka.login import Greeting
+from exporter.kafka.options import kafka_python_options
+from exporter.kafka.topics import TopicReader
+from exporter.lake.fillable import unfillable
+from exporter.lake.lake import Lake
+from exporter.lake.properties import check_properties
+from exporter.lake.schema import evolved_schema, refuses, untimed
+from exporter.listening import cannot_listen
+from exporter.operate.check.finding import Finding
+from exporter.operate.status import fetch, server_url
+from exporter.protocol.anchor import declared_schema
+from exporter.settings.model import Settings
+from exporter.spark import session as spark
+from exporter.spark.jars import find_java, jar_paths
+from exporter.stores.writable import in_the_way, unwritable
+from exporter.wal.dynamodb import WalMismatch, WalUnreachable, connect
+from exporter.wal.dynamodb_table import create_table, look_at_table
+from exporter.workbench import checked_routing, parse_schemas
+from offsets.table_log import ROUTING_PROPERTY, TableView
+
+CERTIFICATE_DAYS_MIN = 14
+"""A broker's certificate that ends sooner is told."""
+
+
+def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
+    """Settings, Java, jars, brokers, topic, log, schemas, tables, in that order; later ones where earlier ones allow.
+
+    create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too.
+    """
+    yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
+    if not settings.declared and settings.new_type != "table":
+        yield Finding("settings", "warn", "no event type is declared: every record becomes a dead letter",
+                      "declare types in [types.<event type>]")  # fmt: skip
+    java = _found("java", lambda: f"{find_java()}")
+    yield java
+    jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
+    yield jars
+    yield from check_broker(settings)
+    yield from check_log(settings, create_wal)
+    yield from _port(settings)
+    yield from _storage(settings)
+    if java.level == jars.level == "ok":
+        yield from _tables(settings, deep)
+
+
+def _found(what: str, find: Any) -> Finding:
+    try:
+        return Finding(what, "ok", find())
+    except ExporterError as error:
+        return Finding.of(what, error)
+
+
+def check_broker(settings: Settings) -> Iterator[Finding]:
+    """Does a broker answer, and which of the topics are there."""
+    try:
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+    except ExporterError as error:
+        yield Finding("brokers", "error", error.message, error.hint)
+        return
+    yield Finding("brokers", "ok", ",".join(settings.brokers))
+    yield from _security(settings, reader.greeting)
+    try:
+        found = reader.require()
+        for topic, identity in found.items():
+            yield Finding("topic", "ok", f"{topic}, {len(identity.partitions)} partitions, id {identity.topic_id}")
+        if not found:
+            yield Finding("topic", "warn", f"no topic matches {reader.topics} yet", "create one, or correct it")
+        for right in reader.missing_rights(settings.group):
+            hint = "an administrator of the brokers grants it (kafka-acls.sh --add)"
+            yield Finding("rights", "error", f"this user has not the right to {right}", hint)
+    except ExporterError as error:
+        yield Finding("topic", "error", error.message, error.hint)
+    finally:
+        reader.close()
+
+
+def _security(settings: Settings, greeting: Greeting | None) -> Iterator[Finding]:
+    """How the connections to Kafka are kept, and what weakens that; nothing where no security is set."""
+    client, what = settings.kafka_client, "security"
+    if greeting is None:
+        return
+    expires = greeting.expires
+    parts = [client.security_protocol, greeting.tls, f"user {greeting.user}" if greeting.user else ""]
+    parts += [f"certificate until {expires:%Y-%m-%d}" if expires else ""]
+    yield Finding(what, "ok", ", ".join(part for part in parts if part))
+    if expires and expires - datetime.now(timezone.utc) < timedelta(days=CERTIFICATE_DAYS_MIN):
+        says = f"the certificate of {greeting.broker} ends on {expires:%Y-%m-%d %H:%M} UTC"
+        yield Finding(what, "warn", says, "renew it before: no connection is made after that")
+    if not client.tls:
+        yield Finding(what, "warn", "nothing is encrypted", "use SASL_SSL where others may listen")
+    if client.tls and not client.ssl_check_hostname:
+        says = "whoever has any certificate of the authority may pass for a broker"
+        yield Finding(what, "warn", says, "name the brokers as in their certificates and remove `ssl_check_hostname`")
+    if readable := [str(path) for path in _secret_files(settings) if path.stat().st_mode & 0o007]:
+        says = f"{', '.join(readable)} holds a secret and is open to every user of this machine"
+        yield Finding(what, "warn", says, "chmod 600")
+
+
+def _secret_files(settings: Settings) -> list[Path]:
+    """The files that hold a password or a key, as far as they are still there."""
+    client, origin = settings.kafka_client, settings.origin("kafka_client")
+    files = [client.ssl_certfile] if client.ssl_certfile else []
+    if client.sasl_plain_password or client.ssl_password:
+        files += [Path(origin.removeprefix("file "))] if origin.startswith("file ") else []
+    return [path for path in files if path.is_file()]
+
+
+def check_log(settings: Settings, create: bool) -> Iterator[Finding]:
+    """The write-ahead log's table: is it there, with the right keys, index and TTL."""
+    what, table = "write-ahead log", settings.wal_table
+    if not table:
+        if create:
+            yield Finding(what, "error", "there is no name for its table", "set `wal_table`")
+        return
+    try:
+        calls = connect(settings.wal_endpoint)
+        state = create_table(calls, table) if create else look_at_table(calls, table)
+    except (WalUnreachable, WalMismatch) as error:
+        hint = (
+            "check `wal_endpoint`, AWS_REGION, the credentials and their rights: DescribeTable, DescribeTimeToLive and "
+            "DescribeContinuousBackups here; GetItem, PutItem, Query and UpdateItem, also on the index, for a task"
+        )
+        yield Finding(what, "error", error.message, hint)
+        return
+    if state.missing:
+        yield Finding(what, "error", f"there is no table {table}", "exporter check --create-wal makes it")
+    elif not state.faults:
+        yield Finding(what, "ok", f"table {table}, wal_mode {settings.wal_mode}")
+    for fault in state.faults:
+        hint = "exporter check --create-wal sets the TTL; a table with other keys or index cannot be used: name another"
+        yield Finding(what, "error", f"table {table}: {fault}", hint)
+    for advice in state.advice:
+        yield Finding(what, "warn", f"table {table}: {advice}", "exporter check --create-wal turns it on")
+
+
+def _port(settings: Settings) -> Iterator[Finding]:
+    """May the health server listen; a task of this app that does already is told apart from others."""
+    if not settings.http_port or not (why := cannot_listen(settings.http_host, settings.http_port)):
+        return
+    what, at = "http_port", f"{settings.http_host}:{settings.http_port}"
+    try:
+        app = fetch(server_url(settings)).get("app")
+    except DependencyUnreachable:
+        app = None
+    if app == settings.app:
+        yield Finding(what, "warn", f"a task of this app serves at {at}", "another one here needs another `http_port`")
+    else:
+        error = ConfigError(f"cannot listen on {at}: {why}", "choose another `http_port` or `http_host`")
+        yield Finding.of(what, error)
+
+
+def _storage(settings: Settings) -> Iterator[Finding]:
+    """Can files be made under table_root (tried, with one that is removed), and is no file where a table has to be."""
+    if (error := unwritable(settings.root, settings.sync)) is not None:
+        yield Finding.of("table_root", error)
+        return
+    yield Finding("table_root", "ok", str(settings.root))
+    for found in in_the_way(settings.root, (DEAD_LETTERS, *settings.types)):
+        yield Finding.of("table_root", found)
+
+
+def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
+    session = spark.start(settings.spark_master, settings.driver_memory, "exporter check", short_lived=True)
+    try:
+        schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
+        yield schemas
+        if schemas.level == "ok":
+            yield from check_tables(settings, session)
+        if deep and schemas.level == "ok":
+            from exporter.operate.check.deep import check_deep
+
+            yield from check_deep(settings, session)
+    finally:
+        session.stop()
+
+
+def _parsed(settings: Settings, session: Any) -> int:
+    return len(checked_routing(settings, parse_schemas(session, dict(settings.declared))).types)
+
+
+def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
+    """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
+    try:
+        lake = Lake(session, settings.root, settings.app, settings.sync)
+    except ConfigError as error:
+        yield Finding.of("table_root", error)
+        return
+    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
+    letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
+    in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
+    for name in lake.event_types():
+        what = f"table {name}"
+        if name not in configuration.active_types:
+            says = "it is filled as it is met" if settings.new_type == "table" else "it is left as it is"
+            yield Finding(what, "ok", f"not declared: {says}")
+            continue
+        try:
+            view = lake.table(name).view()
+            if view is None:
+                continue
+            check_properties(name, view, settings.app)
+        except ExporterError as error:
+            yield Finding(what, "error", error.message, error.hint)
+        else:
+            yield _looked_at(what, view, declared_schema(configuration, name) or "", in_force)
+
+
+def _in_force(letters: TableView) -> set[str]:
+    """The routing fingerprints that the partitions are exported under now."""
+    told = (json.loads(text) for prop, text in letters.properties.items() if prop.startswith(ROUTING_PROPERTY))
+    return {history[max(history, key=int)] for history in told if history}
+
+
+def _looked_at(what: str, view: TableView, declared: str, in_force: bool) -> Finding:
+    """One table. in_force: a start goes on with these settings and adds no column of theirs."""
+    hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
+    if reason := refuses(view, declared) if in_force else unfillable(view):
+        return Finding(what, "error", f"it cannot be filled: {reason}", hint)
+    try:
+        wider = _widened(view.schema_json, declared)
+    except ConfigError as error:
+        return Finding.of(what, error)
+    if untimed({what: view}):
+        says = f"version {view.version}; its column {EVENT_TIME} is its own, so it keeps no event times"
+        return Finding(what, "warn", says, "declare a column that repeats the event time's field")
+    coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
+    return Finding(what, "ok", f"version {view.version}{coming}")
+
+
+def _widened(table_json: str, declared_json: str) -> tuple[str, ...]:
+    """The columns that a start adds to a table, or adds fields to, to hold what is declared (Spark schema JSON).
+
+    Raises ConfigError where a column has another type.
+    """
+    before = json.loads(table_json)["fields"]
+    return tuple(f["name"] for f in json.loads(evolved_schema(table_json, declared_json))["fields"] if f not in before)

@@ -1,0 +1,1 @@
+"""Dead letters counted, shown, decoded again."""

@@ -1,0 +1,1 @@
+"""Small files made large, the log kept short, what nothing names taken away."""

@@ -1,0 +1,253 @@
+"""`exporter maintain`: what tables need now and then, outside the commit path; beside tasks that go on.
+
+    per table ─ lock ─ OPTIMIZE of each closed day ─ checkpoint ─ sweep ─ VACUUM with the table's own retention
+
+Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
+Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
+conflicts only with what takes its files away or changes the table's metadata. Then the day waits for the next passing.
+
+Never two at once for a table: LOCK in its folder is locked while one works there, and the kernel (with NFS the server)
+frees it when that one ends, however it ends. Even two that did not see each other's lock could only waste work: of two
+OPTIMIZE of a day Delta lets one land, since both take the same files away; the second checkpoint, sweep or VACUUM
+finds its work done or does it again, by the same rules, and none of these depends on being alone.
+
+VACUUM deletes by age alone, staged files too (TEMP), so it refuses a retention that could reach one that may still be
+committed. It keeps what the table's property delta.deletedFileRetentionDuration says, a week where it says nothing.
+This module must never delete a file by itself: the sweep and VACUUM do.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from exporter.errors import ConfigError, ExporterError, TableUnreadable
+from exporter.lake.lake import Lake
+from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
+from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
+from exporter.lake.table import DeltaTable
+from exporter.log import get_logger
+from exporter.operate.maintain.due import CHECKPOINT_COMMITS, DueDay, due_days
+from exporter.operate.maintain.sweep import listed_files, sweep
+from exporter.text import first_line
+from offsets.table_log import APP_PROPERTY
+
+log = get_logger(__name__)
+
+LOCK = "_maintenance.lock"
+"""An empty file in a table's folder; Delta passes over names that begin like this one."""
+LOOK_SECS = 0.2
+"""Seconds between two looks at the clock and at whether a stop was asked for."""
+DRY_RUN_FILES = 1000
+"""Files that Delta's VACUUM lists at most without deleting them."""
+
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
+    r"|(?:Concurrent\w*|MetadataChanged|ProtocolChanged)Exception"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is due for a table, or was done. files and bytes: those that go.
+
+    day: of an OPTIMIZE. A step of a table that is let be, or that failed, says why.
+    """
+
+    table: str
+    what: Literal["optimize", "checkpoint", "sweep", "vacuum", "table"]
+    outcome: Literal["due", "done", "skipped", "failed"]
+    day: str = ""
+    files: int = 0
+    bytes: int = 0
+    says: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The settings that maintenance goes by."""
+
+    late_secs: float
+    file_bytes_max: int
+    stage_age_max_secs: float
+
+
+class Maintenance:
+    """One passing over the tables. stopped: asked between steps."""
+
+    def __init__(self, lake: Lake, limits: Limits, stopped: Callable[[], bool] = lambda: False) -> None:
+        session = lake.session.newSession()  # what is set here is nobody else's
+        session.conf.set("spark.databricks.delta.optimize.minFileSize", str(limits.file_bytes_max))
+        session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))
+        cores = str(lake.session.sparkContext.defaultParallelism)  # VACUUM would have 10,000 tasks
+        session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", cores)
+        self._lake = Lake(session, lake.root, lake.app, lake.sync)
+        self._limits = limits
+        self._stopped = stopped
+
+    def tables(self, only: Collection[str]) -> list[str]:
+        """The event types of `only`, or of all tables of the app. Raises ConfigError, TableUnreadable."""
+        known = self._lake.event_types()
+        if unknown := sorted(set(only) - set(known)):
+            raise ConfigError(f"there is no table of event type {unknown[0]!r}", f"there are: {', '.join(known)}")
+        views = {name: self._lake.table(name).view() for name in known if not only or name in only}
+        ours = [name for name, view in views.items() if view and view.properties.get(APP_PROPERTY) == self._lake.app]
+        if foreign := sorted(set(only) - set(ours)):
+            raise ConfigError(f"the table of {foreign[0]!r} is not one of app {self._lake.app}", "correct --types")
+        return ours
+
+    def steps(self, names: Sequence[str], apply: bool) -> Iterator[Step]:
+        """What is due, table by table; with `apply` it is done. What fails for one table leaves the others alone."""
+        for name in names:
+            if self._stopped():
+                return
+            try:
+                for step in self._alone(name) if apply else self._table(name, apply):
+                    yield self._told(step)
+                    if self._stopped():
+                        return
+            except ExporterError as error:
+                yield self._told(Step(name, "table", "failed", says=f"{error.message} ({error.hint})"))
+
+    def _alone(self, name: str) -> Iterator[Step]:
+        with _locked(self._lake.table(name)) as alone:
+            if alone:
+                yield from self._table(name, True)
+            else:
+                yield Step(name, "table", "skipped", says="another maintenance is at work there")
+
+    def _told(self, step: Step) -> Step:
+        about = {name: value for name, value in step.as_dict().items() if value not in ("", 0)}
+        del about["outcome"]
+        if step.outcome == "done":
+            log.info("table_maintained", **about)
+        elif step.outcome == "skipped":
+            log.warning("maintenance_skipped", **about)
+        elif step.outcome == "failed":
+            log.warning("maintenance_failed", **about)
+        return step
+
+    def _table(self, name: str, apply: bool) -> Iterator[Step]:
+        table = self._lake.table(name)
+        view = table.view()
+        if view is None:
+            return
+        check_properties(name, view, self._lake.app)
+        due = due_days(table.live_sizes(), _now(), self._limits.late_secs, self._limits.file_bytes_max)
+        for day in due:
+            yield self._optimize(table, day, apply)
+        if table.checkpoint(CHECKPOINT_COMMITS, apply):
+            yield Step(name, "checkpoint", "done" if apply else "due")
+        for swept in sweep(self._lake, apply, [name]):
+            if swept.paths:
+                yield Step(name, "sweep", "done" if apply else "due", "", len(swept.paths), swept.bytes)
+        yield from self._vacuum(table, view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT), apply)
+
+    def _optimize(self, table: DeltaTable, day: DueDay, apply: bool) -> Step:
+        """Rewrite one day; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
+        name = table.event_type
+        if not apply:
+            return Step(name, "optimize", "due", day.day, day.files, day.bytes)
+        try:
+            (row,) = self._sql(f"OPTIMIZE {_quoted(table)} WHERE day = DATE'{day.day}'").collect()
+        except Exception as error:
+            why = first_line(error)
+            if _CONFLICT.search(f"{why} {error}"):
+                return Step(name, "optimize", "skipped", day.day, says=f"another commit was in the way: {why}")
+            raise TableUnreadable(f"table {name}: day {day.day} cannot be rewritten: {why}") from error
+        removed = row.metrics.filesRemoved
+        return Step(name, "optimize", "done", day.day, row.metrics.numFilesRemoved, removed.totalSize or 0)
+
+    def _vacuum(self, table: DeltaTable, retention: str, apply: bool) -> Iterator[Step]:
+        """Looks first: where nothing is to be deleted, nothing is written to the table's log either."""
+        name = table.event_type
+        if not protects_staged(retention, self._limits.stage_age_max_secs):
+            says = (
+                f"{DELETED_FILE_RETENTION} = {retention} is not longer than stage_age_max_secs and an hour: "
+                "VACUUM could delete staged files"
+            )
+            yield Step(name, "vacuum", "failed", says=says)
+            return
+        before = listed_files(table.folder)
+        try:
+            found = [row.path for row in self._sql(f"VACUUM {_quoted(table)} DRY RUN").collect()]
+            paths = {path for path in map(_relative, found) if path in before}
+            if paths and apply:
+                self._sql(f"VACUUM {_quoted(table)}").collect()
+                paths = before.keys() - listed_files(table.folder).keys()
+        except Exception as error:
+            raise TableUnreadable(f"table {name}: VACUUM failed: {first_line(error)}") from error
+        if paths:
+            says = f"at least {DRY_RUN_FILES}" if len(paths) >= DRY_RUN_FILES and not apply else ""
+            size = sum(before[path] for path in paths)
+            yield Step(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
+
+    def _sql(self, statement: str) -> Any:
+        self._lake.activate()
+        return self._lake.session.sql(statement)
+
+
+def _quoted(table: DeltaTable) -> str:
+    return "delta.`" + str(table.folder).replace("`", "``") + "`"
+
+
+def _relative(path: str) -> str:
+    """day=.../name of a URI that VACUUM names."""
+    return "/".join(Path(unquote(path)).parts[-2:])
+
+
+@contextmanager
+def _locked(table: DeltaTable) -> Iterator[bool]:
+    """Whether nobody else maintains the table, until the end. Raises TableUnreadable where nothing can be locked."""
+    try:
+        file = (table.folder / LOCK).open("ab")
+    except OSError as error:
+        raise TableUnreadable(f"table {table.event_type} cannot be locked: {error}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        except BlockingIOError:
+            alone = False
+        except OSError as error:
+            raise TableUnreadable(f"table {table.event_type} cannot be locked: {error}") from error
+        yield alone
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def on_schedule(
+    cron: str,
+    stopped: Callable[[], bool],
+    once: Callable[[], None],
+    now: Callable[[], datetime] = _now,
+    look_secs: float = LOOK_SECS,
+) -> None:
+    """Call `once` at the times of `cron` (UTC) until stopped. A time that comes while it works is left out."""
+    from apscheduler.triggers.cron import CronTrigger
+
+    trigger = CronTrigger.from_crontab(cron, timezone=timezone.utc)
+    while not stopped():
+        due = trigger.get_next_fire_time(None, now())
+        log.info("maintenance_scheduled", cron=cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
+        while now() < due:
+            if stopped():
+                return
+            time.sleep(look_secs)  # pace of the polling: the clock may be set meanwhile
+        try:
+            once()
+        except TableUnreadable as error:
+            log.warning("maintenance_failed", error=error.message)

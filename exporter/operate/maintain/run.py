@@ -1,0 +1,48 @@
+"""`exporter maintain`, once or on its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from exporter.ending import ending
+from exporter.settings.model import Settings
+from exporter.spark import session as spark
+from exporter.spark.session import jvm_watched
+from exporter.workbench import open_lake
+
+if TYPE_CHECKING:
+    from exporter.operate.maintain.maintain import Step
+
+
+def maintain(
+    settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[Step], None]
+) -> list[Step]:
+    """Maintain the tables once, or on the schedule until stopped; the steps of the last passing."""
+    from exporter.operate.maintain.maintain import Limits as Maintained
+    from exporter.operate.maintain.maintain import Maintenance, on_schedule
+
+    steps: list[Step] = []
+    asked: list[bool] = []
+    limits = Maintained(
+        settings.event_time_late_max_secs, settings.maintain_file_bytes_max, settings.stage_age_max_secs
+    )
+    lake = open_lake(settings)
+
+    def once() -> None:
+        steps.clear()
+        work = Maintenance(lake, limits, lambda: bool(asked))
+        for step in work.steps(work.tables(only), apply):
+            steps.append(step)
+            told(step)
+
+    try:
+        with jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
+            if scheduled:
+                on_schedule(settings.maintain_cron, lambda: bool(asked), once)
+            else:
+                once()
+    finally:
+        ending.leave()
+        spark.stop(lake.session)
+    return steps

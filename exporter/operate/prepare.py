@@ -1,0 +1,141 @@
+"""`exporter prepare`: fetch the jars and make the archive of classes, so that each later start is quicker.
+
+The archive is written by a JVM as it ends (-XX:ArchiveClassesAtExit), so a process of its own does once what every
+task does: make a table, fill it, read it, read from Kafka (where nobody answers), run Python workers.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import uuid
+import zipfile
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.lake.change import Change, add_action
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from exporter.spark import class_data, jars
+from exporter.spark import session as spark
+from exporter.stores import kept
+from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from offsets.names import AppId
+from offsets.ranges import TopicPartition
+
+TRAINING_SECS_MAX = 300
+ENDING_SECS_MAX = 180
+_TRAIN = "import sys; from exporter.operate.prepare import train; train(sys.argv[1])"
+_KAFKA_CLASSES = {
+    "kafka-clients-*.jar": re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class"),
+    "spark-sql-kafka-*.jar": re.compile(r"org/apache/spark/sql/kafka010/.*\.class"),
+    "commons-pool2-*.jar": re.compile(r"org/apache/commons/pool2/.*\.class"),
+}
+_COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+
+
+def prepare() -> bool:
+    """Fetch what is missing and make the archive; False if all was there, whole.
+
+    Raises ConfigError, DependencyUnreachable.
+    """
+    jars.fetch("spark")
+    home = class_data.home()
+    if class_data.is_whole(home):
+        return False
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        class_data.clear(home)
+        class_data.link(home)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {home}: {error}", "set EXPORTER_CACHE_DIR to a folder that this user can write"
+        ) from error
+    fresh = home / f".{uuid.uuid4().hex}.jsa"
+    try:
+        command = [sys.executable, "-c", _TRAIN, str(fresh)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRAINING_SECS_MAX)
+        if done.returncode or not fresh.is_file():
+            words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise DependencyUnreachable(
+                f"the archive of classes could not be made: {words[-1] if words else 'no word of why'}",
+                "everything works without it, a start only takes longer",
+            )
+        kept.into_place(fresh, home / class_data.ARCHIVE)
+        class_data.note(home)
+    except subprocess.TimeoutExpired as error:
+        raise DependencyUnreachable(f"no archive of classes after {error.timeout} s", "try again") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    return True
+
+
+def train(archive: str) -> None:
+    """The child: what a task does, in small, then end the JVM and wait until it has written the archive."""
+    session = spark.start("local[2]", "1g", "prepare", short_lived=True, archive=Path(archive))
+    with tempfile.TemporaryDirectory() as folder:
+        _fill_and_read(session, Path(folder))
+        _read_from_nobody(session)
+        _load_kafka_classes(session)
+        jvm = session.sparkContext._gateway.proc
+        session.stop()
+        jvm.stdin.close()  # the JVM ends with its standard input
+        jvm.wait(ENDING_SECS_MAX)
+
+
+def _fill_and_read(session: Any, folder: Path) -> None:
+    lake, tp = Lake(session, folder, "prepare"), TopicPartition("prepare", 0)
+    table, app_id = lake.table("prepare"), str(AppId("prepare", tp, 0))
+    table.commit(Change((app_id,), {app_id: -1}, {}, create=table_schema(_COLUMNS)), lambda view: None)
+    view = table.view()
+    if view is None:
+        raise RuntimeError("the table that was just made is not there")
+    origin = FileOrigin(str(table.folder), "prepare", tp, 0, "prepare", view.fingerprint, {})
+    growing = GrowingFile(origin, date(2000, 1, 1))
+    kafka = [{"topic": "prepare", "partition": 0, "epoch": 0, "offset": 0, "timestamp": None}]
+    columns = {KAFKA_COLUMN: pa.array(kafka, KAFKA_TYPE), "id": pa.array([1]), "_rescued": pa.nulls(1, pa.string())}
+    growing.add(pa.table(columns), 0, 0)
+    table.commit(Change((app_id,), {app_id: 0}, {}, adds=(add_action(growing.finish(), {}),)), lambda view: None)
+    rows = session.read.format("delta").load(str(table.folder))
+    rows.groupBy("day").count().collect()
+    rows.select("id").mapInArrow(lambda batches: batches, "id long").toArrow()
+
+
+def _read_from_nobody(session: Any) -> None:
+    """A Kafka read as far as it goes without a broker."""
+    options = {
+        "kafka.bootstrap.servers": "127.0.0.1:1",
+        "kafka.default.api.timeout.ms": "1000",
+        "kafka.request.timeout.ms": "500",
+        "kafkaConsumer.pollTimeoutMs": "200",
+        "assign": '{"prepare":[0]}',
+        "startingOffsets": '{"prepare":{"0":0}}',
+        "endingOffsets": '{"prepare":{"0":1}}',
+    }
+    try:
+        session.read.format("kafka").options(**options).load().collect()
+    except (Py4JError, PySparkException):
+        return
+
+
+def _load_kafka_classes(session: Any) -> None:
+    """What a consumer loads once a broker answers; a class that another library is missing for is left out."""
+    jvm = session._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for_name = jvm.java.lang.Class.forName
+    for pattern, wanted in _KAFKA_CLASSES.items():
+        (jar,) = (class_data.home() / "jars").glob(pattern)
+        with zipfile.ZipFile(jar) as archive:
+            names = [name.removesuffix(".class") for name in archive.namelist() if wanted.fullmatch(name)]
+        for name in names:
+            with suppress(Py4JError):
+                for_name(name.replace("/", "."), False, loader)

@@ -1,0 +1,1 @@
+"""Positions put right after an accident."""

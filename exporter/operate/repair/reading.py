@@ -1,0 +1,282 @@
+"""What a repair goes by: one reading of every table of an app, and what follows from it. Writes nothing.
+
+Where the tables cannot decide what would be right, it says so and names what can (Refused).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.errors import LogCleaned, Refused
+from exporter.lake.accidents import History, Loss
+from exporter.lake.change import TABLE_PROPERTIES
+from exporter.lake.lake import Lake
+from exporter.lake.schema import NO_COLUMNS, table_schema
+from exporter.lake.table import DeltaTable
+from offsets.names import AppId, event_type_of
+from offsets.positions import Position, first_epoch
+from offsets.ranges import TopicPartition
+from offsets.rewind import first_anchor, live_positions, same_since
+from offsets.table_log import (
+    APP_PROPERTY,
+    CLUSTER_PROPERTY,
+    CONFIG_PROPERTY,
+    EMPTY,
+    ROUTING_PROPERTY,
+    TABLE_PROPERTY,
+    TOPIC_PROPERTY,
+    TableView,
+)
+
+
+class NothingToRepair(Refused):
+    """All is as it should be already: for the verb that is no failure."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A table that the dead letters list: it is gone, or another one without our positions has its name."""
+
+    name: str
+    view: TableView | None
+
+
+class Reading:
+    """One reading of every table of an app, the dead letters last, and what follows from it. Writes nothing."""
+
+    def __init__(self, lake: Lake, app: str, known_as: str = "") -> None:
+        """known_as: a second app whose tables are read too. Raises Refused without dead letters of the app."""
+        self.lake = lake
+        self.app = app
+        self.views: dict[str, TableView] = {}
+        self.others: dict[str, TableView] = {}
+        self.histories: dict[str, History] = {}
+        self.cleaned: dict[str, LogCleaned] = {}
+        self._recorded: dict[str, Routing] = {}
+        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
+            table = lake.table(name)
+            view = table.view()
+            if view is None:
+                continue
+            if view.properties.get(APP_PROPERTY) in {app, known_as} or live_positions(view.transactions, app):
+                self.views[name] = view
+                self._look(name, History(table, app, view))
+            else:
+                self.others[name] = view
+        if self.views and DEAD_LETTERS not in self.views:
+            raise undecided(DEAD_LETTERS, "is gone", "it alone knows the configuration: put its folder back")
+        if not self.views:
+            raise Refused(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
+
+    def _look(self, name: str, history: History) -> None:
+        try:
+            history.since  # noqa: B018 - reads the log now
+        except LogCleaned as cleaned:
+            self.cleaned[name] = cleaned
+        else:
+            self.histories[name] = history
+
+    @property
+    def letters(self) -> TableView:
+        """The dead letters, which record what the app knows of itself."""
+        return self.views[DEAD_LETTERS]
+
+    @cached_property
+    def letters_properties(self) -> dict[str, str]:
+        """What the dead letters record, as it was before an accident took it back."""
+        return {**self.letters.properties, **self.trusted_properties(DEAD_LETTERS)}
+
+    def partitions(self) -> list[TopicPartition]:
+        """Those that any table has a position of."""
+        found = {tp for view in self.views.values() for tp in live_positions(view.transactions, self.app)}
+        return sorted(found)
+
+    def positions(self, tp: TopicPartition, left_behind: bool = True) -> dict[str, Position]:
+        """Table -> position. Raises Refused if the dead letters have none.
+
+        left_behind: with the undeclared types that were anchored in an epoch which had been closed already; they
+        count as absent.
+        """
+        found = {name: at for name, view in self.views.items() if (at := view.position(self.app, tp)) is not None}
+        if DEAD_LETTERS not in found:
+            raise undecided(DEAD_LETTERS, f"has no position for {tp}", "put it back as it was")
+        if left_behind:
+            return found
+        routing, epoch = self.in_force(tp)[1], found[DEAD_LETTERS].epoch
+        return {
+            name: at
+            for name, at in found.items()
+            if not (routing.is_new(name) and at.epoch < epoch and self._unused(name, tp, at))
+        }
+
+    def _unused(self, name: str, tp: TopicPartition, position: Position) -> bool:
+        anchor = str(AppId(self.app, tp, position.epoch, "anchor"))
+        return self.views[name].transactions.get(anchor) == position.offset
+
+    def losses(self, tp: TopicPartition) -> dict[str, Loss]:
+        """Of the tables that an accident hit. Raises Refused if a log no longer tells what the table held."""
+        found = {}
+        for name, history in self.histories.items():
+            try:
+                if history.accidents and tp in history.losses:
+                    found[name] = history.losses[tp]
+            except LogCleaned as cleaned:
+                raise undecided(
+                    name, f"was taken back, and its log does not tell how far: {cleaned.message}",
+                    "RESTORE it to a version whose log is still there, then start the repair again",
+                ) from cleaned  # fmt: skip
+        return found
+
+    def interrupted(self, tp: TopicPartition, action: str) -> bool:
+        """True if a repair of this kind has moved a table beyond the dead letters' epoch, and ended there."""
+        at = self.positions(tp)
+        ahead = [name for name, position in at.items() if position.epoch > at[DEAD_LETTERS].epoch]
+        return any(name in self.histories and self.histories[name].last_action == action for name in ahead)
+
+    def refuse_accidents(self, what: str) -> None:
+        """Raises Refused if an accident hit any table, or if its log does not tell."""
+        for name, cleaned in self.cleaned.items():
+            raise Refused(f"table {name} cannot be {what}: {cleaned.message}", cleaned.hint)
+        for name, history in self.histories.items():
+            if history.accidents:
+                broken = history.broken()
+                raise Refused(f"table {name} cannot be {what}: {broken.message}", broken.hint)
+
+    def trusted_properties(self, name: str) -> dict[str, str]:
+        """The exporter's own properties as they were before an accident; empty where there was none."""
+        history = self.histories.get(name)
+        if history is None or not history.accidents or history.accidents[0].version == 0:
+            return {}
+        before = self.lake.table(name).view_at(history.accidents[0].version - 1).properties
+        return {k: text for k, text in before.items() if k.startswith("exporter.") or k in TABLE_PROPERTIES}
+
+    def history_of(self, tp: TopicPartition) -> dict[int, str]:
+        """Epoch -> fingerprint of the configuration in force."""
+        text = self.letters_properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
+        return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
+
+    def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
+        """Fingerprint and configuration in force. Raises Refused if the dead letters do not tell it."""
+        epoch = self.positions(tp)[DEAD_LETTERS].epoch
+        fingerprint = self.history_of(tp).get(epoch)
+        text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
+        if fingerprint is None or text is None:
+            raise undecided(DEAD_LETTERS, f"records no configuration for epoch {epoch} of {tp}", "put it back")
+        if fingerprint not in self._recorded:
+            self._recorded[fingerprint] = self._read(fingerprint, text)
+        return fingerprint, self._recorded[fingerprint]
+
+    def _read(self, fingerprint: str, text: str) -> Routing:
+        try:
+            return Routing.from_json(text)
+        except (ValueError, TypeError, KeyError) as error:
+            raise Refused(
+                f"routing configuration {fingerprint} cannot be read by this version: {error!r}",
+                "repair with the version that wrote it",
+            ) from error
+
+    def fingerprint(self) -> str:
+        """The configuration in force for the first partition, for the reader of the history."""
+        return next((self.in_force(tp)[0] for tp in self.partitions()), "")
+
+    def declared_schema(self, name: str) -> str | None:
+        """Spark schema JSON of a table by the configurations in force; None for a type that none declares."""
+        if name == DEAD_LETTERS:
+            return table_schema(None)
+        for tp in self.partitions():
+            routing = self.in_force(tp)[1]
+            if (declared := routing.schemas.get(name)) is not None or routing.is_new(name):
+                return table_schema(declared or NO_COLUMNS)
+        return None
+
+    def identity_properties(self) -> dict[str, str]:
+        """Cluster and topic ids as the dead letters record them."""
+        recorded = self.letters_properties.items()
+        return {k: text for k, text in recorded if k == CLUSTER_PROPERTY or k.startswith(TOPIC_PROPERTY)}
+
+    def lost(self) -> list[Lost]:
+        """Tables that the dead letters list and that have no position of ours: gone, or made anew by others."""
+        found = []
+        for folder, table_id in listed_tables(self.letters_properties):
+            name = event_type_of(folder)
+            if name not in self.views:
+                other = self.others.get(name)
+                if other is not None and APP_PROPERTY in other.properties:
+                    raise undecided(name, f"is one of app {other.properties[APP_PROPERTY]} now", "move that one away")
+                found.append(Lost(name, other))
+            elif self.views[name].table_id != table_id and not live_positions(self.views[name].transactions, self.app):
+                found.append(Lost(name, self.views.pop(name)))
+        return found
+
+    def check_boundary(self, name: str, tp: TopicPartition, target: int) -> None:
+        """Raises Refused where the missing records were exported under another configuration than the one in force."""
+        if (began := self.otherwise(name, tp, target)) is not None:
+            raise undecided(
+                name,
+                f"lost records of {tp} from offset {target + 1} on, which were exported under an earlier configuration"
+                + began,
+                self._brings_back(name),
+            )
+
+    def otherwise(self, name: str, tp: TopicPartition, target: int) -> str | None:
+        """None if all that a table has beyond an offset is of the configuration in force; else where that one began."""
+        transactions, position = self.views[name].transactions, self.positions(tp)
+        since = first_epoch(transactions, self.app, tp)
+        in_force = position[DEAD_LETTERS].epoch
+        if position[name].epoch < in_force:
+            return ""
+        begins = first_anchor(transactions, self.app, tp, same_since(self.history_of(tp), in_force, since))
+        return None if begins is None or target >= begins else f" (the one in force began after offset {begins})"
+
+    def _brings_back(self, name: str) -> str:
+        """What is to be done before a repair where no rewind exports again what a table lost."""
+        history = self.histories.get(name)
+        last = history.accidents[-1] if history and history.accidents else None
+        if last is not None and last.operation == EMPTY:
+            return (
+                f"no version of the table has them: put version {last.version} of its _delta_log back from a copy, "
+                "then start the tasks again"
+            )
+        at = self.views[name].version if last is None else last.version - 1
+        return (
+            f"RESTORE TABLE {quoted(self.lake.table(name))} TO VERSION AS OF {at} brings them back; "
+            "then start the repair again"
+        )
+
+    def beginning(self, name: str, tp: TopicPartition) -> int:
+        """Where a table that is gone has to begin. Raises Refused if an earlier configuration filled it too."""
+        history, letters = self.history_of(tp), self.letters
+        since = first_epoch(letters.transactions, self.app, tp)
+        epoch = self.positions(tp)[DEAD_LETTERS].epoch
+        earliest = same_since(history, epoch, since)
+        for one in sorted(e for e in history if since <= e < earliest):
+            text = self.letters_properties.get(f"{CONFIG_PROPERTY}{history[one]}")
+            if text is None or name in Routing.from_json(text).active_with(()):
+                raise undecided(name, "is gone, and an earlier configuration filled it too", "put its folder back")
+        begins = first_anchor(letters.transactions, self.app, tp, earliest)
+        if begins is None:
+            raise undecided(name, f"is gone, and where {tp} began is not recorded", "put its folder back")
+        return begins
+
+
+def undecided(table: str, what: str, hint: str) -> Refused:
+    """To be raised where the tables alone do not tell what would be right."""
+    return Refused(f"table {table} {what}", hint)
+
+
+def quoted(table: DeltaTable) -> str:
+    """Its name in Spark SQL."""
+    return "delta.`" + str(table.folder).replace("`", "``") + "`"
+
+
+def listed_tables(properties: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(folder, table id) of every table that the dead letters list."""
+    return [
+        (prop.removeprefix(TABLE_PROPERTY), text)
+        for prop, text in sorted(properties.items())
+        if prop.startswith(TABLE_PROPERTY)
+    ]

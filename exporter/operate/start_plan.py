@@ -1,0 +1,267 @@
+"""`exporter plan`: what start-up would do with each partition, and why. Reads only; writes nothing.
+
+The reading and the verdicts are start-up's own (protocol/recover.py, offsets/crosscheck.py, offsets/gaps.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from exporter.core.columns import EVENT_TIME
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
+from exporter.kafka.topics import partitions_of
+from exporter.protocol.commit import Committer
+from exporter.protocol.gap_rows import refuse
+from exporter.protocol.reading import Reading
+from exporter.protocol.recover import Recovery, lacking_event_time, refusal
+from exporter.protocol.truncation import truncated
+from exporter.settings.model import Settings
+from exporter.wal.check import broken
+from exporter.wal.dynamodb import WalUnreachable
+from exporter.workbench import Workbench, open_journal
+from offsets.crosscheck import Agree, FirstStart, Stop, Switch, Verdict
+from offsets.gaps import Gap, find_gaps, recorded_gaps
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import TOPIC_PROPERTY
+from offsets.wal_verdict import LogVerdict, Ruling
+
+SHOWN_MAX = 5
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why start-up would not run. exit_code: that of `run`; invariant: its name, empty if none is at stake."""
+
+    reason: str
+    hint: str
+    exit_code: int
+    invariant: str = ""
+
+    @classmethod
+    def of(cls, error: ExporterError) -> Refusal:
+        invariant = error.invariant.name if isinstance(error, InvariantBroken) else ""
+        return cls(error.message, error.hint, error.exit_code, invariant)
+
+
+@dataclass(frozen=True)
+class PartitionStart:
+    """One partition. floor: the first offset that would be read, None where nothing would be.
+
+    held_back_by: the types whose position makes the floor. end: offset after the last readable record. lag: offsets
+    from the floor to the end. steps: what would be done first, in order.
+    """
+
+    tp: TopicPartition
+    verdict: str
+    end: int
+    floor: int | None = None
+    held_back_by: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.floor is None else max(0, self.end - self.floor)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON output."""
+        return {
+            "topic": self.tp.topic,
+            "partition": self.tp.partition,
+            "verdict": self.verdict,
+            "floor": self.floor,
+            "held_back_by": list(self.held_back_by),
+            "end": self.end,
+            "lag": self.lag,
+            "steps": list(self.steps),
+            "refusal": None if self.refusal is None else vars(self.refusal),
+        }
+
+
+@dataclass(frozen=True)
+class StartPlan:
+    """All partitions of the topics. refusal: what stops every one of them, whatever its own verdict."""
+
+    partitions: tuple[PartitionStart, ...] = ()
+    refusal: Refusal | None = None
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        found = [self.refusal, *(one.refusal for one in self.partitions)]
+        return tuple(one for one in found if one is not None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON output."""
+        refused = None if self.refusal is None else vars(self.refusal)
+        return {
+            "runs": not self.refusals, "refusal": refused, "partitions": [one.as_dict() for one in self.partitions]
+        }  # fmt: skip
+
+
+def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
+    """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
+    committer = Committer(bench.lake, "plan", {})
+    journal = open_journal(settings, bench.routing)
+    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, journal=journal)
+    identities = bench.topics.require()
+    tps = partitions_of(identities)
+    try:
+        reading = recovery.read(tps)
+        logs = recovery.log_verdicts(reading)
+        if any(isinstance(found, Stop) for found in recovery.verdicts(reading).values()) or broken(logs):
+            reading = recovery.read(tps)
+            logs = recovery.log_verdicts(reading)
+        recovery.check_lake(reading, identities)
+        if stopped := broken(logs):
+            return StartPlan(refusal=Refusal.of(stopped))
+        verdicts = recovery.verdicts(reading)
+        recovery.rehearse(reading, verdicts)
+        parked = _parked(recovery, reading, verdicts)
+    except InvariantBroken as error:
+        return StartPlan(refusal=Refusal.of(error))
+    except WalUnreachable as error:
+        hint = "a start waits for it; `wal_mode = \"best_effort\"` would go on without it"
+        return StartPlan(refusal=Refusal(f"write-ahead log: {error.message}", hint, DependencyUnreachable.exit_code))
+    return _Planner(bench, settings, reading, tps, parked, _log_steps(logs)).plan(verdicts)
+
+
+def _log_steps(verdicts: Mapping[tuple[str, TopicPartition], LogVerdict]) -> dict[TopicPartition, tuple[str, ...]]:
+    """What would be written to the write-ahead log, and what it holds as pending."""
+    says = {
+        Ruling.FINISH: "complete in the log",
+        Ruling.DEAD: "mark as failed in the log",
+        Ruling.REPAIR: "write to the log again",
+        Ruling.PENDING: "leave as pending in the log",
+    }
+    steps: dict[TopicPartition, list[str]] = defaultdict(list)
+    for (name, tp), found in sorted(verdicts.items()):
+        steps[tp] += [f"{says[one.verdict]}: {name}, {one.says}" for one in found.judged if one.verdict in says]
+    return {tp: tuple(lines) for tp, lines in steps.items()}
+
+
+def _parked(
+    recovery: Recovery, reading: Reading, verdicts: Mapping[TopicPartition, Verdict]
+) -> tuple[str, ...]:
+    """The steps for the tables that cannot be filled, where start-up would run."""
+    if not any(isinstance(found, Agree) for found in verdicts.values()):
+        return ()
+    reasons = {name: recovery.accept(name, view) for name, view in reading.views.items()}
+    return tuple(f"park {name}, which cannot be filled: {reason}" for name, reason in reasons.items() if reason)
+
+
+class _Planner:
+    """One reading and what the broker says, turned into steps."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        settings: Settings,
+        reading: Reading,
+        tps: Sequence[TopicPartition],
+        parked: tuple[str, ...],
+        log_steps: Mapping[TopicPartition, tuple[str, ...]],
+    ) -> None:
+        self._log_steps = log_steps
+        self._bench = bench
+        self._parked = parked
+        self._settings = settings
+        self._reading = reading
+        self._ends = bench.topics.end_offsets(tps)
+        self._starts = bench.topics.first_offsets(tps)
+        self._marks = bench.topics.high_watermarks(tps)
+        letters = reading.letters
+        self._known_gaps = recorded_gaps(letters.transactions, bench.lake.app) if letters is not None else {}
+
+    def plan(self, verdicts: Mapping[TopicPartition, Verdict]) -> StartPlan:
+        firsts = self._first_offsets([tp for tp, found in verdicts.items() if isinstance(found, FirstStart)])
+        starts = (self._partition(tp, found, firsts) for tp, found in sorted(verdicts.items()))
+        return StartPlan(
+            tuple(replace(one, steps=(*self._log_steps.get(one.tp, ()), *one.steps)) for one in starts)
+        )
+
+    def _partition(
+        self, tp: TopicPartition, found: Verdict, firsts: Mapping[TopicPartition, int]
+    ) -> PartitionStart:
+        start = PartitionStart(tp, type(found).__name__.lower(), self._ends[tp])
+        active = self._bench.routing.active_types
+        if isinstance(found, FirstStart):
+            return replace(start, floor=firsts[tp], steps=(f"anchor {_names(active)} at {firsts[tp] - 1}",))
+        if isinstance(found, Agree):
+            anchored = dict.fromkeys(found.unanchored, found.anchor_at)
+            known = {name: Position(found.epoch, at) for name, at in {**found.positions, **anchored}.items()}
+            steps = [f"anchor {_names(found.unanchored)} at {found.anchor_at}"] if anchored else []
+            timed = sorted(lacking_event_time({name: self._reading.views[name] for name in found.positions}))
+            steps += [f"add the column {EVENT_TIME} to {_names(timed)}"] if timed else []
+            runs = self._reads(start, known, steps)
+            return replace(runs, steps=(*runs.steps, *self._parked))
+        if isinstance(found, Switch):
+            types = {name: at for name in found.in_force_active if (at := found.positions[name]) is not None}
+            start = self._reads(start, types, [])
+            if start.refusal is not None:
+                return start
+            passed = {gap.event_type: Position(gap.epoch, gap.offsets.last_offset) for gap in self._gaps(tp, types)}
+            switched = _switch_steps(found, {**types, **passed}, self._bench.routing.fingerprint())
+            return replace(start, steps=(*start.steps, *switched))
+        error = refusal(tp, found, self._bench.routing.fingerprint())
+        return replace(start, refusal=None if error is None else Refusal.of(error))
+
+    def _reads(
+        self, start: PartitionStart, positions: Mapping[str, Position], steps: Sequence[str]
+    ) -> PartitionStart:
+        """Floor, who holds it back, gaps and truncation. positions: of the types that would be read for."""
+        tp, gaps = start.tp, self._gaps(start.tp, positions)
+        most = max(at.offset for at in positions.values())
+        try:
+            if self._marks[tp] <= most:
+                raise truncated(tp, self._marks[tp], most)
+            if self._settings.on_gap == "stop":
+                refuse([gap for gap in gaps if not gap.recorded])
+        except InvariantBroken as error:
+            return replace(start, refusal=Refusal.of(error))
+        passed = {gap.event_type: gap.offsets.last_offset for gap in gaps}
+        offsets = {name: passed.get(name, at.offset) for name, at in positions.items()}
+        least = min(offsets.values())
+        held_back_by = tuple(sorted(name for name, at in offsets.items() if at == least))
+        held_back_by = () if len(held_back_by) == len(offsets) else held_back_by
+        done = (*steps, *(_gap_step(gap) for gap in gaps))
+        return replace(start, floor=least + 1, held_back_by=held_back_by, steps=done)
+
+    def _gaps(self, tp: TopicPartition, positions: Mapping[str, Position]) -> tuple[Gap, ...]:
+        return find_gaps({tp: positions}, self._starts, self._known_gaps)
+
+    def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where partitions without any position begin: a topic that the tables know, at its earliest offset."""
+        letters, at = self._reading.letters, self._settings.first_position_ms
+        known = letters.properties if letters is not None else {}
+        new = [tp for tp in tps if f"{TOPIC_PROPERTY}{tp.topic}" not in known]
+        first = {tp: self._starts[tp] for tp in tps}
+        if self._settings.first_position == "earliest":
+            return first
+        latest = {tp: self._ends[tp] for tp in new}
+        return {**first, **(latest if at is None else self._bench.topics.offsets_at(new, at))}
+
+
+def _gap_step(gap: Gap) -> str:
+    recorded = "pass the recorded gap" if gap.recorded else "record and pass the gap"
+    return f"{recorded} {gap.offsets} of {gap.event_type}"
+
+
+def _switch_steps(switch: Switch, positions: Mapping[str, Position], own: str) -> Iterator[str]:
+    """Protocol 5.3c: what is drained, what is sealed, the dead letters last. positions: once all gaps are passed."""
+    through = max(at.offset for at in positions.values())
+    for name, at in sorted(positions.items()):
+        if at.offset < through:
+            yield f"drain {name} {at.offset + 1}..{through} under configuration {switch.in_force}"
+    names = (*sorted(switch.positions.keys() - {DEAD_LETTERS}), DEAD_LETTERS)
+    yield f"seal epoch {switch.epoch} of {_names(names)} at {through}"
+    yield f"begin epoch {switch.next_epoch} under configuration {own}"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(names[:SHOWN_MAX]) + more

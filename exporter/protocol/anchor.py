@@ -1,0 +1,266 @@
+"""The commits of start-up that create tables and anchor positions (ANCHOR). No data file is named here.
+
+Each is a compare-and-set of its own; whatever goes wrong, everything is read again: another task was faster (Moved),
+or nobody was and the table cannot be written (Failed), which ends with its cause when it lasts (Patience).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.errors import ConfigError, ExporterError, TableUnwritable
+from exporter.faults import Fault, point
+from exporter.kafka.topics import TopicIdentity, TopicReader, identity_properties, partitions_of
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
+from exporter.lake.table import DeltaTable
+from exporter.log import get_logger
+from exporter.stores.writable import unwritable
+from exporter.text import first_line
+from offsets.names import AppId, table_folder
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
+
+log = get_logger(__name__)
+
+ATTEMPTS_MAX = 20
+"""Full readings before giving up: each one may meet another task that is anchoring or switching too."""
+FAILURES_MAX = 3
+"""Commits to one table that fail though nobody else has written it: what lasts so long is told as what it is."""
+FAILURE_SECS = 1.0
+DELTA_REFUSES = "[DELTA_"
+"""So begins what Delta says of a table or a name that it does not take; it says the same every time."""
+
+
+class Moved(Exception):
+    """Another task was faster; read everything again."""
+
+
+class Failed(Moved):
+    """A commit failed, and nobody else has written the table: read everything again, but not for ever."""
+
+    def __init__(self, table: DeltaTable, error: BaseException) -> None:
+        super().__init__(f"table {table.event_type}: {first_line(error)}")
+        self.table = table
+        self._error = error
+
+    def cause(self) -> ExporterError:
+        """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""
+        folder = self.table.folder / "_delta_log"
+        if (found := unwritable(folder)) is not None:
+            return type(found)(f"table {self.table.event_type}: {found.message}", found.hint)
+        return self.said()
+
+    def said(self) -> ExporterError:
+        """By what was said alone; nothing is tried."""
+        if isinstance(self._error, ExporterError):
+            return self._error
+        says = first_line(self._error)
+        if DELTA_REFUSES in says:
+            return ConfigError(
+                f"table {self.table.event_type}: Delta refuses it: {says}",
+                "correct its columns in the settings, or what was done to the table: `exporter check` looks at both",
+            )
+        return TableUnwritable(f"table {self.table.event_type} cannot be written: {says}")
+
+
+class Patience:
+    """How long readings are begun again: as long as others are at work, not where a table cannot be written."""
+
+    def __init__(self) -> None:
+        self._failures: Counter[str] = Counter()
+
+    def restart(self, moved: Moved) -> None:
+        """Before the next reading. Raises the cause of a failure that lasts."""
+        log.info("reading_restarted", reason=str(moved))
+        if not isinstance(moved, Failed):
+            return
+        self._failures[moved.table.event_type] += 1
+        if self._failures[moved.table.event_type] >= FAILURES_MAX:
+            raise moved.cause() from moved
+        time.sleep(FAILURE_SECS)
+
+
+def commit_or_moved(table: DeltaTable, change: Change, check: Callable[[TableView | None], None]) -> int:
+    """table.commit(); whatever goes wrong is Moved, and Failed where the table's version is the one that was seen."""
+    seen: list[int] = []
+
+    def looked(view: TableView | None) -> None:
+        seen.append(-1 if view is None else view.version)
+        check(view)
+
+    try:
+        return table.commit(change, looked)
+    except (Moved, ExporterError):
+        raise
+    except Exception as error:
+        now = table.view()
+        if seen and (-1 if now is None else now.version) != seen[-1]:
+            time.sleep(0.05)
+            raise Moved(f"table {table.event_type}: {first_line(error)}") from error
+        raise Failed(table, error) from error
+
+
+class Switched(Moved):
+    """Another task has switched the partition to another configuration."""
+
+
+class Anchors:
+    """Creates and anchors tables for one routing configuration."""
+
+    def __init__(self, lake: Lake, topics: TopicReader, routing: Routing, first_position: str | int) -> None:
+        """first_position: earliest, latest, or milliseconds since 1970 UTC."""
+        self.lake = lake
+        self.topics = topics
+        self.routing = routing
+        self.own = routing.fingerprint()
+        self._first_position = first_position
+
+    def anchor_dead_letters(
+        self, letters: TableView | None, new: Sequence[TopicPartition], identities: Mapping[str, TopicIdentity]
+    ) -> None:
+        """All partitions at once of a topic that is new to the tables; of a known one the new, at their earliest."""
+        known = letters.properties if letters is not None else {}
+        topics = {topic: identities[topic] for topic in {tp.topic for tp in new}}
+        first_time = {topic: one for topic, one in topics.items() if f"{TOPIC_PROPERTY}{topic}" not in known}
+        starts = {
+            **self.topics.first_offsets([tp for tp in new if tp.topic not in first_time]),
+            **self._first_offsets(partitions_of(first_time)),
+        }
+        anchors = {tp: Position(0, start - 1) for tp, start in sorted(starts.items())}
+        properties = {
+            **identity_properties(topics),
+            f"{CONFIG_PROPERTY}{self.own}": self.routing.to_json(),
+            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in anchors},
+        }
+        self._commit_anchors(DEAD_LETTERS, letters, anchors, properties)
+
+    def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if self._first_position == "earliest":
+            return self.topics.first_offsets(tps)
+        if self._first_position == "latest":
+            return self.topics.end_offsets(tps)
+        return self.topics.offsets_at(tps, int(self._first_position))
+
+    def anchor_type(
+        self,
+        name: str,
+        view: TableView | None,
+        anchors: Mapping[TopicPartition, Position],
+        identities: Mapping[str, TopicIdentity],
+    ) -> None:
+        """Protocol 5.2: at the dead letters' position, by compare-and-set; creating and anchoring is one commit."""
+        known = view.properties if view is not None else {}
+        anchored = {topic: identities[topic] for topic in {tp.topic for tp in anchors}}
+        properties = {prop: text for prop, text in identity_properties(anchored).items() if prop not in known}
+        self._commit_anchors(name, view, anchors, properties)
+
+    def _commit_anchors(
+        self,
+        name: str,
+        view: TableView | None,
+        anchors: Mapping[TopicPartition, Position],
+        properties: Mapping[str, str],
+    ) -> None:
+        """An anchor is never laid over an existing one (protocol 4.7)."""
+        app = self.lake.app
+
+        def check(now: TableView | None) -> None:
+            if (now is None) != (view is None):
+                raise Moved(f"table {name} was created or removed meanwhile")
+            for tp, anchor in anchors.items():
+                position = now.position(app, tp) if now is not None else None
+                if position is not None and position.epoch >= anchor.epoch:
+                    raise Moved(f"table {name} was anchored meanwhile")
+
+        versions: dict[str, int] = {}
+        for tp, anchor in anchors.items():
+            versions[str(AppId(app, tp, anchor.epoch))] = anchor.offset
+            versions[str(AppId(app, tp, anchor.epoch, "anchor"))] = anchor.offset
+        self.write(
+            name,
+            Change(
+                expected=tuple(str(AppId(app, tp, anchor.epoch)) for tp, anchor in anchors.items()),
+                positions=versions,
+                user_metadata=self.metadata("anchor", view, anchors),
+                properties=properties,
+                create=declared_schema(self.routing, name) if view is None else None,
+            ),
+            check,
+        )
+        log.info("positions_anchored", table=name, partitions=len(anchors), created=view is None)
+        point(Fault.AFTER_ANCHOR)
+
+    def add_event_time(self, name: str, view: TableView) -> None:
+        """Give a table of an earlier version the column `_event_time`, if it is still as in the view. Raises Moved."""
+
+        def check(now: TableView | None) -> None:
+            if now is None or now.fingerprint != view.fingerprint:
+                raise Moved(f"table {name} was changed meanwhile")
+
+        metadata = self.metadata("event_time", view, {})
+        self.write(name, Change((), {}, metadata, evolve=with_event_time(view.schema_json)), check)
+        log.info("event_time_added", table=name)
+
+    def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
+        """One commit of start-up; any exception means: read everything again and see."""
+        commit_or_moved(self.lake.table(name), change, check)
+
+    def metadata(
+        self, action: str, view: TableView | None, positions: Mapping[TopicPartition, Position]
+    ) -> dict[str, Any]:
+        return {
+            "commit_id": uuid.uuid4().hex,
+            "action": action,
+            "app": self.lake.app,
+            "routing": self.own,
+            "checked_through": view.version if view is not None else -1,
+            "partitions": {str(tp): {"epoch": p.epoch, "new": p.offset} for tp, p in positions.items()},
+        }
+
+    def register(self, views: Mapping[str, TableView], epochs: Mapping[TopicPartition, int] | None = None) -> bool:
+        """Let the dead letters list the id of every table; False if they do already.
+
+        epochs: partition -> live epoch that the dead letters must be at. Raises Moved.
+        """
+        letters = views.get(DEAD_LETTERS)
+        if letters is None:
+            return False
+        ids = {f"{TABLE_PROPERTY}{table_folder(name)}": view.table_id for name, view in views.items()}
+        new = {prop: table_id for prop, table_id in ids.items() if prop not in letters.properties}
+        if not new:
+            return False
+
+        def check(now: TableView | None) -> None:
+            if now is None or now.table_id != letters.table_id:
+                raise Moved(f"table {DEAD_LETTERS} was replaced meanwhile")
+            self.require_epochs(now, epochs or {})
+
+        metadata = self.metadata("register", letters, {})
+        self.write(DEAD_LETTERS, Change((), {}, metadata, properties=new), check)
+        return True
+
+    def require_epochs(self, letters: TableView, epochs: Mapping[TopicPartition, int]) -> None:
+        """Raises Switched if the dead letters are at another epoch."""
+        for tp, epoch in epochs.items():
+            position = letters.position(self.lake.app, tp)
+            if position is None or position.epoch != epoch:
+                raise Switched(f"{tp}: the dead letters are at {position}, not in epoch {epoch}")
+
+
+def declared_schema(routing: Routing, name: str) -> str | None:
+    """Spark schema JSON of a table as a configuration wants it; None for a type that gets none from it."""
+    if name == DEAD_LETTERS:
+        return table_schema(None)
+    declared = routing.schemas.get(name)
+    if declared is None and routing.takes_new(name):
+        declared = NO_COLUMNS
+    return None if declared is None else table_schema(declared)

@@ -1,0 +1,343 @@
+"""Offering claims to a table, and finding out what became of them (FENCE, ORDER, TEMP).
+
+    merge small files -> files are there? -> started in the write-ahead log
+    -> snapshot: same positions, same table? -> commit -> look -> completed in the log
+
+One commit per event type carries the claims of several partitions. Whatever exception comes
+back, the outcome is found by looking at the log. Nothing here deletes a file.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from exporter.core.merge import merge_batches
+from exporter.core.order import Room
+from exporter.core.outcome import Held, Landed, Outcome, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
+from exporter.core.writers import Claim, StagedFile, staged_range_error
+from exporter.errors import InvariantBroken, TableUnreadable
+from exporter.faults import Fault, point
+from exporter.lake.accidents import check_accidents, gone
+from exporter.lake.change import Change, add_action
+from exporter.lake.lake import Lake
+from exporter.lake.properties import check_properties
+from exporter.lake.table import DeltaTable, not_synced
+from exporter.log import get_logger
+from exporter.stores.parquet import FileOrigin, NotWritten, merge
+from exporter.text import first_line
+from exporter.wal.journal import Journal
+from offsets import Invariant
+from offsets.intents import Intent, IntentKey
+from offsets.names import AppId, DataFile
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
+
+log = get_logger(__name__)
+
+
+class _PositionsMoved(Exception):
+    """Seen in the snapshot before anything was written."""
+
+
+class _TableChanged(Exception):
+    """The table's metadata are not those that the files were staged against."""
+
+
+class Committer:
+    """Commits for one app. One commit per event type at a time; types may run in parallel threads."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        owner: str,
+        footer: Mapping[str, str],
+        journal: Journal | None = None,
+        lease: Callable[[TopicPartition], int | None] | None = None,
+        room: Room | None = None,
+    ) -> None:
+        """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
+
+        journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
+        asked right before each commit where partitions are leased. room: of each merging, None for the
+        defaults.
+        """
+        self._lake = lake
+        self._owner = owner
+        self._footer = footer
+        self._journal = journal or Journal()
+        self._lease = lease
+        self._room = room or Room()
+        self._topic_ids: dict[str, str] = {}
+        self._table_ids: dict[str, str] = {}
+        self._checked: dict[str, int] = {}
+
+    def trust(self, event_type: str, view: TableView) -> None:
+        """Start from this view: its table id is the right one, its operations have been looked at."""
+        self._table_ids[event_type] = view.table_id
+        self._checked[event_type] = view.version
+
+    def trust_topics(self, topic_ids: Mapping[str, str]) -> None:
+        """topic_ids: of topics that are the ones that the tables know."""
+        self._topic_ids |= topic_ids
+
+    def footer(self, tp: TopicPartition) -> dict[str, str]:
+        """The key-values that every file of the partition and its tags carry besides the coordinates."""
+        known = {"topic_id": self._topic_ids[tp.topic]} if tp.topic in self._topic_ids else {}
+        return {**self._footer, **known}
+
+    def checked_through(self, event_type: str) -> int:
+        """The newest version of a table whose operations this process has looked at; -1 if none."""
+        return self._checked.get(event_type, -1)
+
+    def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        """Offer the claims in one commit and settle each. Raises InvariantBroken to stop."""
+        started = time.monotonic()
+        table = self._lake.table(event_type)
+        ready, aside = self._prepare(table, claims)
+        commit_id = uuid.uuid4().hex
+        if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
+            ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
+        tokens, lost = self._leased(ready)
+        if lost:
+            self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
+            ready = [claim for claim in ready if claim not in lost]
+            aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
+        if not ready:
+            return Report(event_type, None, time.monotonic() - started, tuple(aside))
+        offers = [replace(claim, offers=(*claim.offers, commit_id)) for claim in ready]
+        try:
+            version = self._offer(table, offers, commit_id, tokens)
+        except InvariantBroken:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
+            settled, logged = self._look_or_unknown(table, offers, error)
+            self._settle(event_type, settled, logged)
+            return Report(event_type, None, time.monotonic() - started, (*settled, *aside), first_line(error))
+        self._look_through(table, version, landed=True)
+        settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
+        self._settle(event_type, settled, {commit_id: version})
+        return Report(event_type, version, time.monotonic() - started, (*settled, *aside))
+
+    def _leased(self, claims: Sequence[Claim]) -> tuple[dict[TopicPartition, int], list[Claim]]:
+        """Fencing tokens, and the claims whose partition is leased by another now; both empty without leases."""
+        if self._lease is None:
+            return {}, []
+        tokens = {claim.key.tp: self._lease(claim.key.tp) for claim in claims}
+        lost = [claim for claim in claims if tokens[claim.key.tp] is None]
+        return {tp: token for tp, token in tokens.items() if token is not None}, lost
+
+    def _intents(self, event_type: str, claims: Sequence[Claim], commit_id: str) -> list[Intent]:
+        """What the log is told of the claims with files; heartbeats write none."""
+        now_ms, through = int(time.time() * 1000), self.checked_through(event_type)
+        return [
+            Intent(
+                IntentKey(event_type, claim.key.tp, claim.epoch), commit_id, self._journal.owner, claim.expected,
+                claim.new, min(file.offsets.first_offset for file in claim.files),
+                max(file.offsets.last_offset for file in claim.files), claim.rows, through,
+                self._table_ids.get(event_type, ""), self._journal.routing, now_ms,
+            )
+            for claim in claims
+            if claim.files
+        ]  # fmt: skip
+
+    def _settle(self, event_type: str, settled: Sequence[Settled], logged: Mapping[str, int]) -> None:
+        """Tell the log. logged: commit id -> version, of this app's commits that were found in the table's log.
+
+        Only its own process says of an offer that it failed: once the position has changed, no offer of the claim can
+        land any more (FENCE); one that was given up before it was written is certain by itself. An Unknown one stays
+        started; a re-offer has a commit id, and an intent, of its own.
+        """
+        landed: dict[tuple[TopicPartition, str], int] = {}
+        failed: list[tuple[TopicPartition, str]] = []
+        for one in settled:
+            tp, offers = one.claim.key.tp, one.claim.offers
+            if isinstance(one.outcome, Landed):
+                landed |= {(tp, commit_id): logged[commit_id] for commit_id in offers if commit_id in logged}
+            if isinstance(one.outcome, Landed | Refused):
+                failed += [(tp, commit_id) for commit_id in offers if commit_id not in logged]
+            elif isinstance(one.outcome, Stale):
+                failed += [(tp, commit_id) for commit_id in offers[-1:]]
+        self._journal.settle(event_type, landed, failed)
+
+    def _prepare(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
+        """Merge what is small, write what is not yet, and set claims aside whose files are gone.
+
+        VACUUM deletes staged files.
+        """
+        ready: list[Claim] = []
+        aside: list[Settled] = []
+        for claim in claims:
+            if error := staged_range_error(claim):
+                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {error}", "start again; please report this")
+            try:
+                merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
+                for file in merged.files:
+                    _require(table, file)
+            except NotWritten as error:
+                aside.append(Settled(claim, Unwritten(f"a file cannot be written: {error}")))
+            except (OSError, ValueError) as error:
+                aside.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
+            except Exception as error:  # noqa: BLE001 - it would be no better for another reading
+                aside.append(Settled(claim, Unwritten(f"its files cannot be merged: {type(error).__name__}: {error}")))
+            else:
+                ready.append(merged)
+        return ready, aside
+
+    def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
+        by_day: dict[str, list[StagedFile]] = defaultdict(list)
+        for file in claim.files:
+            by_day[file.day].append(file)
+        merged: list[StagedFile] = []
+        for files in by_day.values():
+            for batch in merge_batches(files, self._room):
+                origin = FileOrigin(
+                    folder=str(table.folder),
+                    app=self._lake.app,
+                    tp=claim.key.tp,
+                    epoch=claim.epoch,
+                    event_type=claim.key.event_type,
+                    fingerprint=batch[0].fingerprint,
+                    footer=self.footer(claim.key.tp),
+                )
+                written = len(batch) == 1 and not batch[0].body
+                merged.append(batch[0] if written else merge(origin, batch, self._room))
+        return tuple(merged)
+
+    def _offer(
+        self, table: DeltaTable, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
+    ) -> int:
+        def check(view: TableView | None) -> None:
+            self._check(table, view, offers)
+
+        change = Change(
+            expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
+            positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
+            user_metadata=self._user_metadata(table.event_type, offers, commit_id, tokens),
+            adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
+        )
+        point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
+        version = table.commit(change, check)
+        point(Fault.AFTER_DELTA_COMMIT, table.event_type)
+        return version
+
+    def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> None:
+        """Protocol 4.2, on the snapshot that the commit is based on. An accident is named before its consequences."""
+        event_type = table.event_type
+        if view is not None:
+            self._look_through(table, view.version, view)
+        view = self.require_ours(event_type, view, offers)
+        for claim in offers:
+            if any(file.fingerprint != view.fingerprint for file in claim.files):
+                raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
+        for claim in offers:
+            position = view.position(self._lake.app, claim.key.tp)
+            if position != Position(claim.epoch, claim.expected):
+                raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
+
+    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
+        """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
+        known_id = self._table_ids.get(event_type)
+        if view is None or (known_id is not None and view.table_id != known_id):
+            what = "is gone" if view is None else f"has another table id, {view.table_id} instead of {known_id}"
+            raise gone(event_type, what, {claim.key.tp: claim.expected for claim in offers})
+        check_properties(event_type, view, self._lake.app)
+        return view
+
+    def _look_or_unknown(
+        self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
+    ) -> tuple[list[Settled], dict[str, int]]:
+        """_look, or Unknown for all while the table cannot be read: a re-offer finds out by compare-and-set.
+
+        Files that could not be synced are offered once: the system may have given up their bytes, and would say of a
+        second time that all is well. To drop them is safe whatever became of the commit (FENCE).
+        """
+        try:
+            return self._look(table, offers, error)
+        except TableUnreadable as unreadable:
+            log.warning("table_unreadable", table=table.event_type, error=str(unreadable))
+            lost = Stale(first_line(error)) if not_synced(error) else Unknown()
+            return [Settled(claim, lost) for claim in offers], {}
+
+    def _look(
+        self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
+    ) -> tuple[list[Settled], dict[str, int]]:
+        """What became of the claims (protocol 4.4), and commit id -> version. Raises TableUnreadable."""
+        view = table.view()
+        if view is not None:
+            self._look_through(table, view.version, view)
+        view = self.require_ours(table.event_type, view, offers)
+        base = min(claim.base_version for claim in offers)
+        logged = {commit.version: commit.commit_id for commit in table.commits(base, view.version)}
+        settled = []
+        for claim in offers:
+            ids = {commit_id for version, commit_id in logged.items() if commit_id and version > claim.base_version}
+            outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
+            if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or not_synced(error)):
+                outcome = Stale(first_line(error) if not_synced(error) else str(error))
+            settled.append(Settled(claim, outcome))
+            if isinstance(outcome, Refused):
+                log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),
+                            expected=claim.expected, new=claim.new, found=str(outcome.position),
+                            reason=first_line(error))  # fmt: skip
+        return settled, {commit_id: version for version, commit_id in logged.items() if commit_id}
+
+    def _look_through(
+        self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False
+    ) -> None:
+        """Look at the operations since the last checked version (protocol 4.5).
+
+        view: of `version`, if it is at hand. landed: `version` is our own commit.
+        """
+        checked = self._checked.get(table.event_type, version)
+        logged = table.commits(checked, version - landed)
+        if any(one.rewinds for one in logged):
+            check_accidents(table, self._lake.app, view or table.view_at(version), logged)
+        self._checked[table.event_type] = max(checked, version)
+
+    def _user_metadata(
+        self, event_type: str, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
+    ) -> dict[str, Any]:
+        return {
+            "commit_id": commit_id,
+            "app": self._lake.app,
+            "owner": self._owner,
+            "routing": self._footer.get("routing", ""),
+            "table_id": self._table_ids.get(event_type, ""),
+            "checked_through": self.checked_through(event_type),
+            "partitions": {
+                str(claim.key.tp): _partition_metadata(claim, tokens.get(claim.key.tp)) for claim in offers
+            },
+        }
+
+    def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
+        name = DataFile.parse(file.path)
+        origin = FileOrigin("", name.app, name.tp, name.epoch, claim.key.event_type, "", self.footer(name.tp))
+        return add_action(
+            file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
+        )
+
+
+def _require(table: DeltaTable, file: StagedFile) -> None:
+    size = os.stat(table.folder / file.path).st_size
+    if size != file.size_bytes:
+        raise ValueError(f"{file.path} has {size} bytes instead of {file.size_bytes}")
+
+
+def _app_id(app: str, claim: Claim) -> str:
+    return str(AppId(app, claim.key.tp, claim.epoch))
+
+
+def _partition_metadata(claim: Claim, token: int | None) -> dict[str, Any]:
+    """token: of the lease, for the reader of the history; the compare-and-set decides (protocol 8)."""
+    first = min((file.offsets.first_offset for file in claim.files), default=None)
+    last = max((file.offsets.last_offset for file in claim.files), default=None)
+    return {"epoch": claim.epoch, "expected": claim.expected, "new": claim.new,
+            "first": first, "last": last, "rows": claim.rows,
+            **({} if token is None else {"token": token})}  # fmt: skip

@@ -1,0 +1,287 @@
+"""A change of the routing configuration: drain under the old one, seal, the dead letters last (protocol 5.3c).
+
+    drain   every position of the old types to `through`, by compare-and-set, in whatever epoch each table is
+    seal    table by table: tombstone the live epoch, begin the next one at `through`
+    last    the dead letters' seal records the new configuration; only then may anyone plan under it
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from exporter.core.order import StagingOrder
+from exporter.core.outcome import Landed, Unknown, Unwritten
+from exporter.core.plan import plan_round
+from exporter.core.routing import DEAD_LETTERS, DECODER_VERSION, Routing
+from exporter.core.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
+from exporter.errors import InvariantBroken, TableUnwritable
+from exporter.faults import Fault, point
+from exporter.kafka.topics import TopicIdentity, identity_properties
+from exporter.lake.change import Change
+from exporter.lake.schema import evolved_schema, untimed
+from exporter.log import get_logger
+from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
+from exporter.protocol.commit import Committer
+from exporter.protocol.condemn import Poisoned
+from exporter.protocol.drain import DrainRounds
+from exporter.protocol.rehearsal import rehearse
+from exporter.stores.parquet import FileOrigin
+from offsets import Invariant
+from offsets.crosscheck import Switch
+from offsets.names import AppId
+from offsets.positions import TOMBSTONE, Position, condemned_offsets
+from offsets.ranges import TopicPartition
+from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView
+
+log = get_logger(__name__)
+
+
+class Switcher:
+    """Switches partitions to our configuration. Raises Moved when another task was faster: read everything again."""
+
+    def __init__(
+        self,
+        anchors: Anchors,
+        committer: Committer,
+        drain: DrainRounds | None,
+        check_topics: Callable[[Mapping[TopicPartition, int]], None],
+    ) -> None:
+        """check_topics: raises if a topic is not the one that the tables know, given what they hold of it."""
+        self._anchors = anchors
+        self._committer = committer
+        self._rounds = drain
+        self._check_topics = check_topics
+
+    def switch(
+        self,
+        views: Mapping[str, TableView],
+        switches: Mapping[TopicPartition, Switch],
+        recorded: Mapping[str, Routing],
+        identities: Mapping[str, TopicIdentity],
+        go_on: Callable[[], None],
+    ) -> None:
+        """views: of one full reading; recorded: routing fingerprint -> configuration in force. go_on: as in drain.py.
+
+        Raises, before it has changed anything, whatever stands in the way of one of the tables.
+        """
+        rehearse(self._anchors, views, switches, recorded)
+        letters = views[DEAD_LETTERS]
+        by_config: dict[str, list[TopicPartition]] = defaultdict(list)
+        for tp, switch in switches.items():
+            by_config[switch.in_force].append(tp)
+        for fingerprint, tps in by_config.items():
+            self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint], go_on)
+        names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
+        for name in names:
+            self._seal(views, name, switches, {}, identities)
+        history = {
+            f"{ROUTING_PROPERTY}{tp}": json.dumps(
+                {**letters.routing_history(tp), switch.next_epoch: self._anchors.own}
+            )
+            for tp, switch in switches.items()
+        }
+        history[f"{CONFIG_PROPERTY}{self._anchors.own}"] = self._anchors.routing.to_json()
+        self._seal(views, DEAD_LETTERS, switches, history, identities)
+        log.info("configuration_switched", partitions=len(switches), routing=self._anchors.own)
+
+    def _drain(
+        self,
+        views: Mapping[str, TableView],
+        switches: Mapping[TopicPartition, Switch],
+        old: Routing,
+        go_on: Callable[[], None],
+    ) -> None:
+        """Bring every position of the old configuration to `through`, in whatever epoch each table is."""
+        writers = {
+            WriterKey(name, tp): Writer(WriterKey(name, tp), position.epoch, 0, position.offset, position.offset)
+            for tp, switch in switches.items()
+            for name in old.active_with(views)
+            if (position := switch.positions.get(name)) is not None
+        }
+        through = {tp: switch.through for tp, switch in switches.items()}
+        if all(writer.covered == through[key.tp] for key, writer in writers.items()):
+            return
+        if old.decoder_version != DECODER_VERSION:
+            raise InvariantBroken(
+                Invariant.ROUTE,
+                f"decoder version {old.decoder_version} has to drain first; this is version {DECODER_VERSION}",
+                "let the version that wrote it run once more and stop it with SIGTERM, then start this one",
+            )
+        log.info("drain_started", partitions=len(switches), in_force=old.fingerprint())
+        for name, view in views.items():
+            self._committer.trust(name, view)
+        for epoch in sorted({writer.epoch for writer in writers.values()}):
+            self._drain_epoch(views, {k: w for k, w in writers.items() if w.epoch == epoch}, through, old, go_on)
+
+    def _drain_epoch(
+        self,
+        views: Mapping[str, TableView],
+        writers: dict[WriterKey, Writer],
+        through: Mapping[TopicPartition, int],
+        old: Routing,
+        go_on: Callable[[], None],
+    ) -> None:
+        """Read, stage and commit until every writer of one epoch is at `through`."""
+        if self._rounds is None:
+            raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
+        ends = {tp: offset + 1 for tp, offset in through.items()}
+        lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
+        condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in through}
+
+        def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
+            return self._order(views, plans, old, condemned)
+
+        def poisoned(plan: PartitionPlan) -> Poisoned:
+            return self._poisoned(views, plan, old)
+
+        while plans := plan_round(writers, ends, self._rounds.budget(), time.monotonic()):
+            result = self._rounds.read(plans, condemned, order, poisoned, go_on)
+            self._check_topics({fragment.plan.tp: fragment.plan.start - 1 for fragment in result.fragments})
+            for fragment in result.fragments:
+                if unanchored := missing_anchors(writers, fragment):
+                    raise InvariantBroken(
+                        Invariant.ANCHOR,
+                        f"{fragment.plan.tp}: {', '.join(unanchored)} have no position in what has to be drained",
+                        "start the version that wrote these tables; please report this",
+                    )
+            writers, _ = integrate_all(writers, result.fragments, time.monotonic())
+            self._commit(writers)
+
+    def _order(
+        self,
+        views: Mapping[str, TableView],
+        plans: Sequence[PartitionPlan],
+        old: Routing,
+        condemned: Mapping[TopicPartition, frozenset[int]],
+    ) -> StagingOrder:
+        lake = self._anchors.lake
+        return StagingOrder(
+            str(lake.root),
+            lake.app,
+            old,
+            {plan.tp: plan for plan in plans},
+            {name: view.fingerprint for name, view in views.items()},
+            {plan.tp: self._footer(plan.tp, old) for plan in plans},
+            {plan.tp: condemned[plan.tp] for plan in plans},
+            sync=lake.tasks_sync,
+            untimed=untimed(views),
+        )
+
+    def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
+        return {**self._committer.footer(tp), "routing": old.fingerprint()}
+
+    def _poisoned(self, views: Mapping[str, TableView], plan: PartitionPlan, old: Routing) -> Poisoned:
+        """What condemning the plan's record goes by: the tables as they were read."""
+        lake, tp, letters = self._anchors.lake, plan.tp, views[DEAD_LETTERS]
+        known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
+        origin = FileOrigin(
+            str(lake.table(DEAD_LETTERS).folder), lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
+            letters.fingerprint, self._footer(tp, old),
+        )  # fmt: skip
+        return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))
+
+    def _commit(self, writers: dict[WriterKey, Writer]) -> None:
+        """All that the writers have staged. Raises Moved."""
+        by_type: dict[str, list[Writer]] = defaultdict(list)
+        for key, writer in writers.items():
+            if writer.frontier > writer.covered:
+                base = self._committer.checked_through(key.event_type)
+                by_type[key.event_type].append(freeze(writer, base))
+        for name, frozen in by_type.items():
+            report = self._committer.commit(name, [writer.claim for writer in frozen if writer.claim])
+            outcomes = [settled.outcome for settled in report.settled]
+            if any(isinstance(outcome, Unknown | Unwritten) for outcome in outcomes):
+                why = next((outcome.reason for outcome in outcomes if isinstance(outcome, Unwritten)), report.error)
+                says = f"table {name} cannot be written: {why}"
+                raise Failed(self._anchors.lake.table(name), TableUnwritable(says))
+            if not all(isinstance(outcome, Landed) for outcome in outcomes):
+                raise Moved(f"a drain of table {name} was refused: {report.error}")
+            for writer in frozen:
+                writers[writer.key] = Writer(writer.key, writer.epoch, 0, writer.frontier, writer.frontier)
+
+    def _seal(
+        self,
+        views: Mapping[str, TableView],
+        name: str,
+        switches: Mapping[TopicPartition, Switch],
+        properties: Mapping[str, str],
+        identities: Mapping[str, TopicIdentity],
+    ) -> None:
+        """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit.
+
+        A table that an interrupted switch has sealed already is skipped, or, if it is a type that the configuration
+        in force does not fill, moved on to `through`: what lies between went to the old configuration's tables.
+        """
+        app = self._anchors.lake.app
+        view = views.get(name)
+        if view is None and name not in self._anchors.routing.active_types:
+            return
+        olds: dict[TopicPartition, Position | None] = {}
+        versions: dict[str, int] = {}
+        expected: list[str] = []
+        news: dict[TopicPartition, Position] = {}
+        for tp, switch in switches.items():
+            if name not in switch.positions:
+                continue
+            was = switch.positions[name]
+            if was is not None and name in switch.in_force_active:
+                was = Position(was.epoch, switch.through)
+            new = Position(switch.next_epoch, max(switch.through, was.offset if was else switch.through))
+            if was == new:
+                continue
+            olds[tp], news[tp] = was, new
+            versions |= _seal_versions(app, tp, was, new)
+            epochs = {switch.epoch, new.epoch, *([was.epoch] if was is not None else [])}  # no late anchor either
+            expected += [str(AppId(app, tp, epoch)) for epoch in epochs]
+        if not news:
+            return
+        self._seal_commit(name, view, olds, news, versions, expected, properties, identities)
+
+    def _seal_commit(
+        self,
+        name: str,
+        view: TableView | None,
+        olds: Mapping[TopicPartition, Position | None],
+        news: Mapping[TopicPartition, Position],
+        versions: Mapping[str, int],
+        expected: Sequence[str],
+        properties: Mapping[str, str],
+        identities: Mapping[str, TopicIdentity],
+    ) -> None:
+        def check(now: TableView | None) -> None:
+            if (now is None) != (view is None):
+                raise Moved(f"table {name} was created or removed meanwhile")
+            for tp, old in olds.items():
+                if now is not None and now.position(self._anchors.lake.app, tp) != old:
+                    raise Moved(f"table {name}, {tp}: {now.position(self._anchors.lake.app, tp)} instead of {old}")
+            if now is not None and view is not None and now.listed_tables() != view.listed_tables():
+                raise Moved("a table of a type that was met meanwhile has to be sealed too")
+
+        create = identity_properties(identities)
+        declared = declared_schema(self._anchors.routing, name)
+        evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
+        self._anchors.write(
+            name,
+            Change(
+                expected=tuple(expected),
+                positions=versions,
+                user_metadata=self._anchors.metadata("seal", view, news),
+                properties={**properties, **(create if view is None else {})},
+                create=declared if view is None else None,
+                evolve=evolved if view is not None and evolved != view.schema_json else None,
+            ),
+            check,
+        )
+        point(Fault.AFTER_SEAL)
+
+
+def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:
+    """The transactions of one partition's seal: tombstone, what it closed at, the next epoch and its anchor."""
+    versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}
+    if old is not None and old.epoch != new.epoch:
+        versions[str(AppId(app, tp, old.epoch))] = TOMBSTONE
+        versions[str(AppId(app, tp, old.epoch, "sealed"))] = old.offset
+    return versions

@@ -1,0 +1,323 @@
+"""One round as one Spark job: exact offset ranges in, one manifest per partition out.
+
+A batch read without checkpoint or streaming query. Spark raises on a range that is no longer
+there (failOnDataLoss) and on ends beyond the log; it skips invisible offsets only. Therefore a
+finished round covers start..end-1 of each plan, holes included (protocol 3.4).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from exporter.core.manifest import MANIFEST_DDL, RoundResult
+from exporter.core.order import Room, StagingOrder
+from exporter.core.slices import Slices, slices
+from exporter.core.writers import Fragment, StagedFile
+from exporter.errors import RoundFailed
+from exporter.executor import headers
+from exporter.executor.gathered import gathered
+from exporter.executor.stage import stage
+from exporter.executor.warm import pass_on
+from exporter.kafka import careful
+from exporter.log import get_logger
+from exporter.secrets import masked
+from exporter.spark.batches import Batches
+from exporter.text import first_line
+from offsets.ranges import OffsetRange, TopicPartition
+
+log = get_logger(__name__)
+
+FETCH_OPTIONS = {
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.fetch.max.bytes": str(16 << 20),
+    "kafka.max.poll.records": "5000",
+    "kafka.receive.buffer.bytes": str(1 << 20),
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.allow.auto.create.topics": "false",
+}
+"""Large fetches, small polls: the records of a poll that wait for their turn are what each collection of garbage has to
+copy (a tenth of its time with 5,000 of them, measured against 50,000). At the end of the log a client has asked for
+more already, and whatever it asks next waits behind that: half a second of a round, by default, for records that the
+round does not want."""
+
+
+def why(error: BaseException) -> str:
+    """What ended a job, in a line: the last cause that Java names, else what was raised in its Python worker."""
+    text = str(error)
+    causes = [line.removeprefix("Caused by: ") for line in text.splitlines() if line.startswith("Caused by: ")]
+    return masked(causes[-1]) if causes and "Traceback" not in text else first_line(error)
+
+
+def warm(session: Any) -> None:
+    """Start the Python workers and let them import what a round needs, while the task is put together."""
+    cores = session.sparkContext.defaultParallelism
+    _rows(session.range(cores, numPartitions=cores).mapInArrow(pass_on, "id bigint"))
+
+
+class RoundReader:
+    """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running ones."""
+
+    def __init__(
+        self,
+        session: Any,
+        kafka_options: Mapping[str, str],
+        room: Room | None = None,
+        client: Mapping[str, Any] | None = None,
+    ) -> None:
+        """room: of all tasks that run at once; None for the defaults.
+
+        kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included. client: the
+        same as keywords of kafka-python's clients; None where there is no security.
+
+        With a fixed `kafka.group.id` in them the executors' consumers serve round after round; else each round leaves
+        consumers of its own behind, with what they have fetched ahead, for minutes. Each isolation has its own group:
+        Spark keeps consumers by group and partition, and refuses other options for one that it has once kept, for ever.
+        Nothing is asked of these groups, so that no right to them is needed.
+        """
+        self._session = session
+        self._options = {**FETCH_OPTIONS, **kafka_options}
+        self._client = client or {"bootstrap_servers": kafka_options["kafka.bootstrap.servers"].split(",")}
+        self._cores = session.sparkContext.defaultParallelism
+        self._room = (room or Room()).share(self._cores)
+        self._batches = Batches(session)
+        self._groups: set[str] = set()
+        self._dropped: set[str] = set()
+        self._lock = threading.Lock()
+
+    def read(self, order: StagingOrder) -> RoundResult:
+        """Read and stage the plans of `order`. Raises RoundFailed."""
+        context = self._session.sparkContext
+        group = f"round-{uuid.uuid4().hex[:12]}"
+        with self._lock:
+            self._groups.add(group)
+        context.setJobGroup(group, "export round", interruptOnCancel=True)
+        try:
+            return _result(order, self._manifest(_to_be_read(order)))
+        except Exception as error:
+            if group in self._dropped:
+                raise RoundFailed("the round was cancelled") from error
+            raise self._failed(order, error) from error
+        finally:
+            with self._lock:
+                self._groups.discard(group)
+                self._dropped.discard(group)
+
+    def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
+        """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
+        try:
+            with self._batches.sized(order.record_bytes, order.carried_bytes):
+                return self._mapped(order, task, ddl)
+        except Exception as error:
+            if not self._batches.outgrown(error):
+                raise
+        log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
+        return self._mapped(order, task, ddl)
+
+    def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
+        return _rows(self._records(order).mapInArrow(task, ddl))
+
+    def _shared(self, order: StagingOrder) -> StagingOrder:
+        """What each task may hold and carry, of what all may.
+
+        What is committed next is not carried: the tasks write side by side what the driver would write file by file.
+        But where a partition is cut, the small files of its slices are still to be joined.
+        """
+        written = order.committed_next and self._cut(order).records_max is None
+        return replace(order, room=self._room, carried_bytes=0 if written else order.carried_bytes // self._cores)
+
+    def _cut(self, order: StagingOrder) -> Slices:
+        return slices([plan.end - plan.start for plan in order.plans.values()], self._cores)
+
+    def _manifest(self, order: StagingOrder) -> list[dict[str, Any]]:
+        """What the tasks say of what they have staged."""
+        if not order.plans:
+            return []
+        task = _task(self._shared(order))
+        if not order.careful:
+            return self.collect(order, task, MANIFEST_DDL)
+        found = self._each(lambda wanted: task(careful.records(wanted)), self._wanted(order), MANIFEST_DDL)
+        rows: list[dict[str, Any]] = found.to_pylist()
+        return rows
+
+    def _wanted(self, order: StagingOrder) -> list[careful.Wanted]:
+        routing = order.routing
+        return [
+            careful.Wanted(self._client, plan.tp, plan.start, plan.end, routing.isolation, routing.record_bytes_max)
+            for plan in order.plans.values()
+        ]
+
+    def _each(self, task: Callable[[careful.Wanted], Iterator[Any]], wanted: Sequence[Any], ddl: str) -> Any:
+        """The rows of each range, in a task of its own, as an Arrow table. Raises what Spark raises."""
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for number in batch.column("id").to_pylist():
+                    yield from task(wanted[number])
+
+        return self._session.range(0, len(wanted), 1, len(wanted)).mapInArrow(run, ddl).toArrow()
+
+    def _failed(self, order: StagingOrder, error: Exception) -> RoundFailed:
+        """The error, and the first record of the order's one partition read raw: is anybody else to blame?"""
+        failed = RoundFailed(f"a round failed: {why(error)}")
+        if len(order.plans) > 1:
+            return failed
+        (wanted,) = self._wanted(order)
+        try:
+            failed.raw = self._raw(replace(wanted, end=wanted.start + 1))
+        except Exception as raw:  # noqa: BLE001 - whatever it is, it was not read
+            log.warning("raw_read_failed", partition=str(wanted.tp), offset=wanted.start, error=why(raw))
+            damaged = careful.DAMAGED in str(raw)  # a replica may have it whole: only a person gives it up
+            if wanted.end == wanted.start + 1 and not damaged and self._has_neighbours(wanted):
+                failed = RoundFailed(f"{failed.message}; nor can it be read alone: {why(raw)}")
+                failed.raw = careful.by_coordinates(wanted)
+        return failed
+
+    def _raw(self, wanted: careful.Wanted) -> Any:
+        return self._each(careful.records, [wanted], careful.DDL)
+
+    def _has_neighbours(self, wanted: careful.Wanted) -> bool:
+        """Whether the broker gives what lies beside a record. If not, it may be damaged there, and put right there."""
+        for start in (wanted.end, max(0, wanted.start - 1)):
+            try:
+                self._raw(replace(wanted, start=start, end=start + 1))
+            except Exception as error:  # noqa: BLE001 - the other side may do
+                log.info("neighbour_unreadable", partition=str(wanted.tp), offset=start, error=why(error))
+            else:
+                return True
+        return False
+
+    def begun(self) -> bool:
+        """Whether Spark has given cores to the running round: one that is read from now on gets those that are left."""
+        tracker = self._session.sparkContext.statusTracker()
+        with self._lock:
+            groups = [*self._groups]
+        jobs = [tracker.getJobInfo(job) for group in groups for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return any(stage.numActiveTasks + stage.numCompletedTasks for stage in stages if stage)
+
+    def cancel(self, dropped: bool = False) -> None:
+        """Cancel the running rounds, if any; their `read` raises. dropped: nobody wants to know what it stopped at."""
+        with self._lock:
+            groups = [*self._groups]
+            self._dropped |= set(groups) if dropped else set()
+        for group in groups:
+            self._session.sparkContext.cancelJobGroup(group)
+
+    def _records(self, order: StagingOrder) -> Any:
+        """The raw records of the plans, with the columns that routing and dead letters need.
+
+        The name of the topic is left out where there is one topic only and no event type follows from it: to hand over
+        a text costs as much as three numbers.
+        The isolation is that of the order's routing configuration: a drain reads as the old one did.
+        """
+        plans = list(order.plans.values())
+        starts = _offsets_json((plan.tp, plan.start) for plan in plans)
+        ends = _offsets_json((plan.tp, plan.end) for plan in plans)
+        assign: dict[str, list[int]] = defaultdict(list)
+        for plan in plans:
+            assign[plan.tp.topic].append(plan.tp.partition)
+        cut = self._cut(order)
+        reader = self._session.read.format("kafka")
+        isolation = order.routing.isolation
+        for name, value in self._options.items():
+            reader = reader.option(name, value)
+        if group := self._options.get("kafka.group.id"):
+            reader = reader.option("kafka.group.id", f"{group}-{isolation}")
+        needless = ["timestampType"]
+        if len(assign) == 1 and order.routing.type_from.kind != "topic":
+            needless.append("topic")
+        if cut.records_max is not None:
+            reader = reader.option("maxRecordsPerPartition", cut.records_max)
+        records = (
+            reader.option("kafka.isolation.level", isolation)
+            .option("failOnDataLoss", "true")
+            .option("assign", json.dumps(assign))
+            .option("startingOffsets", starts)
+            .option("endingOffsets", ends)
+            .option("includeHeaders", "true")
+            .load()
+        )
+        records = _split_headers(records.drop(*needless))
+        return records if cut.tasks is None else records.coalesce(cut.tasks)
+
+
+def _split_headers(records: Any) -> Any:
+    """A frame of Spark's Kafka source with its headers as two lists (executor/headers.py), empty if there are none."""
+    from pyspark.sql.functions import array, coalesce, col
+    from pyspark.sql.types import ArrayType, BinaryType, StringType
+
+    names = coalesce(col("headers.key"), array().cast(ArrayType(StringType())))
+    values = coalesce(col("headers.value"), array().cast(ArrayType(BinaryType())))
+    return records.withColumns({headers.NAMES: names, headers.VALUES: values}).drop("headers")
+
+
+def run_order(records: Any, order: StagingOrder) -> RoundResult:
+    """Stage a frame of raw records, those of a partition in the order of their offsets. Raises what Spark raises."""
+    return _result(order, _rows(records.mapInArrow(_task(order), MANIFEST_DDL)))
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    """What a job makes. As Arrow: otherwise the JVM pickles each row, carried ones of megabytes among them."""
+    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return rows
+
+
+def _to_be_read(order: StagingOrder) -> StagingOrder:
+    """Without the plans that begin at a condemned offset, of which there is nothing else in them (plan.spare)."""
+    spared = {tp: plan for tp, plan in order.plans.items() if plan.start not in order.condemned.get(tp, ())}
+    return replace(order, plans=spared)
+
+
+def _task(order: StagingOrder) -> Any:
+    types = max(len(plan.bounds) for plan in order.plans.values())
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        return stage(order, gathered(batches, types))
+
+    return run
+
+
+def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
+    by_topic: dict[str, dict[str, int]] = defaultdict(dict)
+    for tp, offset in offsets:
+        by_topic[tp.topic][str(tp.partition)] = offset
+    return json.dumps(by_topic)
+
+
+def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResult:
+    """The manifest rows of all tasks, per partition, files in offset order."""
+    files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}
+    unwritten: dict[TopicPartition, dict[str, str]] = {tp: {} for tp in order.plans}
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        if row["counts"] is not None:
+            for name, count in json.loads(row["counts"]).items():
+                counts[name] += count
+            continue
+        tp, event_type = TopicPartition(row["topic"], row["partition"]), row["event_type"]
+        if row["unwritten"] is not None:
+            unwritten[tp][event_type] = row["unwritten"]
+            continue
+        staged = StagedFile(
+            path=row["path"],
+            offsets=OffsetRange(row["first_offset"], row["last_offset"]),
+            rows=row["rows"],
+            size_bytes=row["size_bytes"],
+            stats=row["stats"],
+            fingerprint=order.fingerprints.get(event_type, ""),
+            body=row["body"] or b"",
+            arrow_bytes=row["arrow_bytes"],
+        )
+        files[tp][event_type].append(staged)
+    fragments = []
+    for tp, plan in order.plans.items():
+        whole = {name: staged for name, staged in files[tp].items() if name not in unwritten[tp]}
+        ordered = {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in whole.items()}
+        fragments.append(Fragment(plan, ordered, unwritten[tp]))
+    return RoundResult(tuple(fragments), dict(counts))

@@ -1,0 +1,236 @@
+"""Rounds: sized, read in threads of their own, retried and bisected when they fail.
+
+One at a time; while much is left to read, one more waits behind it: Spark gives its tasks the cores that the first
+round's have left, instead of none until the last of them is done. Results are taken in the order of the plans.
+Belongs to the loop's thread; only `RoundReader.read` runs elsewhere, on frozen values.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from exporter.core.manifest import RoundResult
+from exporter.core.order import StagingOrder
+from exporter.core.plan import Budget, spare
+from exporter.core.trouble import Trouble
+from exporter.core.writers import PartitionPlan
+from exporter.errors import DependencyUnreachable, RoundFailed
+from exporter.log import get_logger
+from exporter.rounds.read import RoundReader
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+PAUSE_SECS_MAX = 30.0
+CANCEL_SECS_MAX = 60.0
+LEAST_RECORD_BYTES = 1.0
+"""A tombstone without a key has no bytes: without it the guess of a size would come down to nothing, to divide by."""
+AHEAD_SHARE = 2
+"""A round waits behind another where at least one such part of a round is left to read: less is better read later,
+together with what comes meanwhile."""
+
+
+@dataclass
+class _Reading:
+    """A round that is read, or that waits for cores. started: when it came to be the first one; monotonic seconds.
+
+    cancelled: on purpose, so that its failure is none.
+    """
+
+    order: StagingOrder
+    future: Future[RoundResult]
+    started: float
+    cancelled: bool = False
+
+    @property
+    def plans(self) -> tuple[PartitionPlan, ...]:
+        return tuple(self.order.plans.values())
+
+
+class Rounds:
+    """The running rounds, if any, and what the ones before taught: record sizes and troubled partitions."""
+
+    def __init__(
+        self,
+        reader: RoundReader,
+        records_max: int,
+        bytes_max: int,
+        secs_max: float,
+        waking: Callable[[Future[Any]], Future[Any]],
+        storage_trouble: Callable[[], str] = str,
+        trouble: Trouble = Trouble(),  # noqa: B008 - a frozen value
+    ) -> None:
+        """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty.
+
+        trouble: that is known from before.
+        """
+        self._storage_trouble = storage_trouble
+        self._reader = reader
+        self._records_max = records_max
+        self._bytes_max = bytes_max
+        self._secs_max = secs_max
+        self._waking = waking
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="round")
+        self._readings: deque[_Reading] = deque()
+        self._not_before = 0.0
+        self._waits: dict[TopicPartition, float] = {}
+        self._bytes_per_record = 0.0
+        self._begun = 0
+        self.failures = 0
+        self.secs = 0.0
+        self.error = ""
+        self.raw: Any = None
+        self.trouble = trouble
+        self.unread: dict[TopicPartition, int] = {}
+        """Partition -> the offset before which Spark's source has begun to read it, and not come to the end."""
+
+    @property
+    def running(self) -> bool:
+        return bool(self._readings)
+
+    @property
+    def plans(self) -> tuple[PartitionPlan, ...]:
+        """Of all running rounds, in the order in which they are taken."""
+        return tuple(plan for reading in self._readings for plan in reading.plans)
+
+    @property
+    def carried_bytes(self) -> int:
+        """That the tasks of the running rounds may still carry."""
+        return sum(reading.order.carried_bytes for reading in self._readings)
+
+    def may_start(self, ends: Mapping[TopicPartition, int], now: float) -> bool:
+        """False during the pause after a failed one, and while one runs, unless much is left behind it and all is well.
+
+        ends: topic partition -> offset after the last readable record.
+        """
+        if now < self._not_before or len(self._readings) > 1:
+            return False
+        if not self._readings:
+            return True
+        calm = not self.failures and not self.trouble.ailing and self._bytes_per_record > 0
+        left = sum(max(0, ends.get(plan.tp, 0) - plan.end) for plan in self.plans)
+        return calm and left * AHEAD_SHARE >= self.budget().records and self._reader.begun()
+
+    def budget(self) -> Budget:
+        return Budget.of(self._records_max, self._bytes_max, self._bytes_per_record)
+
+    def expect(self, bytes_per_record: float) -> None:
+        """As long as no round has told how large records are. 0: not known."""
+        self._bytes_per_record = self._bytes_per_record or bytes_per_record
+
+    def choose(
+        self, plans: Sequence[PartitionPlan], condemned: Mapping[TopicPartition, Collection[int]], now: float
+    ) -> tuple[PartitionPlan, ...]:
+        """The plans that may run now: all, or in times of trouble some (protocol 3.7).
+
+        condemned: offsets that are never read again.
+        """
+        ready = tuple(plan for plan in plans if self._waits.get(plan.tp, now) <= now)
+        self._begun += 1
+        return tuple(spare(plan, condemned.get(plan.tp, ())) for plan in self.trouble.limit(ready, self._begun))
+
+    def start(self, order: StagingOrder) -> None:
+        """Read the order's plans in a round thread."""
+        careful = any(map(self.trouble.is_careful, order.plans.values()))  # there is one only then
+        if not careful:
+            self.unread |= {tp: max(plan.end, self.unread.get(tp, 0)) for tp, plan in order.plans.items()}
+        sized = replace(order, record_bytes=self._bytes_per_record, careful=careful)
+        future = self._waking(self._pool.submit(self._reader.read, sized))
+        self._readings.append(_Reading(sized, future, time.monotonic()))
+
+    def take(self, now: float) -> RoundResult | None:
+        """The result of a round that has just finished; None if none has, or if it failed."""
+        if not self._readings:
+            return None
+        first = self._readings[0]
+        if not first.future.done():
+            if now - first.started > self._secs_max:
+                self._timed_out(now - first.started)
+            return None
+        self._readings.popleft()
+        for behind in self._readings:
+            behind.started = now
+        try:
+            result = first.future.result()
+        except RoundFailed as error:
+            if not first.cancelled:
+                self._failed(first.plans, error, now)
+            return None
+        self._passed(first, result, now)
+        return result
+
+    def cancel(self) -> None:
+        """Cancel the running rounds; their results are dropped when they come."""
+        for reading in self._readings:
+            reading.cancelled = True
+        if self._readings:
+            self._reader.cancel(dropped=True)
+
+    def abandon(self) -> None:
+        """Forget the running rounds, whatever becomes of them: nobody waits for them any more."""
+        self.cancel()
+        self._readings.clear()
+
+    def close(self) -> None:
+        self.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _passed(self, reading: _Reading, result: RoundResult, now: float) -> None:
+        records, size = result.counts.get("records", 0), result.counts.get("bytes", 0)
+        if records:
+            self._bytes_per_record = max(size / records, self._bytes_per_record / 2, LEAST_RECORD_BYTES)
+        self.failures = self.failures if result.unwritten else 0
+        self.trouble = self.trouble.passed(reading.plans)
+        done = {plan.tp: plan.end for plan in reading.plans}
+        self.unread = {tp: end for tp, end in self.unread.items() if done.get(tp, 0) < end}
+        self.secs = now - reading.started
+        log.info("round_read", records=records, secs=round(self.secs, 2))
+
+    def _timed_out(self, secs: float) -> None:
+        """Cancel; raises DependencyUnreachable if Spark does not even answer that (a restarted master, design 3)."""
+        if secs > self._secs_max + CANCEL_SECS_MAX:
+            raise DependencyUnreachable(f"a round of {secs:.0f} s cannot be cancelled", "Spark hangs; start again")
+        log.warning("round_timed_out", secs=round(secs))
+        self._reader.cancel()
+
+    def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
+        """One of several partitions stops all for a while, one alone itself: the others are well."""
+        self.raw = error.raw
+        readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
+        self.trouble = self.trouble.failed(plans, readable, error.message)
+        self._came_to_nothing(error.message, now)
+        if len(plans) > 1:
+            self.pause(now)
+            return
+        (plan,) = plans
+        self._waits[plan.tp] = now + _pause_secs(0 if readable else self.trouble.ailing[plan.tp].failures)
+
+    def spoiled(self, error: str, now: float) -> None:
+        """What was read last could not be written, and the storage is to blame: it is read again later."""
+        self._came_to_nothing(error, now)
+        self.pause(now)
+
+    def _came_to_nothing(self, error: str, now: float) -> None:
+        """It is read again later; what waits behind it was planned for what is not there."""
+        self.failures += 1
+        self.error = error
+        self.abandon()
+        log.warning("round_failed", error=error, failures=self.failures)
+
+    def pause(self, now: float) -> None:
+        """Start no round for a while, the longer the more have failed in a row."""
+        self._not_before = now + _pause_secs(self.failures)
+
+    def pause_left(self, plans: Sequence[PartitionPlan], now: float) -> float:
+        """Seconds until a round of any of the plans may start."""
+        waits = min((self._waits.get(plan.tp, now) for plan in plans), default=now)
+        return max(0.0, self._not_before - now, waits - now)
+
+
+def _pause_secs(failures: int) -> float:
+    return min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(failures, 6))

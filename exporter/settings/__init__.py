@@ -1,0 +1,1 @@
+"""The one settings model: declared, filled, shown."""

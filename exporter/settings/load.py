@@ -1,0 +1,232 @@
+"""The settings of one run: flag > environment EXPORTER_* > TOML file > default, into the one model.
+
+Whatever cannot be used is a ConfigError that says where it was given; unknown names are errors with the nearest
+known one as a hint, and no message holds a secret. Never reads os.environ: the environment is an argument.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from exporter.errors import ConfigError
+from exporter.settings.model import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
+from exporter.settings.pem import pem_problems
+from exporter.settings.problem import Problem
+from exporter.settings.reference import EXAMPLE, reference
+from exporter.settings.tables import PATHS, TABLES
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+CONFIG_VARIABLE = "EXPORTER_CONFIG"
+OTHER_VARIABLES = frozenset(
+    {CONFIG_VARIABLE, "EXPORTER_TEST_KAFKA", "EXPORTER_TEST_DYNAMODB", "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS",
+     "EXPORTER_FAULTS_TASK", "EXPORTER_CAREFUL"}
+)
+"""EXPORTER_ names that are not settings."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The layers, each setting name -> value as given. path: of the TOML file."""
+
+    flags: Mapping[str, object]
+    environment: Mapping[str, object]
+    file: Mapping[str, object]
+    path: str
+
+    @property
+    def in_file(self) -> str:
+        return f"in {self.path}"
+
+    def merged(self) -> dict[str, object]:
+        return {**self.file, **self.environment, **self.flags}
+
+    def origins(self) -> dict[str, str]:
+        """Setting -> where its value came from; what no layer gives is left out."""
+        return {
+            **dict.fromkeys(self.file, f"file {self.path}"),
+            **{name: f"environment {variable(name)}" for name in self.environment},
+            **{name: f"flag {flag(name)}" for name in self.flags},
+        }
+
+    def spelled(self, name: str) -> str:
+        """A scalar in the spelling in which it was given, value included."""
+        value = self.merged().get(name)
+        shown = repr(value) if isinstance(value, (str, int, float, datetime)) else "..."
+        shown = shown if len(shown) <= 80 else shown[:80] + "..."
+        if name in self.flags:
+            return f"{flag(name)} {shown}"
+        if name in self.environment:
+            return f"{variable(name)}={shown}"
+        return f"{name} = {shown} {self.in_file}" if name in self.file else f"{name} (default)"
+
+
+def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+    """The settings of one run. Raises ConfigError with everything that is wrong.
+
+    config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml. flags:
+    setting name -> value as given, None = not given. environ: all environment variables.
+    """
+    path = _config_path(config, environ)
+    given = _Given(
+        flags={name: value for name, value in flags.items() if value is not None},
+        environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
+        file=_resolved(_read_toml(path), path.parent),
+        path=str(path),
+    )
+    _refuse([*_unknown_names(given), *_unknown_variables(environ)])
+    try:
+        settings = Settings(**given.merged())  # type: ignore[arg-type]
+    except ValidationError as error:
+        problems = [_problem(detail, given) for detail in error.errors(include_url=False, include_context=False)]
+    else:
+        problems = list(pem_problems(settings.kafka_client))
+        settings._origins.update(given.origins())
+        settings._declared.update(_read_columns(settings, problems))
+    _refuse(problems)
+    return settings
+
+
+def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path:
+    """Raises ConfigError if there is no file: the tables stand in one only, so nothing could go on without."""
+    if config is None and environ.get(CONFIG_VARIABLE):
+        config = Path(environ[CONFIG_VARIABLE])
+    if config is None and not CONFIG_DEFAULT.is_file():
+        raise ConfigError(
+            f"there is no settings file: neither --config nor {CONFIG_VARIABLE} names one, "
+            f"and there is no {CONFIG_DEFAULT} in {Path.cwd()}",
+            f"`exporter config --write-example > {CONFIG_DEFAULT}` writes one with every setting explained",
+        )
+    return config or CONFIG_DEFAULT
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        table: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"the configuration {path} cannot be read: {reason}", "check --config") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: byte {error.start}", "save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}", f"compare it with what {EXAMPLE} prints") from None
+    return table
+
+
+def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """The file's content with its relative paths joined to the file's folder."""
+    resolved = dict(table)
+    types = table.get("types")
+    if isinstance(types, dict):
+        resolved["types"] = {name: _resolved_table(inner, folder) for name, inner in types.items()}
+    if "kafka_client" in table:
+        resolved["kafka_client"] = _resolved_table(table["kafka_client"], folder)
+    return resolved
+
+
+def _resolved_table(table: object, folder: Path) -> object:
+    if not isinstance(table, dict):
+        return table
+    paths = {name: folder / table[name] for name in PATHS if isinstance(table.get(name), str)}
+    return {**table, **paths}
+
+
+def _refuse(problems: list[Problem]) -> None:
+    """Raises one ConfigError for all problems."""
+    if problems:
+        errors = [ConfigError(problem.what, problem.hint) for problem in problems]
+        raise ConfigError.of(errors, "problems with the settings", f"{EXAMPLE} lists every setting")
+
+
+def _unknown_names(given: _Given) -> Iterator[Problem]:
+    """Top-level names that are no settings; those within tables are found by the model."""
+    known = {name.rpartition(".")[2]: name for name, _, _ in reference()}
+    known |= {name: name for name in Settings.model_fields}
+    for name in given.file:
+        if name not in Settings.model_fields:
+            yield Problem(f"unknown setting {name!r} {given.in_file}", _did_you_mean(name, known))
+    flags = {name: flag(name) for name in SCALARS}
+    for name in given.flags:
+        if name not in flags:
+            yield Problem(f"unknown flag {flag(name)}", _did_you_mean(name, flags))
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> Iterator[Problem]:
+    settings = {variable(name): variable(name) for name in SCALARS}
+    tables = {variable(name): name for name in TABLES}
+    for name in sorted(environ):
+        if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:
+            continue
+        what = f"unknown environment variable {name}"
+        if name in tables:
+            yield Problem(what, f"[{tables[name]}] stands in the TOML file only")
+        else:
+            yield Problem(what, _did_you_mean(name.upper(), settings | {other: other for other in OTHER_VARIABLES}))
+
+
+def _did_you_mean(name: str, known: Mapping[str, str]) -> str:
+    """known: what to compare with -> what to show."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {known[near[0]]}?" if near else f"{EXAMPLE} lists every setting"
+
+
+def _problem(error: ErrorDetails, given: _Given) -> Problem:
+    """One error of the model in the user's words."""
+    loc = [str(part) for part in error["loc"]]
+    reason = error["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    if loc[0] in TABLES:
+        return _table_problem(loc, error["type"], reason, given)
+    spellings = f"{flag(loc[0])}, {variable(loc[0])} or {loc[0]} {given.in_file}"
+    if error["type"] == "missing":
+        return Problem(f"{loc[0]} is missing", f"give {spellings}")
+    return Problem(f"{given.spelled(loc[0])}: {reason}", f"change {spellings}")
+
+
+def _table_problem(loc: list[str], kind: str, reason: str, given: _Given) -> Problem:
+    """An error at [table], [table] key, [types.<event type>] or [types.<event type>] key."""
+    depth = 2 if loc[0] == "types" else 1
+    table = f"[{'.'.join(loc[:depth])}]"
+    where = " ".join([table, *loc[depth:]])
+    hint = f"see {table if depth == 1 else '[types.<event type>]'} in what {EXAMPLE} prints"
+    if kind == "extra_forbidden":
+        known = {name: name for name in TABLES[loc[0]].model_fields}
+        hint = _did_you_mean(loc[-1], known)
+        if loc[0] == "types":
+            hint += '; an event type with a dot needs quotes: [types."a.b"]'
+        return Problem(f"unknown setting {where} {given.in_file}", hint)
+    if kind == "missing":
+        return Problem(f"{where} is missing {given.in_file}", hint)
+    return Problem(f"{where} {given.in_file}: {reason}", hint)
+
+
+def _read_columns(settings: Settings, problems: list[Problem]) -> dict[str, str]:
+    """Event type -> DDL text; what cannot be read is added to `problems`."""
+    declared = {}
+    for name, table in settings.types.items():
+        declared[name] = table.columns or ""
+        if table.columns_file is None:
+            continue
+        try:
+            declared[name] = table.columns_file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            what = f"[types.{name}] columns_file {table.columns_file} cannot be read: {reason}"
+            problems.append(Problem(what, "the path is relative to the TOML file"))
+        else:
+            if not declared[name].strip():
+                problems.append(Problem(f"[types.{name}] columns_file {table.columns_file} is empty", "write DDL"))
+    return declared

@@ -1,0 +1,58 @@
+"""PEM files that Kafka's Java client cannot read, told before it would say "no broker"."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+from exporter.settings.problem import Problem
+from exporter.settings.tables import KafkaClient
+
+_PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8` and put it and the certificate chain into one file"
+
+_PBES1_HINT = (
+    "encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`, or store it unencrypted and readable by this user"
+)
+_PBES2 = bytes.fromhex("2a864886f70d01050d")
+"""The object identifier 1.2.840.113549.1.5.13. Seen with kafka-clients 3.9.0 on Java 17: "PBES2 SecretKeyFactory
+not available"; it is what openssl 3 writes when nothing else is asked for."""
+
+
+def pem_problems(client: KafkaClient) -> Iterator[Problem]:
+    """What both clients would report as no more than "no broker answers"."""
+    for name in ("ssl_cafile", "ssl_certfile"):
+        path: Path | None = getattr(client, name)
+        if path is None:
+            continue
+        where = f"[kafka_client] {name} {path}"
+        try:
+            text = path.read_text("utf-8", errors="replace")
+        except OSError as error:
+            yield Problem(f"{where} cannot be read: {error.strerror}", "the path is relative to the TOML file")
+            continue
+        if "-----BEGIN CERTIFICATE-----" not in text:
+            yield Problem(f"{where} holds no certificate", "it should be a PEM file, not JKS or PKCS#12")
+        elif name == "ssl_certfile":
+            yield from _key_problems(where, text, client.ssl_password is not None)
+
+
+def _key_problems(where: str, text: str, password: bool) -> Iterator[Problem]:
+    """What Java's PEM reader refuses."""
+    plain, encrypted = (f"-----BEGIN {kind}PRIVATE KEY-----" in text for kind in ("", "ENCRYPTED "))
+    if not plain and not encrypted:
+        yield Problem(f"{where} holds no PKCS#8 key", _PKCS8_HINT)
+    elif encrypted != password:
+        reason = "is encrypted but there is no ssl_password" if encrypted else "is not encrypted but has a ssl_password"
+        yield Problem(f"{where}: the key {reason}", "set or remove ssl_password")
+    elif encrypted and _PBES2 in _der_of_key(text):
+        yield Problem(f"{where}: the key is encrypted with PBES2, which Kafka's Java client cannot read", _PBES1_HINT)
+
+
+def _der_of_key(text: str) -> bytes:
+    """The bytes of the first encrypted key in a PEM file; empty if they are damaged."""
+    body = text.partition("-----BEGIN ENCRYPTED PRIVATE KEY-----")[2].partition("-----")[0]
+    try:
+        return base64.b64decode("".join(body.split()))
+    except ValueError:
+        return b""

@@ -1,0 +1,99 @@
+"""The settings model as flags, as a reference table and as an example file."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, get_args, get_origin
+
+from exporter.settings.model import NOTHING, SCALARS, Settings, flag, variable
+from exporter.settings.tables import TABLES
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+EXAMPLE = "`exporter config --write-example`"
+"""What explains every setting, wherever the exporter is installed."""
+REQUIRED = "required"
+_EXAMPLE_TYPE = "order_placed"
+
+
+def with_default(default: str, description: str) -> str:
+    if not default:
+        return description
+    return f"{description}  [{'default: ' if default != REQUIRED else ''}{default}]"
+
+
+def reference() -> list[tuple[str, str, str]]:
+    """(name, default as TOML or `required`, description) of every setting, in the model's order."""
+    rows = [(name, Settings.model_fields[name]) for name in SCALARS]
+    for table, model in TABLES.items():
+        prefix = "types.<event type>" if table == "types" else table
+        rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
+    return [(name, _default_text(field), _description(field)) for name, field in rows]
+
+
+def _description(field: FieldInfo) -> str:
+    """The field's sentence, and what there is to choose from."""
+    kinds = get_args(field.annotation)
+    kinds = kinds if type(None) in kinds else (field.annotation,)
+    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    text = field.description or ""
+    return f"{text} One of: {', '.join(choices)}." if len(choices) > 1 else text
+
+
+def _default_text(field: FieldInfo) -> str:
+    if field.is_required():
+        return REQUIRED
+    return "" if field.default in NOTHING else toml_value(field.default)
+
+
+def example_toml() -> str:
+    """An example file with every setting; a commented line shows the default, or an example where there is none."""
+    head = (
+        "Generated from exporter/settings/model.py; copy it to exporter.toml and edit. What is commented out shows the "
+        "default, or an example of a setting that has none. Each setting outside a [table] is also a flag and an "
+        f"environment variable, which win over this file: roll_age_max_secs = {flag('roll_age_max_secs')} = "
+        f"{variable('roll_age_max_secs')}."
+    )
+    lines = [*_comment(head), ""]
+    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=_EXAMPLE_NEEDED)
+    for table, model in TABLES.items():
+        lines += [f"[types.{_EXAMPLE_TYPE}]" if table == "types" else f"[{table}]"]
+        lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_EXAMPLE_NEEDED = frozenset({"topics", "name", "path", "columns"})
+"""Optional settings without which the example would not load."""
+
+
+def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:
+    for name, field in fields:
+        yield from _comment(_description(field))
+        given = field.is_required() or name in needed
+        absent = field.is_required() or field.default in NOTHING
+        value = (field.examples or [""])[0] if absent else field.default
+        yield f"{'' if given else '# '}{name} = {toml_value(value)}"
+        yield ""
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, 110, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+
+
+def toml_value(value: object) -> str:
+    """A setting's value as the TOML file writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:_}" if value >= 10_000 else f"{value}"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and value < 1e15 else repr(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(toml_value(item) for item in value)}]"
+    if isinstance(value, datetime):
+        return json.dumps(value.isoformat().replace("+00:00", "Z"))
+    return json.dumps(str(value))

@@ -1,0 +1,52 @@
+"""`exporter config`: each setting's value and where it came from. Asks no broker, starts no JVM, shows no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, SecretStr
+
+from exporter.settings.model import NOTHING, SCALARS, Settings
+from exporter.settings.reference import toml_value
+from exporter.settings.tables import TABLES
+
+MASKED = "********"
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """name: as in the reference, tables dotted. value: as TOML writes it, None = not set. origin: its layer."""
+
+    name: str
+    value: str | None
+    origin: str
+
+
+def setting_rows(settings: Settings) -> Iterator[SettingRow]:
+    """One row per setting in the model's order; of the event types, what each declares."""
+    for name in SCALARS:
+        yield SettingRow(name, _shown(getattr(settings, name)), settings.origin(name))
+    for table in TABLES:
+        given = getattr(settings, table)
+        if isinstance(given, BaseModel):
+            yield from _table_rows(table, given, settings.origin(table))
+            continue
+        for event_type, declared in sorted(given.items()):
+            rows = _table_rows(f"types.{event_type}", declared, settings.origin(table))
+            yield from (row for row in rows if row.value is not None)
+
+
+def _table_rows(head: str, table: BaseModel, origin: str) -> Iterator[SettingRow]:
+    for name in type(table).model_fields:
+        where = origin if name in table.model_fields_set else "default"
+        yield SettingRow(f"{head}.{name}", _shown(getattr(table, name)), where)
+
+
+def _shown(value: object) -> str | None:
+    if value in NOTHING:
+        return None
+    if isinstance(value, SecretStr):
+        return MASKED
+    return toml_value(str(value) if isinstance(value, Path) else value)

@@ -1,0 +1,1 @@
+"""Java, the jars, the session and the size of its batches."""

@@ -1,0 +1,290 @@
+"""The Spark session: started without Ivy, quiet, in UTC, and deaf to the signals that stop the driver."""
+
+from __future__ import annotations
+
+import codecs
+import locale
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from exporter.aside import aside
+from exporter.errors import ExporterError, JvmEnded, TableUnreadable, TableUnwritable
+from exporter.spark import batches, class_data, java_classes
+from exporter.spark.jars import find_java, jar_paths
+from exporter.spark.jvm_lines import JvmLines
+from exporter.stores.file import CONFIGURATION
+from offsets.ranges import TopicPartition
+
+CODE_CACHE = "240m"
+"""With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
+COMPILE_LATER = [
+    "-XX:Tier4InvocationThreshold=100000",
+    "-XX:Tier4MinInvocationThreshold=12000",
+    "-XX:Tier4CompileThreshold=300000",
+    "-XX:Tier4BackEdgeThreshold=800000",
+]
+"""Twenty times Java's own: the second compiler is for what each record passes, not for start-up, plans and commits. At
+the usual ones it took a quarter of all CPU in the first minute; at ten times, a fifth of that of a start."""
+CLASSES_AT_ONCE = "-XX:MetaspaceSize=256m"
+"""The memory of loaded classes at which Java first collects; at its own 21 MB it does so within a start."""
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+"""Linux says here who gets pages of 2 MiB; at [madvise] whoever asks. Java does, as records soon pass through all of
+its heap: 3 to 4 % of the first million records, which were spent on page faults. Where nobody gets any it would
+complain."""
+PAGES = {
+    "MIMALLOC_PURGE_DELAY": "-1",
+    "MIMALLOC_ALLOW_THP": "0",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+"""For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
+the system clears them anew for each: nearly a tenth of their CPU. Nor do they take 2 MiB at a time, of which much is
+cleared and never used: a sixth of their CPU in the first million records of 50 types. 32 MiB is the most that every C
+library takes."""
+NO_KAFKA = "avro,csv,json,orc,parquet,text"
+"""The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
+then each record becomes an object of Spark's users and from that a row again."""
+ENDING_SECS = 2.0
+OUT_OF_MEMORY = 3
+"""The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
+LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
+
+
+def start(
+    master: str, driver_memory: str, app_name: str, short_lived: bool = False, archive: Path | None = None
+) -> Any:
+    """A SparkSession with Delta and the Kafka source. The JVM ends with this process, however that ends.
+
+    short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
+    archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
+    Raises JvmEnded.
+    """
+    interrupted = signal.getsignal(signal.SIGINT)
+    try:
+        return _started(master, app_name, _prepared(master, driver_memory, short_lived, archive))
+    finally:
+        signal.signal(signal.SIGINT, interrupted)  # pyspark takes it over in the main thread
+
+
+def starting(master: str, driver_memory: str, app_name: str) -> Callable[[], Any]:
+    """A session as start() makes it, made while the caller does something else; what is returned waits for it."""
+    options = _prepared(master, driver_memory)
+    session = aside("spark", lambda: _started(master, app_name, options))
+
+    def there() -> Any:
+        import pyspark.testing.utils  # noqa: F401 - py4j's first call wants it: not to be waited for then
+
+        return session.result()
+
+    return there
+
+
+def _prepared(
+    master: str, driver_memory: str, short_lived: bool = False, archive: Path | None = None
+) -> dict[str, str]:
+    """Spark's settings, and in this process's environment what the JVM and the workers inherit."""
+    java = find_java()
+    os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
+    for name, value in PAGES.items():
+        os.environ.setdefault(name, value)
+    home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
+    if home is not None:
+        os.environ["SPARK_HOME"] = str(home)
+    options = _options(master, driver_memory, home)
+    options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
+    return options
+
+
+def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    JvmLines.hushed = False
+    conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(options.items()))
+    try:
+        if SparkContext._gateway is None:  # pyspark has one JVM per process
+            SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        java_classes.install(session)
+    except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
+        gateway = SparkContext._gateway
+        if gateway is None or _ended(gateway.proc, error):
+            raise JvmEnded from error
+        raise
+    return session
+
+
+def _launched(conf: Any) -> Any:
+    """A JVM whose words go through our log, and that SIGTERM does not end, from its first moment on."""
+    from pyspark.java_gateway import launch_gateway
+
+    with JvmLines.reading() as writing, _deaf():
+        return launch_gateway(conf, popen_kwargs={"stdout": writing, "stderr": writing})
+
+
+_births = threading.local()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that this thread forks in here ignore SIGTERM. This process goes on hearing it.
+
+    pyspark's own shield, against SIGINT, is of Python and between fork and exec: so Python runs this hook there.
+    """
+    _births.deaf = True
+    try:
+        yield
+    finally:
+        _births.deaf = False
+
+
+def _ignore_term() -> None:
+    if getattr(_births, "deaf", False):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_ignore_term)
+
+
+def java_locale(python: str, system: str) -> dict[str, str]:
+    """Environment in which Java writes the names of files as this Python does. python, system: their encodings.
+
+    Under LC_ALL=C Python goes over to UTF-8 by itself, Java to ASCII: it would make other folders.
+    """
+    same = codecs.lookup(python) == codecs.lookup(system)
+    return {"LC_ALL": "C.UTF-8"} if not same and codecs.lookup(python).name == "utf-8" else {}
+
+
+def alive(session: Any) -> bool:
+    """Whether the session's JVM, a child of this process, is there."""
+    return session.sparkContext._gateway.proc.poll() is None  # pyspark has no public way to ask
+
+
+def stop(session: Any) -> None:
+    """End it; a JVM that ends meanwhile, or has ended, has none any more."""
+    from py4j.protocol import Py4JError
+
+    if alive(session):
+        JvmLines.hushed = True
+        with suppress(Py4JError):
+            session.stop()
+
+
+def has_ended(session: Any, error: BaseException) -> bool:
+    """Whether the session's JVM has ended, which is why a call to it failed."""
+    return _ended(session.sparkContext._gateway.proc, error)
+
+
+def ran_out_of_memory(session: Any) -> bool:
+    """Whether the session's JVM has ended because its heap was full."""
+    return bool(session.sparkContext._gateway.proc.poll() == OUT_OF_MEMORY)
+
+
+def _ended(jvm: Any, error: BaseException) -> bool:
+    """Its connections are closed a moment before the process is gone."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    cause = error if isinstance(error, Py4JError | ConnectionError) else error.__cause__
+    if isinstance(cause, Py4JError | ConnectionError) and not isinstance(cause, Py4JJavaError):
+        with suppress(subprocess.TimeoutExpired):
+            jvm.wait(ENDING_SECS)
+    return jvm.poll() is not None
+
+
+def start_secs(session: Any) -> tuple[float, float]:
+    """Seconds from the JVM's start to that of Spark in it, and from there to now. For whoever asks right after start().
+
+    By the JVM's clock alone.
+    """
+    jvm = session.sparkContext._jvm.java.lang
+    began = jvm.management.ManagementFactory.getRuntimeMXBean().getStartTime()
+    context, now = session.sparkContext.startTime, jvm.System.currentTimeMillis()
+    return (context - began) / 1000, (now - context) / 1000
+
+
+def _java_options(short_lived: bool, home: Path | None, archive: Path | None) -> list[str]:
+    chosen = [f"-Dlog4j.configurationFile={LOG4J_FILE.as_uri()}", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
+    chosen += [f"-Djava.io.tmpdir={tempfile.gettempdir()}"]  # Java does not look at TMPDIR; a killed JVM leaves files
+    chosen += ["-XX:NewRatio=1"]  # records pass through: next to nothing of them grows old
+    chosen += [CLASSES_AT_ONCE, "-XX:+ExitOnOutOfMemoryError", f"-XX:ReservedCodeCacheSize={CODE_CACHE}"]
+    chosen += ["-XX:TieredStopAtLevel=1"] if short_lived else COMPILE_LATER
+    chosen += ["-XX:+UseTransparentHugePages"] if _huge_pages() else []
+    if archive is not None:
+        chosen += [f"-XX:ArchiveClassesAtExit={archive}"]
+    elif home is not None:
+        chosen += [f"-XX:SharedArchiveFile={home / class_data.ARCHIVE}", "-Xshare:auto"]
+    # What the JVM does not like about an archive it would say on standard output; it does without, then.
+    return [*chosen, "-Xlog:disable", "-Xlog:all=error:stderr"]
+
+
+def _huge_pages() -> bool:
+    try:
+        return "[madvise]" in HUGE_PAGES.read_text()
+    except OSError:
+        return False
+
+
+def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, str]:
+    """Spark's settings. With a prepared home Delta and the Kafka source are among Spark's own jars."""
+    scratch = tempfile.gettempdir()
+    options = {
+        "spark.driver.memory": driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": os.path.join(scratch, "spark-warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
+        **batches.MEASURED,
+        "spark.sql.sources.useV1SourceList": NO_KAFKA,
+        "spark.kafka.consumer.cache.timeout": "30s",
+        "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+        "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
+        "spark.python.worker.reuse": "true",
+        "spark.task.maxFailures": "1",
+        **CONFIGURATION,
+    }
+    jars = [] if home is not None else [str(path) for path in jar_paths("spark")]
+    if jars:
+        options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+    options |= {f"spark.executorEnv.{name}": value for name, value in PAGES.items()}
+    if master.startswith("local"):
+        options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        options |= {"spark.python.daemon.module": "exporter.executor.daemon"}
+    else:
+        options |= {"spark.jars": ",".join(jars)}
+    return options
+
+
+@contextmanager
+def jvm_watched(session: Any, unread: Callable[[], Mapping[TopicPartition, int]] = dict) -> Iterator[None]:
+    """Whatever fails in here because the session's JVM has ended is raised as JvmEnded. unread: what it has to say."""
+    try:
+        yield
+    except Exception as error:
+        by_jvm = isinstance(error, TableUnreadable | TableUnwritable) or not isinstance(error, ExporterError)
+        if not isinstance(error, JvmEnded) and not (by_jvm and has_ended(session, error)):
+            raise
+        told = error.unread if isinstance(error, JvmEnded) else {}
+        raise JvmEnded(told or (unread() if ran_out_of_memory(session) else {})) from error

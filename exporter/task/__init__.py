@@ -1,0 +1,1 @@
+"""One task, put together, and its loop, the one place that branches."""

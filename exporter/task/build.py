@@ -1,0 +1,238 @@
+"""One task, put together: settings in, a running Service out, signals handled."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from exporter import __version__
+from exporter.aside import aside
+from exporter.core.order import Room
+from exporter.core.roll import RollLimits
+from exporter.core.trouble import Trouble
+from exporter.ending import ending
+from exporter.faults import Fault, point
+from exporter.kafka.assignment import Assignment
+from exporter.kafka.group import Membership
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.static import StaticAssignment
+from exporter.kafka.topics import TopicReader, partitions_of
+from exporter.log import get_logger
+from exporter.monitor.watch import Watch
+from exporter.protocol.commit import Committer
+from exporter.protocol.condemn import Poison
+from exporter.protocol.drain import DrainRounds
+from exporter.protocol.recover import Recovery
+from exporter.rounds.read import RoundReader, warm
+from exporter.rounds.rounds import Rounds
+from exporter.settings.model import Settings
+from exporter.spark import session as spark
+from exporter.spark.session import jvm_watched
+from exporter.stores.file import storage_trouble
+from exporter.task.again import careful_until
+from exporter.task.others import Others, exported
+from exporter.task.service import COMMIT_THREADS, Limits, Progress, Service
+from exporter.wal.dynamodb import WriteAheadLog
+from exporter.wal.journal import Journal
+from exporter.wal.lease_keeper import BEATS, LeaseKeeper
+from exporter.wal.leased import LeasedAssignment
+from exporter.workbench import WAL_DEADLINE_SECS, Workbench, first_position, open_journal, open_wal, open_workbench
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+BUSY_SECS = 60.0
+"""What a passing of the loop that recovers partitions may take beyond one round (a drain reads one)."""
+THREADS_TURN_SECS = 0.0005
+"""After how long a thread lets others go on. Python's own 5 ms hold up commits, that wait for the JVM very often."""
+
+
+def run(
+    settings: Settings,
+    started: Callable[[], Any],
+    until_caught_up: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Service:
+    """Export until stopped or caught up; the finished service, for its totals. Raises ExporterError.
+
+    started: waits for the session (spark.starting).
+    """
+    watch = open_watch(settings)
+    with serving(settings, watch):
+        session = started()
+        aside("warm", lambda: warm(session))  # if that fails, the first round fails too and tells why
+        with jvm_watched(session):
+            bench = open_workbench(settings, session)
+            try:
+                return _exported(settings, bench, until_caught_up, on_progress, watch)
+            finally:
+                ending.leave()
+                bench.close()
+
+
+def _exported(
+    settings: Settings,
+    bench: Workbench,
+    until_caught_up: bool,
+    on_progress: Callable[[Progress], None],
+    watch: Watch,
+) -> Service:
+    """The service, run to its end."""
+    jvm_secs, spark_secs = spark.start_secs(bench.session)
+    log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
+    point(Fault.AFTER_SPARK)
+    ending.hold()  # from here on the group waits for this task to leave
+    service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
+    point(Fault.AFTER_JOIN)
+    with ending.stopping(service.stop, settings.stop_budget_secs):
+        http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
+        log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
+        gc.freeze()  # what is there by now stays: no collection needs to look at it
+        gc.enable()
+        sys.setswitchinterval(THREADS_TURN_SECS)
+        with jvm_watched(bench.session, service.unread):
+            service.run()
+        totals = service.totals
+        log.info("task_ended", records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
+    return service
+
+
+def open_watch(settings: Settings) -> Watch:
+    """What the task's loop tells of itself."""
+    return Watch(
+        settings.app, "", settings.event_time_late_max_secs, settings.give_up_secs,
+        probe=lambda: storage_trouble(settings.root),
+    )  # fmt: skip
+
+
+@contextmanager
+def serving(settings: Settings, watch: Watch) -> Iterator[None]:
+    """The health server, from before anything is started until after all has ended. Raises ConfigError."""
+    if not settings.http_port:
+        yield
+        return
+    from exporter.monitor.health import Health, HealthServer  # only who is asked waits for its imports
+
+    server = HealthServer(settings.http_host, settings.http_port, Health(watch, settings.round_secs_max + BUSY_SECS))
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def build_service(
+    settings: Settings,
+    bench: Workbench,
+    until_caught_up: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    log_of: Callable[[float], WriteAheadLog | None] | None = None,
+    watch: Watch | None = None,
+) -> Service:
+    """Wire one task; it joins the group here. log_of: opens the write-ahead log with a deadline of its calls."""
+    watch = watch or open_watch(settings)
+    wake = threading.Event()
+    open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
+    journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
+    watch.owner = journal.owner
+    assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
+    if isinstance(assignment, LeasedAssignment):
+        watch.leases = assignment.states
+    if (wal := journal.wal) is not None:
+        watch.wal_calls = lambda: wal.calls
+    options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
+    room = Room(settings.memory_max_bytes, settings.open_files_max)
+    reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
+    footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
+    committer = Committer(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
+    poison = Poison(bench.lake)
+
+    def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
+        bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
+        return Rounds(reader, *bounds, waking, watch.probe, Trouble(careful_until=careful_until()))
+
+    drain = DrainRounds(rounds, poison)
+    recovery = Recovery(
+        bench.lake,
+        bench.topics,
+        bench.routing,
+        committer,
+        drain,
+        first_position=first_position(settings),
+        on_gap=settings.on_gap,
+        journal=journal,
+    )
+    return Service(
+        bench.lake,
+        bench.topics,
+        assignment,
+        rounds,
+        recovery,
+        committer,
+        bench.routing,
+        _limits(settings),
+        wake,
+        until_caught_up,
+        on_progress,
+        lambda: spark.alive(bench.session),
+        journal,
+        settings.wal_verify_secs,
+        watch,
+        poison,
+        _others(settings, bench) if settings.share is None else None,
+    )
+
+
+def _others(settings: Settings, bench: Workbench) -> Others:
+    """The other members of the group, and what is theirs."""
+    return Others(
+        lambda: bench.topics.members(settings.group),
+        lambda: partitions_of(bench.topics.identities()),
+        lambda tps: exported(bench.lake, bench.routing, tps),
+        settings.give_up_secs,
+    )
+
+
+Lease = Callable[[TopicPartition], int | None]
+
+
+def _assignment(
+    settings: Settings,
+    topics: TopicReader,
+    wake: Callable[[], None],
+    journal: Journal,
+    open_log: Callable[[float], WriteAheadLog | None],
+) -> tuple[Assignment, Lease | None]:
+    """How the task comes to its partitions, a member of the group from here on; what tells that a lease is held."""
+    options, refresh_secs = kafka_python_options(settings), settings.topics_refresh_secs
+    if settings.share is None:
+        group = Membership(
+            options, settings.group, topics, settings.session_timeout_ms, refresh_secs, wake, settings.stop_budget_secs
+        )
+        return group, None
+    log_of_leases = open_log(settings.lease_secs / BEATS)
+    leased = log_of_leases is not None
+    fixed = StaticAssignment(options, settings.group, topics, settings.share, refresh_secs, leased=leased)
+    if log_of_leases is None:
+        return fixed, None
+    keeper = LeaseKeeper(log_of_leases, journal.owner, settings.lease_secs, lambda tp: wake(), journal.routing)
+    assignment = LeasedAssignment(fixed, keeper, not journal.required)
+    return assignment, assignment.token
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        roll=RollLimits(
+            settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max
+        ),
+        heartbeat_secs=settings.heartbeat_secs,
+        stage_age_max_secs=settings.stage_age_max_secs,
+        stop_budget_secs=settings.stop_budget_secs,
+        poll_secs=settings.poll_secs,
+        new_types_max=settings.new_types_max,
+        carried_bytes_max=settings.carried_bytes_max,
+    )

@@ -1,0 +1,220 @@
+"""The commits of one task: frozen claims offered in threads of their own, one commit per table, and settled.
+
+    fresh and open claims ── offer ──> Committer.commit ── take ──> Landed   covered moves, staged files are committed
+                                                                ──> Refused  three in a row on what is ours: exit 75
+                                                                ──> Unknown  the same files again, later; then parked
+                                                                ──> Stale    dropped, staged again
+                                                                ──> Held     the same files again, later
+
+Belongs to the loop's thread and changes the writers that it is handed; only `Committer.commit` runs elsewhere, on
+frozen values. Which writers are due is the loop's to say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+
+from exporter.core.outcome import Held, Landed, Refused, Report, Settled, Stale, Unwritten
+from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
+from exporter.errors import Fenced
+from exporter.lake.lake import Lake
+from exporter.log import get_logger
+from exporter.monitor.watch import Watch
+from exporter.protocol.commit import Committer
+from exporter.protocol.recover import Recovery
+from exporter.wal.keeper import WalKeeper
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+REFUSALS_MAX = 3
+UNKNOWNS_MAX = 3
+
+
+class Offers:
+    """The commits under way, by event type, and what the ones before said of tables and partitions."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        committer: Committer,
+        recovery: Recovery,
+        keeper: WalKeeper,
+        watch: Watch,
+        pool: ThreadPoolExecutor,
+        wake: Callable[[], None],
+    ) -> None:
+        """pool: where commits run. wake: lets the loop pass; called from any thread."""
+        self._lake = lake
+        self._committer = committer
+        self._recovery = recovery
+        self._keeper = keeper
+        self._watch = watch
+        self._totals = watch.totals
+        self._pool = pool
+        self._wake = wake
+        self._running: dict[str, Future[Report]] = {}
+        self._refusals: Counter[TopicPartition] = Counter()
+        self._refused_now: set[TopicPartition] = set()
+        self._retry_at: dict[str, float] = {}
+
+    @property
+    def running(self) -> bool:
+        return bool(self._running)
+
+    def forget(self, tp: TopicPartition) -> None:
+        """The partition was assigned or revoked: what was refused before says nothing any more."""
+        self._refusals.pop(tp, None)
+
+    def offer(self, writers: dict[WriterKey, Writer], fresh: Mapping[str, Iterable[WriterKey]], now: float) -> None:
+        """Freeze the fresh writers, by event type, and offer them; open claims again whose time has come."""
+        reopened: dict[str, list[WriterKey]] = defaultdict(list)
+        for key, writer in writers.items():
+            if writer.claim is not None:
+                reopened[key.event_type].append(key)
+        for name in sorted({*fresh, *reopened}):
+            if name in self._running or now < self._retry_at.get(name, 0.0) or self._keeper.holds(name):
+                continue
+            base = self._committer.checked_through(name)
+            for key in fresh.get(name, ()):
+                writers[key] = freeze(writers[key], base)
+            keys = [*fresh.get(name, ()), *reopened[name]]
+            claims = [claim for key in keys if (claim := writers[key].claim)]
+            if claims:
+                self._running[name] = self._pool.submit(self._committer.commit, name, claims)
+                self._running[name].add_done_callback(self._wake_after_the_last)
+
+    def _wake_after_the_last(self, _: Future[Report]) -> None:
+        """The loop looks five times a second anyway; a look after each of many commits would hold up the next ones."""
+        if all(future.done() for future in [*self._running.values()]):
+            self._wake()
+
+    def take(self, writers: dict[WriterKey, Writer], now: float, stopping: bool) -> set[TopicPartition]:
+        """Settle the claims of finished commits; the partitions that have to be read again from their tables.
+
+        stopping: a claim of unknown outcome is offered again as often as the stop allows. Raises Fenced.
+        """
+        again: set[TopicPartition] = set()
+        self._refused_now.clear()
+        for name in [name for name, future in self._running.items() if future.done()]:
+            report = self._running.pop(name).result()
+            self._keeper.take_owed()
+            self._watch.committed(report)
+            for settled in report.settled:
+                if self._settle(writers, settled, report, now, stopping):
+                    again.add(settled.claim.key.tp)
+            landed_claims = [settled.claim for settled in report.settled if isinstance(settled.outcome, Landed)]
+            if landed_claims:
+                self._totals.commits += 1
+                _log_commit(report, landed_claims)
+        return again
+
+    def _settle(
+        self, writers: dict[WriterKey, Writer], settled: Settled, report: Report, now: float, stopping: bool
+    ) -> bool:
+        """Apply one outcome; True if the partition has to be read again from its tables."""
+        claim, outcome = settled.claim, settled.outcome
+        writer = writers.get(claim.key)
+        if writer is None or writer.claim is None or not _same(writer.claim, claim):
+            return False
+        if isinstance(outcome, Landed):
+            self._refusals.pop(claim.key.tp, None)
+            self._totals.committed[claim.key.event_type] += claim.rows
+            if outcome.position != Position(claim.epoch, claim.new):
+                return True
+            writers[claim.key] = landed(writer, claim, now)
+            return False
+        if isinstance(outcome, Refused):
+            self._refused(claim)
+            return True
+        if isinstance(outcome, Held) or (isinstance(outcome, Unwritten) and self._watch.storage_is_out(now)):
+            writers[claim.key] = offered(writer, claim)
+            self._retry_at[claim.key.event_type] = now + 1.0
+            return False
+        if isinstance(outcome, Unwritten):  # its table's trouble alone (protocol 3.6)
+            writers[claim.key] = park_and_tell(writer, outcome.reason, now)
+            return False
+        if isinstance(outcome, Stale):
+            log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
+            writers[claim.key] = drop(writer)
+            self._refresh(writers, claim.key.event_type, now)
+            return False
+        writers[claim.key] = self._unknown(writer, claim, report, now, stopping)
+        return False
+
+    def _refused(self, claim: Claim) -> None:
+        """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8).
+
+        Several tables that are refused at once are one: another task has been there, once.
+        """
+        self._totals.refused += 1
+        if claim.key.tp in self._refused_now:
+            return
+        self._refused_now.add(claim.key.tp)
+        self._refusals[claim.key.tp] += 1
+        if self._refusals[claim.key.tp] >= REFUSALS_MAX:
+            raise Fenced(
+                f"table {claim.key.event_type}, {claim.key.tp}: {REFUSALS_MAX} commits in a row were refused "
+                f"(last: offsets {claim.expected + 1}..{claim.new})",
+                "another task writes this partition; starting again is safe",
+            )
+
+    def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float, stopping: bool) -> Writer:
+        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
+        name = claim.key.event_type
+        if len(claim.offers) < UNKNOWNS_MAX or stopping:
+            self._retry_at[name] = now + 0.5 * 2.0 ** len(claim.offers)
+            log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
+            return offered(writer, claim)
+        return park_and_tell(writer, report.error, now)
+
+    def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:
+        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
+        view = self._committer.require_ours(name, self._lake.table(name).view())
+        if reason := self._recovery.accept(name, view):
+            for key, writer in writers.items():
+                waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
+                if key.event_type == name and not waits:
+                    writers[key] = park(writer, reason, now)
+
+    def refresh_parked(self, writers: dict[WriterKey, Writer], now: float) -> None:
+        """Look at the tables of parked types whose time has come before anything is read for them."""
+        due = {key.event_type for key, w in writers.items() if w.parked is not None and w.parked.retry_at <= now}
+        for name in sorted(due):
+            self._refresh(writers, name, now)
+
+
+def park_and_tell(writer: Writer, reason: str, now: float) -> Writer:
+    """park(), for a table that cannot be written; in the log."""
+    log.error("type_parked", table=writer.key.event_type, partition=str(writer.key.tp), error=reason)
+    return park(writer, reason, now)
+
+
+def drop_aged(writers: dict[WriterKey, Writer], age_max_secs: float, now: float) -> None:
+    """Staged files older than stage_age_max_secs are never committed but read again (VACUUM may take them)."""
+    for key, writer in writers.items():
+        if writer.staged and writer.claim is None and now - writer.oldest_at > age_max_secs:
+            log.warning("staged_files_dropped", table=key.event_type, reason="older than stage_age_max_secs")
+            writers[key] = drop(writer)
+
+
+def _log_commit(report: Report, claims: list[Claim]) -> None:
+    """A commit whose reply was lost has no version here: it was found in the table's log."""
+    log.info(
+        "commit_landed",
+        table=report.event_type,
+        version=report.version,
+        rows=sum(claim.rows for claim in claims),
+        files=sum(len(claim.files) for claim in claims),
+        positions={str(claim.key.tp): claim.new for claim in claims},
+        secs=round(report.secs, 3),
+    )
+
+
+def _same(mine: Claim, settled: Claim) -> bool:
+    """True if `settled` is the claim that the writer holds (its files may have been merged since)."""
+    return replace(mine, files=(), offers=()) == replace(settled, files=(), offers=())

@@ -1,0 +1,39 @@
+"""Text of others on a terminal: nothing in it may move the cursor, change a colour or turn the writing around. Pure."""
+
+from __future__ import annotations
+
+from exporter.secrets import masked
+
+
+def readable(raw: bytes | None, bytes_max: int) -> str | None:
+    """Bytes as text that no terminal acts upon: what is no UTF-8, and what is not printed, stands as an escape."""
+    if raw is None:
+        return None
+    text = escaped(raw[:bytes_max].decode("utf-8", "backslashreplace"))
+    return text if len(raw) <= bytes_max else f"{text}... ({len(raw):,} bytes)"
+
+
+def escaped(text: str) -> str:
+    """Text with what is not printed as an escape: control characters, ends of lines, marks that turn writing around."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+_SHOWN_MAX = 120
+
+
+def shorten(text: str) -> str:
+    """Text of a record as it may stand in a reason."""
+    return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "..."
+
+
+def first_line(error: BaseException) -> str:
+    """The telling line of an error: a Java exception without its stack, of a Python traceback the last; no secret."""
+    java = getattr(error, "java_exception", None)
+    text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    traceback = [index for index, line in enumerate(lines) if line.startswith("Traceback")]
+    if not traceback:
+        return masked(lines[0])
+    tail = [line for line in lines[traceback[-1] + 1 :] if not line.startswith(("File ", "at ", "^", "~"))]
+    telling = (line for line in reversed(tail) if "Error" in line or "Exception" in line)
+    return masked(next(telling, tail[-1] if tail else ""))

@@ -1,0 +1,583 @@
+"""View 3: the write-ahead log in DynamoDB. What was being done, by whom; the lease of a topic partition.
+
+The tables are the truth. The log can be lost at any time, is rebuilt from them and never moves a position by itself.
+This module must never write without a condition on the very item, never Scan, and never name a file.
+
+One item per commit with files and (event type, topic partition, epoch); one lease per topic partition:
+
+    pk  <app>/<topic>/<partition>
+    sk  intent/<event type>/<epoch>/<new position>/<commit id>       event type as its table's folder, numbers padded
+        lease
+    live        = sk; only while an intent is started, or the newest completed one of its key: the sparse local index
+                  `live` gives a start what it needs by one consistent Query, however long the history is
+    expires_at  seconds since 1970, only on history: failed, or completed and not the newest
+
+One partition's items may not exceed 10 GB (a local index asks for that): 20 million commits within `wal_keep_days`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from offsets.intents import FORMAT, Intent, IntentKey, IntentState, parse_keys, partition_key, sort_key
+from offsets.leases import Lease
+from offsets.ranges import TopicPartition
+
+TRANSACTION_MAX = 100
+"""Items that one TransactWriteItems may write."""
+
+HISTORY_PAGES = 20
+"""Answers of a megabyte, about 2,000 commits each, that one look through a partition's history takes at most."""
+
+LIVE = "live"
+"""Name of the index and of its sort key."""
+
+TTL_ATTRIBUTE = "expires_at"
+
+DEADLINE_SECS = 15.0
+"""For one call with all its tries, unless another is given."""
+
+PAUSE_SECS_MAX = 1.0
+"""Between two tries: the client's own within one call of it, and ours between its calls."""
+
+TABLE: dict[str, Any] = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", LIVE)],
+    "KeySchema": [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "sk", "KeyType": "RANGE"},
+    ],
+    "LocalSecondaryIndexes": [
+        {
+            "IndexName": LIVE,
+            "KeySchema": [
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": LIVE, "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+}
+"""What create_table is asked for, but the name. Beside it: TTL on TTL_ATTRIBUTE, point-in-time recovery."""
+
+_LEASE = "lease"
+
+_DAY_SECS = 86_400
+
+Item = dict[str, Any]
+"""An item as the client writes it: attribute -> {"S": text} or {"N": digits}."""
+
+
+class WalUnreachable(Exception):
+    """DynamoDB did not answer within the deadline, or refused whatever was asked.
+
+    table_missing: it answers, but there is no such table. code: its own word for what is wrong; may be empty.
+    """
+
+    def __init__(self, message: str, table_missing: bool = False, code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.table_missing = table_missing
+        self.code = code
+
+
+class WalMismatch(Exception):
+    """An item, or the table itself, is not what this code writes; trying again would not help."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class LeaseTaken(Exception):
+    """Another process has the lease, or nobody (None) although it was ours. lease: as it is now."""
+
+    def __init__(self, tp: TopicPartition, lease: Lease | None) -> None:
+        super().__init__(f"{tp} is leased by {lease.owner if lease else 'nobody'}")
+        self.lease = lease
+
+
+_TEXTS = ("commit_id", "owner", "table_id", "routing")
+_NUMBERS = ("expected", "new", "first", "last", "rows", "checked_through", "started_ms")
+
+
+def to_item(app: str, intent: Intent, live: bool = True, expires_at: int | None = None) -> Item:
+    """Raises BadName for what no key can hold."""
+    sk = sort_key(intent.key, intent.new, intent.commit_id)
+    values: dict[str, str | int] = {"pk": partition_key(app, intent.key.tp), "sk": sk, "format": FORMAT}
+    values |= {"event_type": intent.key.event_type, "epoch": intent.key.epoch, "state": intent.state.value}
+    values |= {name: getattr(intent, name) for name in (*_TEXTS, *_NUMBERS)}
+    values |= {"version": intent.version} if intent.version is not None else {}
+    values |= {LIVE: sk} if live else {}
+    values |= {TTL_ATTRIBUTE: expires_at} if expires_at is not None else {}
+    return {name: _typed(value) for name, value in values.items()}
+
+
+def from_item(item: Mapping[str, Any]) -> Intent:
+    """Raises WalMismatch for an item that this code does not write."""
+    try:
+        if int(item["format"]["N"]) != FORMAT:
+            raise WalMismatch(f"the log holds items of format {item['format']['N']}, this version knows {FORMAT}")
+        _, key, new, commit_id = parse_keys(item["pk"]["S"], item["sk"]["S"])
+        values: dict[str, Any] = {name: str(item[name]["S"]) for name in _TEXTS}
+        values |= {name: int(item[name]["N"]) for name in _NUMBERS}
+        values |= {"version": int(item["version"]["N"])} if "version" in item else {}
+        intent = Intent(key, **values, state=IntentState(item["state"]["S"]))
+    except (KeyError, ValueError) as error:
+        raise WalMismatch(f"the log holds an item that is not ours: {_place(item)}: {error!r}") from error
+    if (intent.new, intent.commit_id) != (new, commit_id):
+        raise WalMismatch(f"the log holds an item that contradicts its own key: {_place(item)}")
+    return intent
+
+
+def _place(item: Mapping[str, Any]) -> str:
+    return " ".join(str(item.get(name, {}).get("S")) for name in ("pk", "sk"))
+
+
+def _typed(value: str | int) -> dict[str, str]:
+    return {"S": value} if isinstance(value, str) else {"N": str(value)}
+
+
+@dataclass(frozen=True)
+class _Write:
+    """One conditional write. settled: whether what is there instead, {} for nothing, is as good; may raise."""
+
+    kind: str
+    request: Mapping[str, Any]
+    settled: Callable[[Item], bool]
+
+
+class WriteAheadLog:
+    """The log of one app. Any call may raise WalUnreachable, and then may have been done all the same.
+
+    Every method may be called again after that with the same arguments. Used from several threads: the only state is
+    the newest completed intents, of which each IntentKey has one writer.
+    """
+
+    def __init__(
+        self, calls: Calls, table: str, app: str, keep_days: float = 14, now: Callable[[], float] = time.time
+    ) -> None:
+        """now: seconds since 1970, for expires_at only."""
+        self.app = app
+        self.table = table
+        self._calls = calls
+        self._keep_secs = int(keep_days * _DAY_SECS)
+        self._now = now
+        self._newest: dict[IntentKey, tuple[tuple[int, str], ...]] = {}
+
+    @classmethod
+    def connect(
+        cls, table: str, app: str, endpoint: str = "", keep_days: float = 14, deadline_secs: float = DEADLINE_SECS
+    ) -> WriteAheadLog:
+        """endpoint: empty for AWS. Nothing is asked yet."""
+        return cls(connect(endpoint, deadline_secs), table, app, keep_days)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Operation -> how often it was asked, whatever came of it."""
+        return dict(self._calls.counts)
+
+    @property
+    def calls(self) -> Mapping[tuple[str, str], int]:
+        """(call, answered, refused or unreachable) -> how often, so far."""
+        return dict(self._calls.made)
+
+    def start(self, intents: Sequence[Intent]) -> None:
+        """Write all intents of one commit, none of which may be there. WalMismatch if one is, in another state."""
+        writes = []
+        for intent in intents:
+            if intent.state is not IntentState.STARTED:
+                raise ValueError(f"not a new intent: {intent!r}")
+            request = {"Item": to_item(self.app, intent), "ConditionExpression": "attribute_not_exists(pk)"}
+            writes.append([_Write("Put", request, _same_as(intent))])
+        self._write(writes)
+
+    def complete(self, intents: Sequence[Intent], version: int) -> None:
+        """They landed, all in this version of the table. Idempotent; an intent that is gone is written whole."""
+        self.record([replace(intent, state=IntentState.COMPLETED, version=version) for intent in intents])
+
+    def record(self, intents: Sequence[Intent]) -> None:
+        """Completed intents, of their own versions: own ones, or read from a table's history after the log was lost.
+
+        Of an IntentKey only the newest stays for ever. WalMismatch if an item says that it failed, or landed elsewhere.
+        """
+        keys = {intent.key for intent in intents}
+        newest = {key: max(intent.new for intent in intents if intent.key == key) for key in keys}
+        groups, marks = [], {}
+        for intent in intents:
+            if intent.state is not IntentState.COMPLETED:
+                raise ValueError(f"not a completed intent: {intent!r}")
+            known = self._newest.get(intent.key, ())
+            mark = (intent.new, sort_key(intent.key, intent.new, intent.commit_id))
+            live = intent.new == newest[intent.key] and not any(position > intent.new for position, _ in known)
+            old = [sk for _, sk in known if sk != mark[1]] if live else []
+            demoted = [self._demoting(intent.key.tp, sk) for sk in old[: TRANSACTION_MAX - 1]]
+            groups.append([self._completing(intent, live), *demoted])
+            marks.update({intent.key: (mark,)} if live else {})
+        self._write(groups)
+        self._newest.update(marks)
+
+    def fail(self, intents: Sequence[Intent]) -> None:
+        """They never landed and never will; when that may be said is for the caller (protocol, section 6)."""
+        self._write([[self._failing(intent)] for intent in intents])
+
+    def read(self, tp: TopicPartition) -> tuple[Intent, ...]:
+        """Every started intent, and per IntentKey the newest completed one, by key and position; one Query.
+
+        Raises WalMismatch for items that this version cannot read.
+        """
+        request = {
+            "IndexName": LIVE, "ConsistentRead": True, "KeyConditionExpression": "pk = :pk",
+            "ExpressionAttributeValues": {":pk": {"S": partition_key(self.app, tp)}},
+        }  # fmt: skip
+        found = [one for page in self._pages(request) for one in page]
+        started = [intent for intent in found if intent.state is IntentState.STARTED]
+        completed = sorted((i for i in found if i.state is IntentState.COMPLETED), key=lambda i: (i.new, i.version))
+        newest = {intent.key: intent for intent in completed}
+        for key in newest:
+            same = [intent for intent in completed if intent.key == key]
+            self._newest[key] = tuple((i.new, sort_key(i.key, i.new, i.commit_id)) for i in same)
+        return tuple(sorted([*started, *newest.values()], key=lambda i: (i.key, i.new)))
+
+    def failed(self, tp: TopicPartition, pages_max: int = HISTORY_PAGES) -> tuple[tuple[Intent, ...], bool]:
+        """The intents that never landed, oldest first, as long as they are remembered; and whether that is all of them.
+
+        For people: nothing is decided by it. It goes through the whole history of the partition, or the first pages.
+        """
+        request = {
+            "ConsistentRead": True, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :head)",
+            "FilterExpression": "#state = :state", "ExpressionAttributeNames": {"#state": "state"},
+            "ExpressionAttributeValues": {
+                ":pk": _typed(partition_key(self.app, tp)), ":head": _typed("intent/"),
+                ":state": _typed(IntentState.FAILED.value),
+            },
+        }  # fmt: skip
+        pages = self._pages(request)
+        found = [one for page in islice(pages, pages_max) for one in page]
+        return tuple(sorted(found, key=lambda one: (one.started_ms, one.key))), next(pages, None) is None
+
+    def _pages(self, request: Mapping[str, Any]) -> Iterator[list[Intent]]:
+        """The answers to one Query."""
+        after: dict[str, Any] = {}
+        while True:
+            answer = self._calls.call("query", TableName=self.table, **request, **after)
+            yield [from_item(item) for item in answer["Items"]]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            after = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def acquire(self, tp: TopicPartition, owner: str, watched: Lease | None = None, routing: str = "") -> Lease:
+        """Take a lease that is not there, released, one's own, or still as `watched`; raises LeaseTaken.
+
+        The token rises with each taking.
+        """
+        condition = "attribute_not_exists(pk) OR #state = :released OR #owner = :owner"
+        values: dict[str, str | int] = {":owner": owner, ":routing": routing, ":zero": 0, ":one": 1}
+        values |= {":held": "held", ":released": "released", ":format": FORMAT}
+        if watched is not None:
+            condition += " OR (#token = :token AND #counter = :counter)"
+            values |= {":token": watched.token, ":counter": watched.counter}
+        sets = "SET #owner = :owner, #routing = :routing, #counter = :zero, #state = :held, #format = :format"
+        request = self._lease_request(tp, f"{sets} ADD #token :one", condition, values)
+        try:
+            answer = self._calls.call("update_item", **request, ReturnValues="ALL_NEW")
+        except Unmet as error:
+            raise LeaseTaken(tp, _lease_of(tp, error.items[0])) from None
+        return _lease_of(tp, answer["Attributes"])
+
+    def renew(self, lease: Lease) -> Lease:
+        """The lease with its counter raised by a write of this call; LeaseTaken if it is not this one any more.
+
+        What an earlier call wrote, whose answer was lost, may have been seen by a challenger long ago: it counts for
+        nothing, and the counter is raised once more.
+        """
+        while True:
+            renewed = replace(lease, counter=lease.counter + 1)
+            values: dict[str, str | int] = {":owner": lease.owner, ":token": lease.token, ":held": "held"}
+            values |= {":counter": lease.counter, ":next": renewed.counter}
+            condition = "#owner = :owner AND #token = :token AND #counter = :counter AND #state = :held"
+            request = self._lease_request(lease.tp, "SET #counter = :next", condition, values)
+            try:
+                self._calls.call("update_item", **request)
+                return renewed
+            except Unmet as error:
+                found = _lease_of(lease.tp, error.items[0]) if error.items[0] else None
+            if found != renewed:
+                raise LeaseTaken(lease.tp, found)
+            lease = renewed
+
+    def release(self, lease: Lease) -> None:
+        """Let whoever comes take it at once; nothing happens if it is not ours any more."""
+        values: dict[str, str | int] = {":owner": lease.owner, ":token": lease.token, ":released": "released"}
+        condition = "#owner = :owner AND #token = :token"
+        request = self._lease_request(lease.tp, "SET #state = :released", condition, values)
+        try:
+            self._calls.call("update_item", **request)
+        except Unmet:
+            return
+
+    def lease(self, tp: TopicPartition) -> Lease | None:
+        """What the log says of the lease now."""
+        answer = self._calls.call("get_item", TableName=self.table, Key=self._key(tp, _LEASE), ConsistentRead=True)
+        return _lease_of(tp, answer["Item"]) if answer.get("Item") else None
+
+    def _completing(self, intent: Intent, live: bool) -> _Write:
+        item = to_item(self.app, intent, live, None if live else self._expires_at())
+        request = {
+            "Item": item, "ConditionExpression": "attribute_not_exists(pk) OR #state = :started",
+            "ExpressionAttributeNames": {"#state": "state"},
+            "ExpressionAttributeValues": {":started": _typed(IntentState.STARTED.value)},
+        }  # fmt: skip
+        return _Write("Put", request, _same_as(intent))
+
+    def _demoting(self, tp: TopicPartition, sk: str) -> _Write:
+        request = {
+            "Key": self._key(tp, sk), "ConditionExpression": "attribute_exists(pk)",
+            "UpdateExpression": "SET #expires_at = :expires_at REMOVE #live",
+            "ExpressionAttributeNames": {"#expires_at": TTL_ATTRIBUTE, "#live": LIVE},
+            "ExpressionAttributeValues": {":expires_at": _typed(self._expires_at())},
+        }  # fmt: skip
+        return _Write("Update", request, lambda item: not item)
+
+    def _failing(self, intent: Intent) -> _Write:
+        sk = sort_key(intent.key, intent.new, intent.commit_id)
+        values = {":failed": IntentState.FAILED.value, ":started": IntentState.STARTED.value}
+        request = {
+            "Key": self._key(intent.key.tp, sk), "ConditionExpression": "#state = :started",
+            "UpdateExpression": "SET #state = :failed, #expires_at = :expires_at REMOVE #live",
+            "ExpressionAttributeNames": {"#state": "state", "#expires_at": TTL_ATTRIBUTE, "#live": LIVE},
+            "ExpressionAttributeValues": {name: _typed(value) for name, value in values.items()}
+            | {":expires_at": _typed(self._expires_at())},
+        }  # fmt: skip
+        return _Write("Update", request, lambda item: not item or from_item(item).state is IntentState.FAILED)
+
+    def _write(self, groups: Iterable[Sequence[_Write]]) -> None:
+        """Each group at once, or not at all; as many of them in one call as it may hold."""
+        batch: list[_Write] = []
+        for group in groups:
+            if len(batch) + len(group) > TRANSACTION_MAX:
+                self._send(batch)
+                batch = []
+            batch += group
+        self._send(batch)
+
+    def _send(self, batch: Sequence[_Write]) -> None:
+        """What is there already as it should be is left out, and the rest sent again. WalMismatch for what is not."""
+        while batch:
+            try:
+                self._call_writes(batch)
+                return
+            except Unmet as error:
+                for number, item in error.items.items():
+                    if not batch[number].settled(item):
+                        there = _place(item) if item else "nothing"
+                        raise WalMismatch(f"the log does not hold what it should, but {there}") from None
+                batch = [write for number, write in enumerate(batch) if number not in error.items]
+
+    def _call_writes(self, batch: Sequence[_Write]) -> None:
+        common = {"TableName": self.table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        if len(batch) == 1:
+            one = {"Put": "put_item", "Update": "update_item"}[batch[0].kind]
+            self._calls.call(one, **batch[0].request, **common)
+        else:
+            items = [{write.kind: {**write.request, **common}} for write in batch]
+            self._calls.call("transact_write_items", TransactItems=items)
+
+    def _lease_request(
+        self, tp: TopicPartition, update: str, condition: str, values: Mapping[str, str | int]
+    ) -> dict[str, Any]:
+        names = sorted(set(re.findall("#[a-z]+", f"{update} {condition}")))
+        return {
+            "TableName": self.table, "Key": self._key(tp, _LEASE), "UpdateExpression": update,
+            "ConditionExpression": condition, "ExpressionAttributeNames": {name: name[1:] for name in names},
+            "ExpressionAttributeValues": {name: _typed(value) for name, value in values.items()},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }  # fmt: skip
+
+    def _key(self, tp: TopicPartition, sk: str) -> Item:
+        return {"pk": _typed(partition_key(self.app, tp)), "sk": _typed(sk)}
+
+    def _expires_at(self) -> int:
+        return int(self._now()) + self._keep_secs
+
+
+def _same_as(intent: Intent) -> Callable[[Item], bool]:
+    """An item of the same commit in the same state: this process's own, whose answer was lost, or a finisher's."""
+
+    def settled(item: Item) -> bool:
+        found = from_item(item)
+        if (found.state, found.version) == (intent.state, intent.version):
+            return True
+        raise WalMismatch(
+            f"{intent.key.tp} {intent.key.event_type}: the log says that commit {intent.commit_id} is "
+            f"{found.state.value} (version {found.version}), this process that it is {intent.state.value} "
+            f"(version {intent.version})"
+        )
+
+    return settled
+
+
+def _lease_of(tp: TopicPartition, item: Mapping[str, Any]) -> Lease:
+    """Raises WalMismatch for an item that this code does not write."""
+    try:
+        return Lease(
+            tp, str(item["owner"]["S"]), int(item["token"]["N"]), int(item["counter"]["N"]),
+            str(item["routing"]["S"]), {"held": False, "released": True}[item["state"]["S"]],
+        )  # fmt: skip
+    except (KeyError, ValueError) as error:
+        raise WalMismatch(f"the log holds no lease of {tp} that could be read: {error!r}") from error
+
+
+class Unmet(Exception):
+    """Conditions that were not met. items: number of the write -> what is there, {} for nothing."""
+
+    def __init__(self, items: Mapping[int, Item]) -> None:
+        super().__init__(f"{len(items)} conditions not met")
+        self.items = items
+
+
+class Calls:
+    """The client's calls, each with a deadline for all its tries; what botocore raises becomes an error of ours.
+
+    The client itself tries again, and it is called again as long as there is time for that. Its adaptive mode may hold
+    back a try for up to 2 s after throttling, which comes on top.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        deadline_secs: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        local: bool = False,
+    ) -> None:
+        """local: the endpoint was given, so it may be DynamoDB Local, which lacks backups."""
+        self.client = client
+        self.local = local
+        self.counts: Counter[str] = Counter()
+        self.made: Counter[tuple[str, str]] = Counter()
+        """How many calls came to which end: (name, answered, refused or unreachable); for those who watch."""
+        self._deadline_secs = deadline_secs
+        self._clock = clock
+        self._sleep = sleep
+
+    def call(self, name: str, **request: Any) -> dict[str, Any]:
+        """The answer. Raises Unmet, WalUnreachable, WalMismatch."""
+        from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+
+        ends, slowest = self._clock() + self._deadline_secs, Patience.within(self._deadline_secs).slowest_secs
+        pause = 0.05
+        while True:
+            try:
+                self.counts[name] += 1
+                answer: dict[str, Any] = getattr(self.client, name)(**request)
+                self.made[name, "answered"] += 1
+                return answer
+            except ParamValidationError:
+                raise
+            except (BotoCoreError, ClientError) as error:
+                if unmet := _unmet(error):
+                    self.made[name, "refused"] += 1
+                    raise unmet from error
+                again = _may_help(error)
+                left = ends - self._clock() - pause - slowest
+                if not again or left < 0:
+                    self.made[name, "unreachable" if again else "refused"] += 1
+                    raise _explained(name, error) from error
+            self._sleep(pause)
+            pause = min(2 * pause, PAUSE_SECS_MAX)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long one call of the client may last, so that several fit into a deadline.
+
+    timeout_secs: for connecting and for an answer, each. attempts: the client's own, for which it pauses.
+    """
+
+    timeout_secs: float
+    attempts: int
+
+    @classmethod
+    def within(cls, deadline_secs: float) -> Patience:
+        return cls(min(2.0, deadline_secs / 8), 2 if deadline_secs >= 4 * PAUSE_SECS_MAX else 1)
+
+    @property
+    def slowest_secs(self) -> float:
+        return self.attempts * 2 * self.timeout_secs + (self.attempts - 1) * PAUSE_SECS_MAX
+
+
+_CONDITION = "ConditionalCheckFailed"
+_PASSING = {
+    "ProvisionedThroughputExceeded", "ThrottlingError", "Throttling", "RequestLimitExceeded", "InternalServerError",
+    "ServiceUnavailable", "TransactionConflict", "TransactionInProgress", "LimitExceeded",
+    "ContinuousBackupsUnavailable",
+}  # fmt: skip
+
+
+def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
+    """A client of the account and region that boto3 finds; endpoint: empty for AWS. Nothing is asked yet."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    patience = Patience.within(deadline_secs)
+    config = Config(
+        connect_timeout=patience.timeout_secs,
+        read_timeout=patience.timeout_secs,
+        retries={"mode": "adaptive", "total_max_attempts": patience.attempts},
+        tcp_keepalive=True,
+    )
+    try:
+        client = boto3.session.Session().client("dynamodb", endpoint_url=endpoint or None, config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise WalUnreachable(f"no DynamoDB client: {error}") from error
+    return Calls(client, deadline_secs, local=bool(endpoint))
+
+
+def _unmet(error: Any) -> Unmet | None:
+    """The conditions that were not met; None if it was something else."""
+    from botocore.exceptions import ClientError
+
+    if not isinstance(error, ClientError):
+        return None
+    if error.response["Error"]["Code"].removesuffix("Exception") == _CONDITION:
+        return Unmet({0: error.response.get("Item", {})})
+    reasons = error.response.get("CancellationReasons", [])
+    items = {n: reason.get("Item", {}) for n, reason in enumerate(reasons) if reason["Code"] == _CONDITION}
+    return Unmet(items) if items else None
+
+
+def _may_help(error: Any) -> bool:
+    """Whether the same call may succeed later, by itself."""
+    from botocore.exceptions import ClientError, HTTPClientError
+
+    if not isinstance(error, ClientError):
+        return isinstance(error, HTTPClientError)
+    code = error.response["Error"]["Code"].removesuffix("Exception")
+    if code == "TransactionCanceled":
+        reasons = error.response.get("CancellationReasons", [])
+        return all(reason["Code"] in {"None", *_PASSING} for reason in reasons)
+    return code in _PASSING or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500
+
+
+def _explained(name: str, error: Any) -> WalUnreachable | WalMismatch:
+    """One short sentence, without the request."""
+    from botocore.exceptions import ClientError
+
+    if not isinstance(error, ClientError):
+        return WalUnreachable(f"{name}: {str(error)[:200]}")
+    code, says = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+    text = f"{name}: {code}: {says[:200]}"
+    if code == "ResourceNotFoundException":
+        return WalUnreachable(text, table_missing=True, code=code)
+    wrong = code == "ValidationException" or any(
+        reason["Code"] == "ValidationError" for reason in error.response.get("CancellationReasons", [])
+    )
+    return WalMismatch(text) if wrong else WalUnreachable(text, code=code)

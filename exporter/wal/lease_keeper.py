@@ -1,0 +1,179 @@
+"""The leases of one task in static assignment: taken, renewed and given back, beside the loop.
+
+A job of APScheduler calls beat() every quarter of lease_secs, in a thread of its own; only there do leases change. The
+loop asks held() and check(), which read a clock and a dictionary and never the network. APScheduler goes by the wall
+clock: when that is set back, held() and check() notice by the monotonic one that a beat is overdue, and ask for it.
+This module must never decide whether a commit may land: the compare-and-set does (protocol, section 8).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from exporter.faults import Fault, point
+from exporter.log import get_logger
+from exporter.wal.dynamodb import LeaseTaken, WalMismatch, WalUnreachable, WriteAheadLog
+from offsets.leases import Held, Watched
+from offsets.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
+
+log = get_logger(__name__)
+
+BEATS = 4
+"""Renewals that are tried while a lease lasts."""
+
+_JOB = "renew_leases"
+
+
+class LeaseKeeper:
+    """Leases of one process life. wal: its deadline should be at most lease_secs / BEATS, so a log of its own.
+
+    owner: unique per process life. on_lost(tp): called in the keeper's thread, once per loss; it may only set a flag.
+    routing: own fingerprint, for the readers of the log. clock: monotonic seconds. scheduled: False for tests that
+    call beat() themselves.
+    """
+
+    def __init__(
+        self,
+        wal: WriteAheadLog,
+        owner: str,
+        lease_secs: float,
+        on_lost: Callable[[TopicPartition], None],
+        routing: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        scheduled: bool = True,
+    ) -> None:
+        self._wal = wal
+        self._owner = owner
+        self._lease_secs = lease_secs
+        self._on_lost = on_lost
+        self._routing = routing
+        self._clock = clock
+        self._wanted: frozenset[TopicPartition] = frozenset()
+        self._held: dict[TopicPartition, Held] = {}
+        self._watched: dict[TopicPartition, Watched] = {}
+        self._told: set[TopicPartition] = set()
+        self._last_beat = clock()
+        self._scheduler = self._start() if scheduled else None
+        self.trouble = ""
+        """Why the last beat could not reach the log; empty if it could."""
+
+    def take(self, tps: Iterable[TopicPartition]) -> None:
+        """Try for these too, from now on and until they are given back."""
+        self._wanted |= frozenset(tps)
+        self._hurry()
+
+    def give_back(self, tps: Iterable[TopicPartition]) -> None:
+        """Want these no more; the next beat releases them."""
+        self._wanted -= frozenset(tps)
+        self._hurry()
+
+    def held(self) -> frozenset[TopicPartition]:
+        """What is wanted and this process's own now, by its own clock."""
+        return frozenset(tp for tp in self._wanted if self.check(tp))
+
+    def check(self, tp: TopicPartition) -> bool:
+        """Whether the last successful renewal began less than lease_secs ago and none was refused since."""
+        now, held = self._clock(), self._held.get(tp)
+        if now - self._last_beat > self._lease_secs / 2:
+            self._last_beat = now
+            self._hurry()
+        return tp in self._wanted and held is not None and held.holds(now, self._lease_secs)
+
+    def token(self, tp: TopicPartition) -> int:
+        """The fencing token under which it is held, for the commit's metadata; 0 if it is not."""
+        held = self._held.get(tp)
+        return held.lease.token if held else 0
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Wanted partitions that others have, and who."""
+        watched = dict(self._watched)
+        return {tp: watched[tp].lease.owner for tp in sorted(self._wanted & watched.keys())}
+
+    def close(self) -> None:
+        """No more renewals; what is held is released as far as the log answers."""
+        if self._scheduler is not None:
+            self._scheduler.shutdown(wait=True)
+            self._scheduler = None
+        self._wanted = frozenset()
+        self.beat()
+
+    def beat(self) -> None:
+        """Renew what is held, try for what is not, release what is not wanted; ends at the first call that fails."""
+        self._last_beat = self._clock()
+        trouble = ""
+        try:
+            for tp in sorted(self._held.keys() - self._wanted):
+                self._wal.release(self._held.pop(tp).lease)
+            for tp in sorted(self._wanted):
+                self._keep(tp)
+        except (WalUnreachable, WalMismatch) as error:
+            trouble = error.message
+        if trouble and not self.trouble:
+            log.warning("leases_not_renewed", error=trouble)
+        self.trouble = trouble
+        for tp, held in list(self._held.items()):
+            if not held.holds(self._clock(), self._lease_secs):
+                self._lose(tp, "not renewed in time")
+
+    def _keep(self, tp: TopicPartition) -> None:
+        """One call at most."""
+        held = self._held.get(tp)
+        began = self._clock()
+        try:
+            if held is not None:
+                point(Fault.IN_LEASE_RENEWAL)
+                self._held[tp] = Held(self._wal.renew(held.lease), began)
+                self._told.discard(tp)
+                return
+            watched = self._watched.get(tp)
+            ripe = watched.lease if watched and watched.may_take(began, self._lease_secs) else None
+            self._held[tp] = Held(self._wal.acquire(tp, self._owner, ripe, self._routing), began)
+        except LeaseTaken as error:
+            self._refused(tp, error)
+        else:
+            self._watched.pop(tp, None)
+            self._told.discard(tp)
+            log.info("lease_taken", partition=str(tp), token=self.token(tp))
+
+    def _refused(self, tp: TopicPartition, error: LeaseTaken) -> None:
+        now = self._clock()
+        if self._held.pop(tp, None) is not None:
+            self._lose(tp, "taken by another process" if error.lease else "gone from the log")
+        watched = self._watched.get(tp)
+        if error.lease is None:
+            self._watched.pop(tp, None)
+        elif watched is None:
+            self._watched[tp] = Watched(error.lease, now)
+            log.info("lease_watched", partition=str(tp), owner=error.lease.owner)
+        else:
+            self._watched[tp] = watched.seen_again(error.lease, now)
+
+    def _lose(self, tp: TopicPartition, why: str) -> None:
+        """Tell it once; a renewal that succeeds after all makes it held again, and no other had it meanwhile."""
+        if tp in self._told:
+            return
+        self._told.add(tp)
+        log.warning("lease_lost", partition=str(tp), why=why)
+        self._on_lost(tp)
+
+    def _start(self) -> BackgroundScheduler:
+        from apscheduler.executors.pool import ThreadPoolExecutor  # only who has leases waits for its import
+        from apscheduler.schedulers.background import BackgroundScheduler
+
+        scheduler = BackgroundScheduler(timezone=timezone.utc, executors={"default": ThreadPoolExecutor(1)})
+        scheduler.add_job(
+            self.beat, "interval", seconds=self._lease_secs / BEATS, id=_JOB, coalesce=True, misfire_grace_time=None
+        )
+        scheduler.start()
+        return scheduler
+
+    def _hurry(self) -> None:
+        """Let the next beat be due now. One that is under way may see it already; else the one after does."""
+        if self._scheduler is not None:
+            self._scheduler.modify_job(_JOB, next_run_time=datetime.now(timezone.utc))

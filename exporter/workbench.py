@@ -1,0 +1,122 @@
+"""What every verb works with, opened from the settings: session, lake, topics, routing, log."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from exporter.core.columns import check_columns
+from exporter.core.routing import Routing
+from exporter.errors import ConfigError
+from exporter.formats.json.decode import Decoder
+from exporter.formats.schema import arrow_schema
+from exporter.kafka.options import kafka_python_options
+from exporter.kafka.topics import TopicReader
+from exporter.lake.lake import Lake
+from exporter.settings.model import Settings, routing
+from exporter.spark import session as spark
+from exporter.wal.dynamodb import WalUnreachable, WriteAheadLog
+from exporter.wal.journal import Journal
+
+WAL_DEADLINE_SECS = 10.0
+"""How long one call to the write-ahead log is tried before the log counts as out of reach."""
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """What every verb that touches the lake needs: a session, the lake, the topics, the routing configuration."""
+
+    session: Any
+    lake: Lake
+    topics: TopicReader
+    routing: Routing
+
+    def close(self) -> None:
+        """Ends the session and the connection; the JVM goes with the process."""
+        self.topics.close()
+        spark.stop(self.session)
+
+
+def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
+    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used."""
+    schemas: dict[str, str] = {}
+    broken: list[ConfigError] = []
+    for name, ddl in declared.items():
+        try:
+            schemas[name] = _parsed(name, ddl)
+            arrow_schema(schemas[name], name)
+            check_columns(schemas[name], name)
+        except ConfigError as error:
+            broken.append(error)
+    if broken:
+        raise ConfigError.of(broken, "event types have columns that cannot be used")
+    return schemas
+
+
+def _parsed(name: str, ddl: str) -> str:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        return str(StructType.fromDDL(ddl).json())
+    except (PySparkException, ValueError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
+        ) from error
+
+
+def open_workbench(settings: Settings, session: Any = None) -> Workbench:
+    """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas.
+
+    session: the one to be used; else one for a verb that ends soon is started.
+    """
+    topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+    topics.require()
+    session = session or _short_lived(settings)
+    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
+    return Workbench(session, Lake(session, settings.root, settings.app, settings.sync), topics, configuration)
+
+
+def open_lake(settings: Settings) -> Lake:
+    """The lake alone, on a Spark session of its own; no broker is asked."""
+    return Lake(_short_lived(settings), settings.root, settings.app, settings.sync)
+
+
+def _short_lived(settings: Settings) -> Any:
+    return spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}", short_lived=True)
+
+
+def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
+    """The routing configuration, tried out once here, so that the executors never meet one that cannot work."""
+    configuration = routing(settings, schemas)
+    for name, schema in schemas.items():
+        Decoder(name, arrow_schema(schema, name), configuration)
+    return configuration
+
+
+def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:
+    """The write-ahead log that the settings name; None if there is none. Nothing is asked yet. Raises ConfigError."""
+    if not settings.wal_table or settings.wal_mode == "off":
+        return None
+    try:
+        return WriteAheadLog.connect(
+            settings.wal_table, settings.app, settings.wal_endpoint, settings.wal_keep_days, deadline_secs
+        )
+    except WalUnreachable as error:
+        raise ConfigError(error.message, "set AWS_REGION, or a region in ~/.aws/config, and the credentials") from error
+
+
+def open_journal(settings: Settings, routing: Routing, wal: WriteAheadLog | None = None) -> Journal:
+    """This process's side of the log, under a name of its own. wal: instead of the one that the settings name."""
+    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return Journal(wal or open_wal(settings), settings.wal_mode == "required", owner, routing.fingerprint())
+
+
+def first_position(settings: Settings) -> str | int:
+    """earliest, latest, or milliseconds since 1970 UTC."""
+    at = settings.first_position_ms
+    return str(settings.first_position) if at is None else at
