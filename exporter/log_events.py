@@ -89,5 +89,5 @@ class Event(str, Enum):
 
 
 def event_rows() -> list[tuple[str, str]]:
-    """(name, meaning) of every event, for the README."""
+    """(name, meaning) of every event, for the handbook."""
     return [(event.value, event.meaning) for event in Event]

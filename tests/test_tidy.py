@@ -1,4 +1,4 @@
-"""The rules of the repository, as tests: imports, length, docstrings, errors, paths, layout, README."""
+"""The rules of the repository, as tests: imports, length, docstrings, errors, paths, layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-import click
 import pytest
 from pydantic import BaseModel
 
@@ -241,44 +240,6 @@ def models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for part in get_args(annotation):
         yield from models_in(part)
-
-
-def fields_of(model: type[BaseModel], head: str = "") -> Iterator[str]:
-    """Every setting's name; nested ones as table.key, as in TOML."""
-    for name, field in model.model_fields.items():
-        yield f"{head}{name}"
-        for nested in models_in(field.annotation):
-            yield from fields_of(nested, f"{name}.")
-
-
-def test_every_setting_is_in_the_readme():
-    """Each field of the settings model stands in README.md, in backticks or in a TOML example."""
-    from exporter.settings import model as settings
-
-    models = [value for value in vars(settings).values() if isinstance(value, type) and issubclass(value, BaseModel)]
-    names = {name for model in models if model.__module__ == settings.__name__ for name in fields_of(model)}
-    readme = (ROOT / "README.md").read_text()
-    assert names, "no model found"
-    assert not sorted(name for name in names if not re.search(rf"\b{re.escape(name.split('.')[-1])}\b", readme))
-
-
-def verbs_of(group: click.Group, head: str = "exporter") -> Iterator[str]:
-    """Every verb as it is typed; hidden ones are nobody's to type."""
-    for name, command in group.commands.items():
-        if not command.hidden:
-            yield f"{head} {name}"
-        if isinstance(command, click.Group):
-            yield from verbs_of(command, f"{head} {name}")
-
-
-def test_every_verb_is_in_the_readme():
-    """Each command of the click group stands in README.md as `exporter <verb>`."""
-    from exporter.cli import main as cli
-
-    verbs = set(verbs_of(cli.cli))
-    readme = (ROOT / "README.md").read_text()
-    assert verbs, "no verb found"
-    assert not sorted(verb for verb in verbs if not re.search(rf"\b{re.escape(verb)}\b", readme))
 
 
 @our_code

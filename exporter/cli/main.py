@@ -27,14 +27,12 @@ from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, F
 from exporter.faults import Fault, point
 from exporter.settings.load import load
 from exporter.settings.model import CONFIG_DEFAULT, SCALARS, Settings
-from exporter.settings.reference import example_toml
+from exporter.settings.reference import example_toml, reference_page
 from exporter.stores.writable import require_room
 from exporter.task.again import begin_anew
 from exporter.text import escaped
 
-LAKE = frozenset(
-    ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory")
-)
+LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory"))
 """Settings that say where topics and tables are: what no verb can do without."""
 VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
 VERDICTS |= {"unknown_fields", "new_type"}
@@ -144,14 +142,20 @@ def plan(output: str, config: Path | None, flags: Mapping[str, object]) -> None:
 @click.option(
     "--write-example", is_flag=True, help=f"Print {CONFIG_DEFAULT} with every setting explained, and do nothing else."
 )
+@click.option("--write-reference", is_flag=True, help="Print the handbook's page of settings, and do nothing else.")
 @FORMAT
 @click_options(SCALARS)
-def show_config(write_example: bool, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
+def show_config(
+    write_example: bool, write_reference: bool, output: str, config: Path | None, flags: Mapping[str, object]
+) -> None:
     """Each setting's value and where it came from, secrets masked; needs neither broker nor Java."""
     from exporter.settings.view import setting_rows
 
     if write_example:
         click.echo(example_toml(), nl=False)
+        return
+    if write_reference:
+        click.echo(reference_page(), nl=False)
         return
     rows = list(setting_rows(_load(config, flags)))
     if output == "json":
@@ -193,7 +197,13 @@ def offsets(output: str, config: Path | None, flags: Mapping[str, object]) -> No
 @FORMAT
 @click_options(VERDICTS | LOG | {"http_port", "http_host"})
 def status(
-    watch: bool, wait_caught_up: bool, timeout: float, url: str, tables: bool, output: str, config: Path | None,
+    watch: bool,
+    wait_caught_up: bool,
+    timeout: float,
+    url: str,
+    tables: bool,
+    output: str,
+    config: Path | None,
     flags: Mapping[str, object],
 ) -> None:
     """How far the export is: from a task's health server if one answers, else from the tables."""
@@ -247,9 +257,7 @@ def _print_status(found: dict[str, Any], output: str, watch: bool) -> None:
 @click.option("--from-offsets", help="Only offsets at or after these: [TOPIC:]PARTITION:OFFSET, comma-separated.")
 @FORMAT
 @click_options(VERDICTS)
-def audit(
-    day: Any, from_offsets: str | None, output: str, config: Path | None, flags: Mapping[str, object]
-) -> None:
+def audit(day: Any, from_offsets: str | None, output: str, config: Path | None, flags: Mapping[str, object]) -> None:
     """Prove from the topics and the tables alone that each offset is where it must be exactly once."""
     from exporter.kafka.options import spark_kafka_options
     from exporter.operate.audit.audit import audit as run_audit
@@ -391,7 +399,12 @@ def _told_of(shown: int, all_rows: int, chosen: Any) -> str:
 @FORMAT
 @click_options(LAKE)
 def list_letters(
-    types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, output: str, config: Path | None,
+    types: Sequence[str],
+    reasons: Sequence[str],
+    day: Any,
+    offsets: str | None,
+    output: str,
+    config: Path | None,
     flags: Mapping[str, object],
 ) -> None:
     """How many there are, by event type, reason and day, and where the first and the last stand."""
@@ -423,8 +436,15 @@ def list_letters(
 @FORMAT
 @click_options(LAKE)
 def show_letters(
-    types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, limit: int, most: int, output: str,
-    config: Path | None, flags: Mapping[str, object],
+    types: Sequence[str],
+    reasons: Sequence[str],
+    day: Any,
+    offsets: str | None,
+    limit: int,
+    most: int,
+    output: str,
+    config: Path | None,
+    flags: Mapping[str, object],
 ) -> None:
     """Whole rows, one after the other; what a terminal would act upon, or is no text, stands as an escape."""
     from exporter.operate.letters.letters import counts, shown_rows
@@ -457,8 +477,14 @@ def show_letters(
 @FORMAT
 @click_options(VERDICTS)
 def replay_letters(
-    types: Sequence[str], reasons: Sequence[str], day: Any, offsets: str | None, apply: bool, output: str,
-    config: Path | None, flags: Mapping[str, object],
+    types: Sequence[str],
+    reasons: Sequence[str],
+    day: Any,
+    offsets: str | None,
+    apply: bool,
+    output: str,
+    config: Path | None,
+    flags: Mapping[str, object],
 ) -> None:
     """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
     from exporter.operate.letters.replay import Replay
@@ -484,13 +510,22 @@ def replay_letters(
 @click.option("--rebase", "action", flag_value="rebase", help="The topic was deleted and created again.")
 @click.option("--log", "action", flag_value="log", help="The write-ahead log lags behind the tables, or was lost.")
 @click.option("--adopt", "former", metavar="APP", help="The tables are another app's: go on with them under ours.")
-@click.option("--skip", "skipped", metavar="TOPIC:PARTITION:FIRST[-LAST]",
-              help="Give up records that no task gets past; comma-separated.")
+@click.option(
+    "--skip",
+    "skipped",
+    metavar="TOPIC:PARTITION:FIRST[-LAST]",
+    help="Give up records that no task gets past; comma-separated.",
+)
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
 @click_options(VERDICTS | LOG | {"first_position"})
 def repair(
-    action: str | None, former: str | None, skipped: str | None, apply: bool, output: str, config: Path | None,
+    action: str | None,
+    former: str | None,
+    skipped: str | None,
+    apply: bool,
+    output: str,
+    config: Path | None,
     flags: Mapping[str, object],
 ) -> None:
     """Put positions right after an accident; shows what it would do unless --apply is given."""
@@ -551,8 +586,18 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
 @click.option("--minutes", type=click.FloatRange(min=0), default=0, help="Begin no run later; the length of a soak.")
 @FORMAT
 def drill(
-    scenario: str, names: bool, runs: int, kills: int, seed: int, records: int, folder: Path | None, resume: bool,
-    config: Path | None, keep: bool, minutes: float, output: str,
+    scenario: str,
+    names: bool,
+    runs: int,
+    kills: int,
+    seed: int,
+    records: int,
+    folder: Path | None,
+    resume: bool,
+    config: Path | None,
+    keep: bool,
+    minutes: float,
+    output: str,
 ) -> None:
     """Kill, stop and cut off real exporters under load, let them recover, audit.
 

@@ -180,7 +180,7 @@ METRICS: tuple[Described, ...] = (
               "fetch (wait for records), route, decode, split (by day), encode (and write files).", ("step",),
               lambda s: [((step,), secs) for step, secs in s.totals.steps().items()]),
 )  # fmt: skip
-"""Every metric that exists, in the order of the README."""
+"""Every metric that exists, in the order of the handbook."""
 
 
 class Collector:
@@ -203,6 +203,6 @@ def registry(snapshot: Callable[[], Snapshot | None]) -> CollectorRegistry:
 
 
 def metric_rows() -> Iterator[tuple[str, str, str, str]]:
-    """(name, kind, labels, help) of every metric, for the README."""
+    """(name, kind, labels, help) of every metric, for the handbook."""
     for metric in METRICS:
         yield metric.name, metric.kind, ", ".join(metric.labels), metric.help

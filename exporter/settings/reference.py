@@ -50,6 +50,19 @@ def _default_text(field: FieldInfo) -> str:
     return "" if field.default in NOTHING else toml_value(field.default)
 
 
+def reference_page() -> str:
+    """The reference as a page of the handbook."""
+    head = (
+        "`exporter config --write-reference` prints this page. Every setting outside a `[table]` has one name in three "
+        "places: `roll_age_max_secs` in the file is `--roll-age-max-secs`, of the verbs to which it means something, "
+        "and `EXPORTER_ROLL_AGE_MAX_SECS`; flags win over the environment, the environment over the file. Unknown "
+        "names are errors."
+    )
+    lines = ["# Settings", "", *textwrap.wrap(head, 120), "", "| setting | default | |", "|---|---|---|"]
+    lines += [f"| `{name}` | {f'`{default}`' if default else ''} | {text} |" for name, default, text in reference()]
+    return "\n".join(lines) + "\n"
+
+
 def example_toml() -> str:
     """An example file with every setting; a commented line shows the default, or an example where there is none."""
     head = (

@@ -260,7 +260,7 @@ def test_no_filter_loses_a_row_in_spark(table: Table, step: int) -> None:
 
 
 def test_no_filter_loses_a_row_in_delta_rs(table: Table) -> None:
-    """The same with more values, by the QueryBuilder that README names."""
+    """The same with more values, by the QueryBuilder that the handbook names."""
     chosen = [*filters(table.rows, 9)]
     ask = deltalake.QueryBuilder().register("ours", deltalake.DeltaTable(table.ours)).execute
     answers = []
@@ -294,10 +294,10 @@ def test_no_filter_loses_a_row_in_duckdb(table: Table) -> None:
     assert differences(table, chosen, answers) == []
 
 
-def test_the_queries_of_the_readme_see_each_row(table: Table) -> None:
+def test_the_queries_of_the_handbook_see_each_row(table: Table) -> None:
     """As they stand there, on this table."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    text = readme[readme.index("from deltalake import") :].split("```")[0]
+    page = (Path(__file__).parents[2] / "deploy" / "handbook" / "tables.md").read_text()
+    text = page[page.index("from deltalake import") :].split("```")[0]
     text = text.replace("/data/lake/payment", str(table.ours)).replace("amount", "money")
     said: dict[str, Any] = {}
     exec(text.replace("\nask(", "\nby_delta_rs = ask(").replace("\nduckdb.sql(", "\nby_duckdb = duckdb.sql("), said)

@@ -6,7 +6,6 @@ import ast
 import inspect
 import json
 import logging
-import re
 import subprocess
 import sys
 import warnings
@@ -20,7 +19,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from py4j import java_gateway
 
 from exporter.log import OURS, Repeats, configure, get_logger
-from exporter.log_events import Event, event_rows
+from exporter.log_events import Event
 
 log = get_logger("exporter.test_log")
 
@@ -213,15 +212,12 @@ def logged_names() -> Iterator[tuple[str, str]]:
 
 
 def test_every_event_is_logged_somewhere_and_no_other_name_is() -> None:
-    """The names in the code and those of the enum are the same ones, and each is in the README with its meaning."""
+    """The names in the code and those of the enum are the same ones."""
     found = list(logged_names())
     assert len(found) > 40
     known = {event.value for event in Event}
     assert [(where, name) for where, name in found if name not in known] == []
     assert known == {name for _, name in found}
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    after = readme[readme.index("| event | |") :]
-    assert re.findall(r"^\| `(\w+)` \| (.+) \|$", after[: after.index("\n\n")], re.M) == event_rows()
 
 
 def test_nobody_logs_past_the_one_way() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,13 @@ from exporter.core.manifest import RoundResult
 from exporter.core.outcome import Held, Landed, Refused, Report, Settled
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
 from exporter.monitor.marks import MARKS_MAX, Marks
-from exporter.monitor.metrics import METRICS, metric_rows
+from exporter.monitor.metrics import METRICS
 from exporter.monitor.snapshot import STANDBY_SECS, Trouble
 from exporter.monitor.watch import Watch, last_kafka_ms
 from offsets.positions import Position
 from offsets.ranges import OffsetRange
 from tests.snapshots import NOW_MS, P0, P1, at, busy_snapshot, file, scraped, snapshot, writer
 
-README = Path(__file__).parents[2] / "README.md"
 UNITS = ("_seconds", "_bytes", "_records", "_ratio", "_total", "_info")
 COUNTED = ("ready", "owned_partitions", "waiting_partitions", "leases", "verdicts", "wal_owed", "end_offset",
            "committed_offset", "table_parked", "stuck_partitions")  # fmt: skip
@@ -260,9 +258,3 @@ def test_the_status_shows_each_position() -> None:
     }  # fmt: skip
     assert moment.verdict_counts() == {"finish log": 1, "agree": 1}
     assert snapshot(writer("order", P0, 5, staged=(file(6, 7),))).parked("order") == ""
-
-
-def test_the_readme_lists_every_metric() -> None:
-    """The README's table of metrics is this list."""
-    shown = re.findall(r"^\| `(exporter_\w+)` \| (\w+) \| ([\w, ]*?) ?\| (.+) \|$", README.read_text(), re.M)
-    assert shown == list(metric_rows())

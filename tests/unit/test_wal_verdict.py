@@ -15,7 +15,7 @@ from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.wal_verdict import Ruling, TableSays, judge, to_count, to_find
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "deploy" / "handbook" / "write-ahead-log.md"
 TP = TopicPartition("events", 3)
 STARTED = Intent(
     IntentKey("order", TP, 1), "abc", "other", expected=99, new=149, first=101, last=140, rows=30, checked_through=7,
@@ -33,7 +33,7 @@ def at(offset: int, **changes: Any) -> TableSays:
 
 @dataclass(frozen=True)
 class Case:
-    """table, log: as the README says it."""
+    """table, log: as the handbook says it."""
 
     table: str
     log: str
@@ -103,9 +103,9 @@ def test_every_verdict_has_a_case_and_the_gravest_wins() -> None:
     assert "149..149 are missing" in found.says or "149" in found.says
 
 
-def test_the_readme_lists_the_same_combinations() -> None:
+def test_the_handbook_lists_the_same_combinations() -> None:
     """One row per combination, in this order, with the same words and verdict."""
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| `([a-z: ]+)` \| [^|]+ \|$", README.read_text(), re.M)
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| `([a-z: ]+)` \| [^|]+ \|$", PAGE.read_text(), re.M)
     assert rows == [(case.log, case.table, case.verdict.value) for case in CASES]
 
 

@@ -1,0 +1,107 @@
+"""README and handbook against the code: every table of theirs is the one that the code has, every link leads somewhere.
+
+The table of verdicts is held by tests/unit/test_wal_verdict.py, that of the rooms by tests/test_house.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import exporter
+from exporter.cli.main import cli
+from exporter.errors import ExporterError
+from exporter.log_events import event_rows
+from exporter.monitor.health import ENDPOINTS
+from exporter.monitor.metrics import metric_rows
+from exporter.settings.reference import reference_page
+
+ROOT = Path(__file__).parents[1]
+HANDBOOK = ROOT / "deploy" / "handbook"
+README_LINES_MAX = 150
+PAGES = sorted([ROOT / "README.md", ROOT / "exporter" / "README.md", ROOT / "offsets" / "PROTOCOL.md",
+                *HANDBOOK.glob("*.md"), *(ROOT / "tests").glob("*/README.md")])  # fmt: skip
+
+
+def table_in(page: Path, head: str) -> list[tuple[str, ...]]:
+    """The cells of each row of the table that begins with `head`; the head and its rule apart."""
+    text = page.read_text()
+    rows = text[text.index(head) :].split("\n\n")[0].splitlines()[2:]
+    return [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]) for row in rows]
+
+
+def errors(kind: type[ExporterError] = ExporterError) -> Iterator[type[ExporterError]]:
+    """The tree of errors, as far as their modules are loaded."""
+    yield kind
+    for child in kind.__subclasses__():
+        yield from errors(child)
+
+
+def verbs_of(group: click.Group, head: str = "exporter") -> Iterator[str]:
+    """Every verb as it is typed, a group by its verbs; hidden ones are nobody's to type."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from verbs_of(command, f"{head} {name}")
+        elif not command.hidden:
+            yield f"{head} {name}"
+
+
+def test_the_exit_codes_are_those_of_the_errors() -> None:
+    """Each code that an error has, and 0; no other."""
+    names = [module.name for module in pkgutil.walk_packages(exporter.__path__, "exporter.")]
+    assert "exporter.operate.audit.audit" in names
+    for name in names:
+        importlib.import_module(name)
+    told = [int(code) for code, *_ in table_in(ROOT / "README.md", "| exit code |")]
+    assert told == sorted({0, *(kind.exit_code for kind in errors())})
+
+
+def test_each_verb_has_a_line_in_the_list_of_verbs() -> None:
+    """Where a user looks for them, those of a group among them."""
+    text = (ROOT / "README.md").read_text()
+    block = text[text.index("exporter prepare  ") :]
+    lines = block[: block.index("```")].splitlines()
+    listed = {re.match(r"exporter [a-z-]+(?: [a-z][a-z-]+)?", line)[0].strip() for line in lines}  # type: ignore[index]
+    assert listed == set(verbs_of(cli))
+
+
+def test_the_endpoints_are_those_that_are_served() -> None:
+    """In the order in which the server names them."""
+    assert [path.strip("`") for path, _ in table_in(HANDBOOK / "watching.md", "| endpoint |")] == list(ENDPOINTS)
+
+
+def test_the_metrics_are_those_that_exist() -> None:
+    """Name, kind, labels and help of each, in the order of the code."""
+    rows = table_in(HANDBOOK / "watching.md", "| metric |")
+    assert [(name.strip("`"), *rest) for name, *rest in rows] == list(metric_rows())
+
+
+def test_the_events_are_those_that_exist() -> None:
+    """Each with its meaning."""
+    rows = table_in(HANDBOOK / "watching.md", "| event |")
+    assert [(name.strip("`"), meaning) for name, meaning in rows] == event_rows()
+
+
+def test_the_page_of_settings_is_the_generated_one() -> None:
+    """`exporter config --write-reference > deploy/handbook/settings.md` makes it anew."""
+    assert (HANDBOOK / "settings.md").read_text() == reference_page()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    """Relative to the page, as the web shows it."""
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_a_newcomer_reads_the_readme_in_five_minutes() -> None:
+    """Everything else has a page of its own, and the README names each."""
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= README_LINES_MAX
+    assert [page.name for page in HANDBOOK.glob("*.md") if f"deploy/handbook/{page.name}" not in text] == []
