@@ -9,7 +9,7 @@ import pytest
 
 from exporter import secrets
 from exporter.local.broker import create_topic
-from tests import services
+from tests.support import services
 
 
 @pytest.fixture(autouse=True)

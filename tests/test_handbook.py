@@ -1,6 +1,6 @@
 """README and handbook against the code: every table of theirs is the one that the code has, every link leads somewhere.
 
-The table of verdicts is held by tests/unit/test_wal_verdict.py, that of the rooms by tests/test_house.py.
+The table of verdicts is held by tests/unit/offsets/test_wal_verdict.py, that of the rooms by tests/test_house.py.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.faults import Fault
 from exporter.local.broker import Broker, create_topic
-from tests.lakes import DDL, Export, Process, descendants, mixed, running, wrong_places
-from tests.services import fresh_name, produce
+from tests.support.lakes import DDL, Export, Process, descendants, mixed, running, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill, pytest.mark.long]
 

@@ -14,7 +14,7 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.drill.scenarios import SCENARIOS
 from exporter.wal.dynamodb import connect
-from tests.lakes import ROOT, descendants, state_of, wait_until
+from tests.support.lakes import ROOT, descendants, state_of, wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 

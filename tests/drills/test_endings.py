@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from exporter.local.children import hears, kill_quietly
-from tests.lakes import Export, Process, descendants, running, seldom, wait_until
-from tests.services import fresh_name
+from tests.support.lakes import Export, Process, descendants, running, seldom, wait_until
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
 

@@ -14,9 +14,20 @@ from typing import Any
 import pytest
 
 from exporter.faults import Fault
-from tests.lakes import DDL, Export, descendants, mixed, running, seldom, state_of, wait_until, writing, wrong_places
-from tests.services import fresh_name, produce
-from tests.wals import Log
+from tests.support.lakes import (
+    DDL,
+    Export,
+    descendants,
+    mixed,
+    running,
+    seldom,
+    state_of,
+    wait_until,
+    writing,
+    wrong_places,
+)
+from tests.support.services import fresh_name, produce
+from tests.support.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 

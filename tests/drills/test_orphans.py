@@ -13,8 +13,8 @@ import pytest
 
 from exporter.faults import Fault
 from exporter.operate.maintain.sweep import sweep
-from tests.lakes import Export, running, wait_until, writing, wrong_places
-from tests.services import fresh_name
+from tests.support.lakes import Export, running, wait_until, writing, wrong_places
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 

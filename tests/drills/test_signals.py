@@ -18,7 +18,7 @@ from exporter.ending import LEAVE_SECS
 from exporter.local.server import free_ports
 from exporter.operate.status import fetch
 from tests.drills.test_kills import PARTITIONS, living
-from tests.lakes import (
+from tests.support.lakes import (
     Export,
     Process,
     descendants,
@@ -30,7 +30,7 @@ from tests.lakes import (
     writing,
     wrong_places,
 )
-from tests.services import fresh_name, produce
+from tests.support.services import fresh_name, produce
 from tests.unit.test_deploy import NOMAD, nomad
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]

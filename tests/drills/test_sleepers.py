@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from exporter.faults import Fault
-from tests import naive
-from tests.lakes import Export, mixed, running, seldom, wait_until
-from tests.services import fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import Export, mixed, running, seldom, wait_until
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 

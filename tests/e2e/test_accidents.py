@@ -29,9 +29,9 @@ from exporter.operate.repair.repair import repair
 from exporter.operate.repair.steps import RepairRow
 from exporter.protocol.commit import Committer
 from offsets import Invariant
-from tests import naive
-from tests.lakes import DDL, Export, delete_before, event, mixed, seldom, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import DDL, Export, delete_before, event, mixed, seldom, wait_until, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

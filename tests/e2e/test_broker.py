@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from exporter.demo import shop as events
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.local.broker import Broker, answers, create_topic
-from tests.services import Record, produce
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("broker")]
 

@@ -13,8 +13,8 @@ import pytest
 from deltalake import QueryBuilder
 
 from exporter.cli.main import _exit_code, cli
-from tests.lakes import NOON, Export, millis
-from tests.services import Record, fresh_name, produce
+from tests.support.lakes import NOON, Export, millis
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -22,8 +22,8 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
 from offsets.names import DataFile
-from tests.lakes import DDL, NOON, Export, event, millis, running
-from tests.services import Record, fresh_name, produce
+from tests.support.lakes import DDL, NOON, Export, event, millis, running
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -32,7 +32,7 @@ from exporter.rounds.read import RoundReader
 from offsets import Invariant
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
-from tests.lakes import (
+from tests.support.lakes import (
     NOON,
     Crash,
     Export,
@@ -49,7 +49,7 @@ from tests.lakes import (
     wait_until,
     wrong_places,
 )
-from tests.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -21,8 +21,8 @@ from exporter.kafka.topics import TopicReader
 from exporter.protocol.gap_rows import GapRows
 from exporter.rounds.read import RoundReader
 from offsets import Invariant
-from tests.lakes import DDL, Crash, Export, crash_after, delete_before, expected_places, mixed, wait_until
-from tests.services import fresh_name, produce
+from tests.support.lakes import DDL, Crash, Export, crash_after, delete_before, expected_places, mixed, wait_until
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 
 from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
-from tests import naive
-from tests.lakes import Export, Going, mixed, seldom, wait_until, writing, wrong_places
-from tests.services import fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import Export, Going, mixed, seldom, wait_until, writing, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

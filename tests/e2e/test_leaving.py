@@ -14,8 +14,8 @@ import pytest
 
 from exporter.kafka.assignment import Leaving
 from offsets.ranges import TopicPartition
-from tests.lakes import Export, mixed, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.support.lakes import Export, mixed, wait_until, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -17,8 +17,8 @@ from exporter.kafka.assignment import Assigned
 from exporter.kafka.group import Membership, _Assignor
 from exporter.kafka.topics import TopicReader
 from offsets.selection import Topics
-from tests.lakes import wait_until
-from tests.services import fresh_name
+from tests.support.lakes import wait_until
+from tests.support.services import fresh_name
 
 pytestmark = pytest.mark.broker
 

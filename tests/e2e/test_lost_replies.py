@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS
-from tests import log_store, naive
-from tests.lakes import Export, bad, event, seldom, wrong_places
-from tests.services import fresh_name, produce
+from tests.support import log_store, naive
+from tests.support.lakes import Export, bad, event, seldom, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

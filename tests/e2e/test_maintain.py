@@ -14,10 +14,10 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.maintain import Limits, Maintenance, Step
-from tests import naive
 from tests.e2e.test_users import Gate
-from tests.lakes import DDL, Export, event, running, wait_until
-from tests.services import fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import DDL, Export, event, running, wait_until
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.lakes import Export, event, wrong_places
-from tests.services import fresh_name, produce
+from tests.support.lakes import Export, event, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -23,9 +23,9 @@ from exporter.protocol.switch import Switcher
 from exporter.task.service import Service
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests import naive
-from tests.lakes import DDL, NOON, Export, bad, event, millis, seldom, wait_until, wrong_places
-from tests.services import Record, fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import DDL, NOON, Export, bad, event, millis, seldom, wait_until, wrong_places
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

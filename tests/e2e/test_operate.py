@@ -18,9 +18,9 @@ from exporter.monitor.health import Health, HealthServer
 from exporter.monitor.outages import KAFKA, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.operate import status as how_far
-from tests.lakes import Export, Going, mixed, wait_until, wrong_places
-from tests.services import fresh_name, produce
-from tests.snapshots import at, scraped
+from tests.support.lakes import Export, Going, mixed, wait_until, wrong_places
+from tests.support.services import fresh_name, produce
+from tests.support.snapshots import at, scraped
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -17,8 +17,8 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import FoundProblem
 from exporter.operate.start_plan import PartitionStart, start_plan
 from exporter.workbench import Workbench
-from tests.lakes import DDL, Crash, Export, crash_after, delete_before, mixed
-from tests.services import fresh_name, produce
+from tests.support.lakes import DDL, Crash, Export, crash_after, delete_before, mixed
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -31,10 +31,10 @@ from exporter.local.broker import Broker
 from exporter.local.server import free_ports
 from exporter.log import OURS
 from exporter.operate.check.check import check_broker
-from tests.certificates import Authority
-from tests.lakes import DDL, Export, mixed
-from tests.services import fresh_name, produce
 from tests.spark.test_sweep import Kept
+from tests.support.certificates import Authority
+from tests.support.lakes import DDL, Export, mixed
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("secure")]
 

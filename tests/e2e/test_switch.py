@@ -21,8 +21,8 @@ from exporter.rounds.read import RoundReader
 from exporter.settings.model import routing
 from exporter.workbench import parse_schemas
 from offsets import Invariant
-from tests.lakes import DDL, Crash, Export, crash_after, deadly, event, running, seldom, wait_until
-from tests.services import Record, fresh_name, produce
+from tests.support.lakes import DDL, Crash, Export, crash_after, deadly, event, running, seldom, wait_until
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

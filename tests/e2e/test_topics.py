@@ -20,9 +20,9 @@ from exporter.protocol import truncation
 from offsets import Invariant
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
-from tests import naive
-from tests.lakes import DDL, Export, bad, event, mixed, seldom, wait_until, wrong_places
-from tests.services import administered, fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import DDL, Export, bad, event, mixed, seldom, wait_until, wrong_places
+from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -24,9 +24,9 @@ from exporter.operate.repair.steps import RepairRow
 from exporter.rounds.read import _split_headers
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.lakes import NOON, Export, Going, event, millis, mixed, running, wait_until, wrong_places
-from tests.naive import assert_each_once
-from tests.services import Record, fresh_name, produce
+from tests.support.lakes import NOON, Export, Going, event, millis, mixed, running, wait_until, wrong_places
+from tests.support.naive import assert_each_once
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from exporter.errors import ConfigError
-from tests.lakes import Export, mixed, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.support.lakes import Export, mixed, wait_until, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -27,9 +27,9 @@ from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_tables
 from exporter.operate.start_plan import start_plan
 from exporter.protocol.anchor import Anchors
-from tests import naive
-from tests.lakes import DDL, NOON, Export, event, wrong_places
-from tests.services import Record, produce
+from tests.support import naive
+from tests.support.lakes import DDL, NOON, Export, event, wrong_places
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -19,9 +19,9 @@ from exporter.lake.lake import Lake
 from exporter.protocol.commit import Committer
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests import naive
-from tests.lakes import DDL, NOON, Export, create_anchored, event, mixed, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.support import naive
+from tests.support.lakes import DDL, NOON, Export, create_anchored, event, mixed, wait_until, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -31,10 +31,10 @@ from exporter.wal.dynamodb import WalUnreachable, WriteAheadLog
 from exporter.workbench import open_journal
 from offsets import Invariant
 from offsets.intents import Intent
-from tests import naive
-from tests.lakes import DDL, Crash, Export, Going, mixed, seldom, wait_until, wrong_places
-from tests.services import administered, fresh_name, produce
-from tests.wals import Log
+from tests.support import naive
+from tests.support.lakes import DDL, Crash, Export, Going, mixed, seldom, wait_until, wrong_places
+from tests.support.services import administered, fresh_name, produce
+from tests.support.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -29,9 +29,9 @@ from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.intents import Intent, IntentKey, IntentState
 from offsets.leases import Lease
 from offsets.ranges import TopicPartition
-from tests.fake_dynamodb import FakeDynamoDb, Wrapped, failure
-from tests.lakes import wait_until
-from tests.services import docker_answers, fresh_name
+from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped, failure
+from tests.support.lakes import wait_until
+from tests.support.services import docker_answers, fresh_name
 
 pytestmark = pytest.mark.xdist_group("dynamodb")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATES_MAX = 60_000
-NAMES_TESTS = Path("tests/unit/test_names.py")
+NAMES_TESTS = Path("tests/unit/offsets/test_names.py")
 """The property tests that stand for a search where a name is all that there is."""
 
 WRITERS, HEARTBEAT, OUTCOME = "exporter/core/writers.py", "exporter/core/heartbeat.py", "exporter/core/outcome.py"

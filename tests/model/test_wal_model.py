@@ -1,7 +1,7 @@
 """ORDER searched exhaustively: the real commit path, journal, payment and start-up, interleaved effect by effect.
 
 See wal_world.py. Found by it: with wal_mode = best_effort an outage of a single commit stopped the task
-(tests/unit/test_journal.py keeps the history).
+(tests/unit/wal/test_journal.py keeps the history).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from exporter.protocol.commit import Committer
 from exporter.protocol.recover import Recovery
 from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
-from tests import naive
+from tests.support import naive
 
 APP = "audited"
 ROUND_RECORDS = 100_000

@@ -13,9 +13,9 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.errors import InvariantBroken
 from offsets.ranges import TopicPartition
-from tests.lakes import seldom
-from tests.services import Record, produce
 from tests.spark.audit_lake import Exported, routing_of
+from tests.support.lakes import seldom
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
@@ -77,7 +77,7 @@ def records(values: list[bytes | None]) -> list[Record]:
 def exported(spark, kafka, tmp_path_factory) -> Exported:
     """Two partitions of clicks, views, bad and odd records, exported; then a tail that is not."""
     from exporter.local.broker import create_topic
-    from tests.services import fresh_name
+    from tests.support.services import fresh_name
 
     topic = fresh_name()
     create_topic(kafka, topic, 2)
@@ -116,7 +116,7 @@ def test_a_topic_of_many_partitions_is_read_by_a_few_tasks(spark, kafka):
     """Each record once, by so many tasks as the cores are worth and not by one for each partition."""
     from exporter.local.broker import create_topic
     from exporter.operate.audit.compare import TASKS_PER_CORE, Job, Log, _topic_records
-    from tests.services import fresh_name
+    from tests.support.services import fresh_name
 
     topic, tasks = fresh_name(), TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     create_topic(kafka, topic, tasks + 8)

@@ -10,8 +10,8 @@ import pytest
 
 from exporter.spark import batches
 from exporter.spark.batches import BATCH_BYTES, BATCH_RECORDS, MEASURED, MEASURED_AFTERWARDS, Batches
-from tests.lakes import Export, mixed, wait_until, wrong_places
-from tests.services import fresh_name, produce
+from tests.support.lakes import Export, mixed, wait_until, wrong_places
+from tests.support.services import fresh_name, produce
 
 pytestmark = pytest.mark.spark
 

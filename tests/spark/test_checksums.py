@@ -18,7 +18,7 @@ from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
-from tests.lakes import create_anchored, stage_offsets
+from tests.support.lakes import create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
 

@@ -35,7 +35,7 @@ from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
-from tests.lakes import SMALL_TABLE, create_anchored, stage_offsets
+from tests.support.lakes import SMALL_TABLE, create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
 

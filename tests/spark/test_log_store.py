@@ -16,8 +16,8 @@ from exporter.lake.lake import Lake
 from exporter.stores.file import CHECKSUMS_CLASS, SYNC
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.lakes import create_anchored
-from tests.log_store import store_of
+from tests.support.lakes import create_anchored
+from tests.support.log_store import store_of
 
 VERSIONS = 300
 

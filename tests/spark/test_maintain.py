@@ -26,8 +26,8 @@ from exporter.operate.maintain.maintain import Limits, Maintenance, Step
 from exporter.protocol.commit import Committer
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.lakes import create_anchored, stage_offsets
 from tests.spark.test_sweep import Kept
+from tests.support.lakes import create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
 

@@ -1,7 +1,7 @@
 """A power cut at any moment: what was committed is there, once, and each log entry that is left names whole files.
 
-The disk keeps what was synced and nothing else (tests/disk.py), or with luck some of the rest; each sync of the real
-log store is a moment to cut the power at.
+The disk keeps what was synced and nothing else (tests/support/disk.py), or with luck some of the rest; each sync of
+the real log store is a moment to cut the power at.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from exporter.lake.lake import Lake
 from exporter.protocol.commit import Committer
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests import log_store
-from tests.disk import Disk
-from tests.lakes import create_anchored, stage_offsets
-from tests.log_store import store_of
+from tests.support import log_store
+from tests.support.disk import Disk
+from tests.support.lakes import create_anchored, stage_offsets
+from tests.support.log_store import store_of
 
 pytestmark = pytest.mark.spark
 

@@ -30,7 +30,7 @@ from exporter.spark.jvm_lines import JvmLines, entries
 from exporter.spark.session import LOG4J_FILE, PAGES
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
-from tests.lakes import wait_until
+from tests.support.lakes import wait_until
 
 pytestmark = pytest.mark.spark
 

@@ -22,7 +22,7 @@ from exporter.protocol.commit import Committer
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
-from tests.lakes import create_anchored, stage_offsets
+from tests.support.lakes import create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
 

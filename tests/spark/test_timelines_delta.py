@@ -17,8 +17,8 @@ from exporter.protocol.commit import Committer
 from exporter.stores.parquet import KAFKA_COLUMN
 from offsets.positions import Position
 from offsets.table_log import last_named_offsets
-from tests.lakes import create_anchored, stage_offsets
-from tests.timelines import (
+from tests.support.lakes import create_anchored, stage_offsets
+from tests.support.timelines import (
     APP,
     FIRST_DAY,
     TP,
@@ -47,7 +47,7 @@ each_case = pytest.mark.parametrize("name", CASES)
 
 @dataclass(frozen=True)
 class DeltaTables:
-    """tests.timelines.Tables over a lake; read back with deltalake."""
+    """tests.support.timelines.Tables over a lake; read back with deltalake."""
 
     lake: Lake
 

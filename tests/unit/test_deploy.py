@@ -18,8 +18,8 @@ from exporter.monitor.health import ENDPOINTS, START_SECS_MAX
 from exporter.monitor.metrics import METRICS
 from exporter.settings.load import load
 from exporter.settings.model import PREFIX, SCALARS, Settings, variable
-from tests.promql import History
-from tests.snapshots import busy_snapshot, scraped
+from tests.support.promql import History
+from tests.support.snapshots import busy_snapshot, scraped
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NOMAD, NOMAD_DOCKER = "nomad/exporter.nomad.hcl", "nomad/exporter-docker.nomad.hcl"

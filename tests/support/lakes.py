@@ -1,0 +1,576 @@
+"""A lake under test: a settings file, tasks in this process or in their own, and readers that are not ours.
+
+    Record(...)s -> produce -> Export.run() -> rows(), positions() -> placed() == expected
+
+The tables are read back with deltalake, the topic with confluent-kafka: nothing that is asserted was
+computed by the code under test. A record's key says in which table it has to be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import deltalake
+import pyarrow as pa
+import pytest
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as KafkaTopicPartition
+
+from exporter.core.order import StagingOrder
+from exporter.core.outcome import Report
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import StagedFile
+from exporter.executor.stage import stage
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.topics import TopicReader
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from exporter.local.children import scratch_in
+from exporter.operate.audit.report import AuditReport
+from exporter.protocol.commit import Committer
+from exporter.settings.load import load
+from exporter.settings.model import Settings, routing
+from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.task.build import build_service
+from exporter.workbench import Workbench, parse_schemas
+from offsets.names import AppId, event_type_of, table_folder
+from offsets.positions import Position, live_position
+from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
+from tests.support.services import Record, fresh_name
+
+ROOT = Path(__file__).parents[2]
+DDL: dict[str, str] = {
+    "order": "id BIGINT, amount DECIMAL(12,2), note STRING",
+    "click": "id BIGINT, page STRING",
+    "payment": "id BIGINT, ok BOOLEAN",
+}
+"""The event types of these tests; type in `type`, event time as ISO text in `at`."""
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+"""Kafka timestamp of records that do not say otherwise."""
+RUN_SECS_MAX = 120.0
+END_SECS_MAX = 120.0
+QUICK_JAVA = "-XX:TieredStopAtLevel=1"
+"""Tasks of tests live for seconds: their JVM's second compiler would not pay off."""
+
+
+def seldom(*values: Any, id: str | None = None) -> Any:
+    """A parameter set that only `-m long` runs: it says little that the others do not."""
+    return pytest.param(*values, id=id, marks=pytest.mark.long)
+
+
+def millis(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def event(kind: str, number: int, at: datetime = NOON, stamp: datetime | None = None, **fields: Any) -> Record:
+    """A good record of one of DDL's types; its key names its table."""
+    fillings: dict[str, dict[str, Any]] = {
+        "order": {"amount": f"{number}.25", "note": f"n{number}"},
+        "click": {"page": f"/p/{number % 7}"},
+        "payment": {"ok": number % 2 == 0},
+    }
+    text = at.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    value = {"type": kind, "at": text, "id": number, **fillings.get(kind, {}), **fields}
+    return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(stamp or max(at, NOON)))
+
+
+def bad(value: bytes | None) -> Record:
+    """A record that has to be a dead letter."""
+    return Record(DEAD_LETTERS.encode(), value, timestamp_ms=millis(NOON))
+
+
+def mixed(count: int, first: int = 0, bad_every: int = 17) -> list[Record]:
+    """Orders, clicks and payments 6:3:1, five days out of order, some bad."""
+    rows = []
+    for number in range(first, first + count):
+        if bad_every and number % bad_every == bad_every - 1:
+            rows.append(bad(b'{"type": "order", "at": "2026-01-31T12:00:00Z", "id": "many"}'))
+            continue
+        kind = ("order", "click", "order", "order", "click", "payment", "order", "click", "order", "order")[number % 10]
+        rows.append(event(kind, number, NOON - timedelta(days=number * 7 % 5)))
+    return rows
+
+
+@dataclass(frozen=True)
+class Export:
+    """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
+
+    topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
+    log_of: opens the tasks' write-ahead log instead of what the settings say. kafka_client: the table's lines.
+    """
+
+    kafka: str
+    topic: str
+    root: Path
+    app: str
+    types: Mapping[str, str] = field(default_factory=lambda: dict(DDL))
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    event_time: str = 'kind = "json"\npath = "at"'
+    log_of: Any = None
+    type_from: str = 'kind = "json"\nname = "type"'
+    kafka_client: str = ""
+
+    def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
+        """The same with other types or settings."""
+        return replace(self, types=dict(types or self.types), scalars={**self.scalars, **scalars})
+
+    def write(self) -> Path:
+        """Its exporter.toml, a new file for each text."""
+        scalars: dict[str, Any] = {
+            "brokers": [self.kafka],
+            "topics": [self.topic],
+            "group": self.app,
+            "app": self.app,
+            "table_root": str(self.root / "lake"),
+            "spark_master": "local[2]",
+            "poll_secs": 0.2,
+            "roll_age_max_secs": 1.0,
+            "heartbeat_secs": 1.0,
+            "session_timeout_ms": 6000,
+            **self.scalars,
+        }
+        lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
+        lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
+        for name, ddl in self.types.items():
+            lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
+        lines += ["[kafka_client]", self.kafka_client] if self.kafka_client else []
+        path = self.root / f"{fresh_name('exporter')}.toml"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def settings(self) -> Settings:
+        return load(self.write(), {}, {})
+
+    @contextmanager
+    def bench(self, spark: Any) -> Iterator[Workbench]:
+        """What every verb works with, on the shared session."""
+        settings = self.settings()
+        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+        schemas = parse_schemas(spark, settings.declared)
+        try:
+            yield Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
+        finally:
+            reader.close()
+
+    @contextmanager
+    def service(self, spark: Any, until_caught_up: bool = True, secs_max: float = RUN_SECS_MAX) -> Iterator[Any]:
+        """A task on the shared session; its loop fails after `secs_max`."""
+        deadline = time.monotonic() + secs_max
+
+        def on_progress(progress: Any) -> None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not caught up within {secs_max} s: {progress}")
+
+        with self.bench(spark) as bench:
+            yield build_service(self.settings(), bench, until_caught_up, on_progress, self.log_of)
+
+    @contextmanager
+    def going(self, spark: Any, secs_max: float = RUN_SECS_MAX) -> Iterator[Going]:
+        """A task that runs in a thread of this process, stopped at the end; what ended it early is raised there."""
+        with self.service(spark, until_caught_up=False, secs_max=secs_max) as service:
+            task = Going(service)
+            try:
+                yield task
+            finally:
+                task.stop()
+            if task.error is not None:
+                raise task.error
+
+    def audit(self, spark: Any) -> AuditReport:
+        """What `exporter audit` finds."""
+        from exporter.operate.audit.audit import audit
+
+        with self.bench(spark) as bench:
+            options = spark_kafka_options(self.settings())
+            return audit(spark, bench.lake, bench.topics, bench.routing, options)
+
+    def run(self, spark: Any) -> Any:
+        """Export in this process until caught up; the finished service, for its totals."""
+        with self.service(spark) as service:
+            service.run()
+        return service
+
+    def table(self, event_type: str) -> deltalake.DeltaTable:
+        return deltalake.DeltaTable(self.folder(event_type))
+
+    def folder(self, event_type: str) -> Path:
+        return self.root / "lake" / table_folder(event_type)
+
+    def tables(self) -> list[str]:
+        """The event types that have a table."""
+        commits = (self.root / "lake").glob("*/_delta_log/*.json")
+        return sorted({event_type_of(path.parent.parent.name) for path in commits})
+
+    def rows(self, event_type: str) -> list[dict[str, Any]]:
+        """All rows as dictionaries, in order of partition and offset, through deltalake."""
+        found = self.table(event_type).to_pyarrow_table().to_pylist()
+        return sorted(found, key=lambda row: (row["_kafka"]["partition"], row["_kafka"]["offset"]))
+
+    def offsets(self, event_type: str) -> list[int]:
+        return [row["_kafka"]["offset"] for row in self.rows(event_type)]
+
+    def placed(self, topic: str = "") -> dict[tuple[int, int], list[str]]:
+        """(partition, offset) -> every table that holds it, once per row."""
+        found: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for name in self.tables():
+            column = self.table(name).to_pyarrow_dataset().to_table(columns=["_kafka"]).column("_kafka")
+            for row in column.to_pylist():
+                if row["topic"] == (topic or self.topic):
+                    found[row["partition"], row["offset"]].append(name)
+        return dict(found)
+
+    def position(self, event_type: str, partition: int = 0, topic: str = "") -> tuple[int, int]:
+        """(epoch, offset), from the transactions as deltalake reads them."""
+        log = self.folder(event_type) / "_delta_log"
+        versions: dict[str, int] = {}
+        for path in sorted(log.glob("*.json")):
+            for line in path.read_text().splitlines():
+                if (txn := json.loads(line).get("txn")) is not None:
+                    versions[txn["appId"]] = txn["version"]
+        found = live_position(versions, self.app, TopicPartition(topic or self.topic, partition))
+        assert found is not None, f"{event_type} has no position"
+        return found.epoch, found.offset
+
+    def positions(self, partition: int = 0, topic: str = "") -> dict[str, tuple[int, int]]:
+        return {name: self.position(name, partition, topic) for name in self.tables()}
+
+    def live(self, event_type: str) -> set[str]:
+        """The data files that the table's newest version names, relative to its folder."""
+        folder = self.root / "lake" / event_type
+        uris = self.table(event_type).file_uris()
+        return {str(Path(uri.removeprefix("file://")).relative_to(folder)) for uri in uris}
+
+    def files(self, event_type: str) -> set[str]:
+        """Every data file in the table's folder, committed or not."""
+        folder = self.folder(event_type)
+        return {str(path.relative_to(folder)) for path in folder.glob("day=*/*.parquet")}
+
+
+class Going:
+    """A service's loop in a thread."""
+
+    def __init__(self, service: Any) -> None:
+        self.service = service
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.service.run()
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+            self.error = error
+
+    def stop(self, secs: float = 60.0) -> None:
+        """Stop it and wait for its end."""
+        self.service.stop()
+        self._thread.join(secs)
+        assert not self._thread.is_alive(), f"still running {secs} s after its stop"
+
+    def ended(self, secs: float = 120.0) -> BaseException | None:
+        """Wait until it ends by itself; with what it ended is given back and not raised again."""
+        self._thread.join(secs)
+        assert not self._thread.is_alive(), f"still running after {secs} s"
+        error, self.error = self.error, None
+        return error
+
+
+def expected_places(kafka: str, topic: str, isolation: str = "read_committed") -> dict[tuple[int, int], list[str]]:
+    """(partition, offset) -> [the table that its key names], of every record that a consumer sees."""
+    return {(m.partition(), m.offset()): [(m.key() or b"?").decode()] for m in messages(kafka, topic, isolation)}
+
+
+def messages(kafka: str, topic: str, isolation: str = "read_committed") -> Iterator[Any]:
+    """Every record of the topic, read to the ends that it has now."""
+    consumer = ck.Consumer(
+        {"bootstrap.servers": kafka, "group.id": fresh_name(), "enable.auto.commit": False,
+         "enable.partition.eof": True, "isolation.level": isolation, "fetch.wait.max.ms": 10, "log_level": 3}
+    )  # fmt: skip
+    try:
+        partitions = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+        consumer.assign([ck.TopicPartition(topic, partition, ck.OFFSET_BEGINNING) for partition in partitions])
+        deadline, open_ = time.monotonic() + 60, set(partitions)
+        while open_:
+            assert time.monotonic() < deadline, f"{topic}: no end of {sorted(open_)}"
+            for message in consumer.consume(1000, timeout=0.05):  # it waits for all 1,000 of them
+                if message.error() is None:
+                    yield message
+                elif message.error().code() == ck.KafkaError._PARTITION_EOF:
+                    open_.discard(message.partition())
+    finally:
+        consumer.close()
+
+
+def wrong_places(
+    export: Export, isolation: str = "read_committed", topic: str = ""
+) -> dict[tuple[int, int], tuple[Any, Any]]:
+    """ONCE, checked naively: (partition, offset) -> (where it must be, where it is), for all that differ."""
+    wanted, found = expected_places(export.kafka, topic or export.topic, isolation), export.placed(topic)
+    return {
+        at: (wanted.get(at, []), found.get(at, []))
+        for at in sorted(wanted.keys() | found.keys())
+        if wanted.get(at, []) != found.get(at, [])
+    }
+
+
+def days(rows: Sequence[Mapping[str, Any]]) -> Counter[date]:
+    return Counter(row["day"] for row in rows)
+
+
+def wait_until(true: Callable[[], Any], secs: float, what: str) -> Any:
+    """Poll until `true` returns something true, and return it; AssertionError after `secs`."""
+    deadline = time.monotonic() + secs
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"not within {secs} s: {what}"
+        time.sleep(0.02)  # pace of the polling, bounded by the deadline
+    return found
+
+
+SMALL_TABLE = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+"""One declared column, for tests that stage files themselves."""
+
+
+def create_anchored(lake: Lake, event_type: str, positions: Mapping[TopicPartition, Position]) -> None:
+    """Create a table of SMALL_TABLE with its positions, in one commit. RuntimeError if there is one."""
+
+    def absent(view: TableView | None) -> None:
+        if view is not None:
+            raise RuntimeError(f"{event_type} is there already")
+
+    versions = {str(AppId(lake.app, tp, position.epoch)): position.offset for tp, position in positions.items()}
+    change = Change(tuple(versions), versions, {}, create=table_schema(SMALL_TABLE))
+    lake.table(event_type).commit(change, absent)
+
+
+def stage_offsets(
+    lake: Lake, event_type: str, tp: TopicPartition, offsets: Sequence[int], day: date, epoch: int = 0
+) -> StagedFile:
+    """One file for a table of SMALL_TABLE, staged against the table as it is now; `id` is the offset."""
+    table = lake.table(event_type)
+    view = table.view()
+    assert view is not None
+    origin = FileOrigin(str(table.folder), lake.app, tp, epoch, event_type, view.fingerprint, {})
+    growing = GrowingFile(origin, day)
+    kafka = [
+        {"topic": tp.topic, "partition": tp.partition, "epoch": epoch, "offset": offset, "timestamp": None}
+        for offset in offsets
+    ]
+    columns = {
+        KAFKA_COLUMN: pa.array(kafka, KAFKA_TYPE),
+        "id": pa.array(offsets, pa.int64()),
+        "_rescued": pa.nulls(len(kafka), pa.string()),
+    }
+    growing.add(pa.table(columns), offsets[0], offsets[-1])
+    return growing.finish()
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
+    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
+    real, there = Committer.commit, threading.Event()
+    monkeypatch.setattr(
+        "exporter.task.service.COMMIT_THREADS", 8
+    )  # those that wait must not keep `landing` from its turn
+
+    def commit(self: Committer, event_type: str, claims: Any) -> Report:
+        if event_type != landing:
+            there.wait(60)
+            raise Crash(event_type)
+        report = real(self, event_type, claims)
+        there.set()
+        return report
+
+    monkeypatch.setattr(Committer, "commit", commit)
+
+
+def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a record with `boom` in its value ends the process that is to decode it."""
+
+    def task(order: StagingOrder) -> Any:
+        spared = {offset for offsets in order.condemned.values() for offset in offsets}
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                if any(b"boom" in (row["value"] or b"") and row["offset"] not in spared for row in batch.to_pylist()):
+                    os._exit(1)
+                yield from stage(order, iter([batch]))
+
+        return run
+
+    monkeypatch.setattr("exporter.rounds.read._task", task)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
+
+
+def delete_before(export: Export, offset: int, partition: int = 0) -> None:
+    """Let the topic lose its records before `offset`, as retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=export.kafka)
+    try:
+        admin.delete_records({KafkaTopicPartition(export.topic, partition): offset})
+    finally:
+        admin.close()
+
+
+class Process:
+    """`exporter run`, or another verb, as a process group of its own; its log and its scratch files are in the root."""
+
+    def __init__(
+        self, export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
+    ) -> None:
+        self.log = export.root / f"{fresh_name('run')}.log"
+        self.scratch = self.log.with_suffix(".it's scratch")
+        command = [sys.executable, "-c", "from exporter.entry import main; main()", *verb.split(), "--config",
+                   str(export.write()), *flags]  # fmt: skip
+        clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
+        extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **scratch_in(self.scratch), **(env or {})}
+        extra |= {"EXPORTER_FAULTS": faults} if faults else {}
+        with self.log.open("wb") as log:
+            self.popen = subprocess.Popen(
+                command, env=clean | extra, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def signal_group(self, number: int) -> None:
+        os.killpg(self.pid, number)
+
+    def wait(self, secs: float = END_SECS_MAX) -> int:
+        """The exit code; negative for a signal."""
+        try:
+            return self.popen.wait(secs)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {secs} s\n{self.text[-4000:]}") from None
+
+    def wait_for(self, text: str, secs: float = END_SECS_MAX) -> None:
+        """Until its log holds `text`."""
+
+        def seen() -> bool:
+            assert text in self.text or self.popen.poll() is None, f"ended without {text!r}\n{self.text[-4000:]}"
+            return text in self.text
+
+        wait_until(seen, secs, f"{text!r} in the log of the task\n{self.text[-2000:]}")
+
+    def quiet_events(self, *allowed: str) -> list[dict[str, Any]]:
+        """What it has said, if each line is an event and none but the allowed ones is a warning or holds a trace."""
+        events = [json.loads(line) for line in self.text.splitlines()]
+        loud = [one for one in events if one["level"] not in ("debug", "info") and one["event"] not in allowed]
+        assert loud == []
+        assert "Traceback" not in self.text and "\\tat " not in self.text
+        return events
+
+    def stopped(self) -> bool:
+        """Whether it is held by SIGSTOP."""
+        return state_of(self.pid) == "T"
+
+    def members(self) -> list[int]:
+        """Every living process of its group."""
+        return [pid for pid in process_ids() if group_of(pid) == self.pid]
+
+    def end(self) -> None:
+        """SIGKILL to whatever of it is left."""
+        if self.members():
+            os.killpg(self.pid, signal.SIGKILL)
+        self.popen.wait(10)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+@contextmanager
+def running(
+    export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
+) -> Iterator[Process]:
+    """A task of its own process; nothing of it is left afterwards."""
+    process = Process(export, *flags, faults=faults, env=env, verb=verb)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+@contextmanager
+def writing(kafka: str, topic: str, partitions: int = 2, per_sec: int = 300) -> Iterator[None]:
+    """Somebody else writes to all partitions meanwhile."""
+    enough = threading.Event()
+    failed: list[object] = []
+    producer = ck.Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "log_level": 3})
+
+    def write() -> None:
+        first = 100_000
+        while not enough.wait(0.1):
+            for record in mixed(per_sec // 10, first):
+                producer.produce(
+                    topic, record.value, record.key, first % partitions, timestamp=record.timestamp_ms,
+                    on_delivery=lambda error, _: failed.append(error) if error else None,
+                )  # fmt: skip
+                first += 1
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join(10)
+        assert producer.flush(30) == 0
+        assert not failed
+
+
+def process_ids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat after the command's name: state, parent, group, ..."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def state_of(pid: int) -> str:
+    fields = _stat(pid)
+    return fields[0] if fields else ""
+
+
+def group_of(pid: int) -> int:
+    """Process group of a living process; 0 for one that is gone or a zombie."""
+    fields = _stat(pid)
+    return int(fields[2]) if fields and fields[0] not in "ZX" else 0
+
+
+def descendants(pid: int) -> list[int]:
+    """Living processes that have `pid` among their ancestors."""
+    parents = {child: int(fields[1]) for child in process_ids() if (fields := _stat(child)) and fields[0] not in "ZX"}
+    found, waiting = [], [pid]
+    while waiting:
+        parent = waiting.pop()
+        children = [child for child, of in parents.items() if of == parent]
+        found += children
+        waiting += children
+    return found

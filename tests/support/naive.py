@@ -1,0 +1,458 @@
+"""A second audit, deliberately naive: plain Python, a dictionary and two libraries that are not the exporter's.
+
+    kafka-python reads the topics ─┐
+                                    ├─ {(topic, partition, offset): rows} ── findings, as text
+    deltalake reads the tables ────┘
+
+It takes the settings and decides for each record where it belongs with naive_record.py; positions and
+anchors it reads from `_delta_log` itself. Its words are those of `exporter audit`. It is stricter in one
+thing: a record that is certainly good must not be a dead letter, unless no decoder survived it.
+
+Pinned in the audit's order: the tables first, then the topics' ends. Offsets of an earlier routing
+configuration are judged by the one that the dead letters record for them. Beyond naive, and refused with
+NotNaive: tables of another app under ours (`repair --adopt`), replays of dead letters, deletion vectors, a log
+without its beginning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import deltalake
+import pyarrow.dataset as ds
+from kafka import KafkaConsumer, TopicPartition
+
+from tests.support.naive_record import (
+    EPOCH,
+    HELD_US,
+    LETTERS,
+    US,
+    Columns,
+    Config,
+    Message,
+    Place,
+    comparable,
+    place,
+    same,
+)
+
+TOMBSTONE = 2**63 - 1
+KINDS = ("anchor", "sealed", "condemned", "skipped", "held", "rebased", "gap")
+READ_SECS_MAX = 60.0
+Partition = tuple[str, int]
+At = tuple[str, int, int]
+"""Topic, partition, offset."""
+Span = tuple[int, int, int]
+"""Epoch, and the offsets (after, through] that it covers."""
+
+
+class NotNaive(Exception):
+    """The lake has something that plain Python would judge wrongly."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """What is to be compared. config: the routing configuration as JSON. compacted: records may vanish in between.
+
+    types in config: [name, Spark schema JSON or DDL]. timed: every row must have its event time, as tables that no
+    earlier version has filled do.
+    """
+
+    kafka: str
+    topics: tuple[str, ...]
+    pattern: str
+    root: Path
+    app: str
+    config: Config
+    compacted: bool = False
+    timed: bool = True
+
+
+@dataclass
+class Table:
+    """One table of the app. versions: txn appId without the app -> version. files: (path, size) of the live ones."""
+
+    name: str
+    columns: Columns
+    properties: Mapping[str, str]
+    table_id: str
+    versions: Mapping[str, int]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+
+    def spans(self, tp: Partition) -> list[Span]:
+        """By epoch, since the topic of today began."""
+        anchors, ends = self._by_epoch(tp, "anchor"), {**self._by_epoch(tp, "sealed"), **self._by_epoch(tp, "")}
+        return [(e, anchors[e], ends[e]) for e in sorted(anchors) if e in ends and e >= self.since(tp)]
+
+    def position(self, tp: Partition) -> int | None:
+        live = self._by_epoch(tp, "")
+        return live[max(live)] if live else None
+
+    def since(self, tp: Partition) -> int:
+        return max(self._by_epoch(tp, "rebased"), default=0)
+
+    def condemned(self, tp: Partition) -> int:
+        offsets = [*self._by_epoch(tp, "condemned").values(), *self._by_epoch(tp, "skipped")]
+        return max(offsets, default=-1)
+
+    def _by_epoch(self, tp: Partition, kind: str) -> dict[int, int]:
+        head = f"{kind}/{tp[0]}/{tp[1]}/" if kind else f"{tp[0]}/{tp[1]}/"
+        found = {name.removeprefix(head): at for name, at in self.versions.items() if name.startswith(head)}
+        return {int(epoch): at for epoch, at in found.items() if epoch.isdigit() and at != TOMBSTONE}
+
+
+def lake_of(given: Any, compacted: bool = False, timed: bool = True) -> Lake:
+    """From a tests.support.lakes.Export, or exporter.settings.Settings read field by field."""
+    if isinstance(given, Lake):
+        return given
+    settings = given.settings() if callable(getattr(given, "settings", None)) else given
+    config = {
+        "type_from": {"kind": settings.type_from.kind, "name": settings.type_from.name},
+        "event_time": {name: getattr(settings.event_time, name) for name in ("kind", "path", "unit")},
+        "types": sorted(settings.declared.items()),
+        "event_time_min_us": (settings.event_time_min - EPOCH) // US,
+        **{name: getattr(settings, name) for name in ("unknown_fields", "new_type", "isolation", "record_bytes_max")},
+        "event_time_ahead_max_secs": settings.event_time_ahead_max_secs,
+    }
+    names, pattern = tuple(settings.topics), settings.topics_pattern
+    return Lake(",".join(settings.brokers), names, pattern, Path(settings.root), settings.app, config, compacted, timed)
+
+
+def findings(given: Any, compacted: bool = False, timed: bool = True) -> list[str]:
+    """One line per offset, file or table that is not as it must be, in the words of `exporter audit`; sorted.
+
+    given: Export, Settings or Lake. compacted: a row whose record is gone is no finding. timed: see Lake.
+    """
+    lake = lake_of(given, compacted, timed)
+    tables = {table.name: table for table in _tables(lake)}
+    if not tables:
+        return []
+    if LETTERS not in tables:
+        return [f"table {LETTERS} is gone: nothing can be said of what is missing"]
+    starts, ends, messages = _read(lake)
+    found = [line for table in tables.values() for line in table.absent]
+    found += _tables_gone(tables) + _truncated(tables, ends)
+    rows: dict[At | None, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    gaps = _gaps(tables, found)
+    for table in tables.values():
+        for row in table.rows:
+            _file(lake, table, row, set(ends), rows)
+    found += [f"row without a record: {name} -: no offset" for name, _ in rows.pop(None, [])]
+    for at in sorted({*rows, *messages}):
+        held = rows.get(at, [])
+        found += _judged(_Case(lake, tables, at, messages.get(at), held, gaps, starts[at[:2]], ends[at[:2]]))
+    return sorted(found)
+
+
+def assert_each_once(given: Any, compacted: bool = False, timed: bool = True) -> None:
+    """Every record that the positions cover is in its table or in the dead letters, exactly once."""
+    found = findings(given, compacted, timed)
+    assert not found, "\n".join(found)
+
+
+# --- the verdict on one offset ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One offset: the record if a consumer sees it, and (table, row) of all rows. start, end: of the log."""
+
+    lake: Lake
+    tables: Mapping[str, Table]
+    at: At
+    message: Message | None
+    held: Sequence[tuple[str, dict[str, Any]]]
+    gaps: Mapping[tuple[str, Partition], list[tuple[int, int]]]
+    start: int
+    end: int
+
+    @property
+    def tp(self) -> Partition:
+        return self.at[:2]
+
+    def covered(self, name: str) -> bool:
+        table = self.tables.get(name)
+        spans = table.spans(self.tp) if table else []
+        return any(after < self.at[2] <= through for _, after, through in spans)
+
+    def lost(self, name: str) -> bool:
+        return any(first <= self.at[2] <= last for first, last in self.gaps.get((name, self.tp), []))
+
+    def place(self) -> Place | None:
+        """Where the record belongs; None if no configuration is known for the offset."""
+        config = _config(self.lake, self.tables[LETTERS], self.tp, self.at[2])
+        if self.message is None or config is None:
+            return None
+        return place(self.message, config, _columns(config, self.tables))
+
+
+def _judged(case: _Case) -> Iterator[str]:
+    topic, partition, offset = case.at
+    held = sorted(case.held, key=lambda one: (one[0] != LETTERS, one[0]))
+    names = [name for name, _ in held]
+    where = f"{topic}-{partition}: {offset}"
+    if len(held) > 1:
+        yield f"twice: {names[0]} {where} (also in {names[-1]})"
+        return
+    expected = case.place()
+    if not held:
+        if expected is not None and _owed(case, expected):
+            yield f"missing: {expected.table} {where}"
+        return
+    [(name, row)] = held
+    early = name == LETTERS and offset <= case.tables[LETTERS].condemned(case.tp)
+    if not case.covered(name) and not early:
+        yield f"outside the table's position: {name} {where}"
+    elif case.message is None:
+        if case.start <= offset < case.end and not case.lake.compacted:
+            yield f"row without a record: {name} {where}"
+    elif expected is not None and name not in expected.tables and (name != LETTERS or row["stage"] != "condemned"):
+        yield f"in another table: {name} {where} (expected in {expected.table})"
+    elif expected is not None and _differs(case, expected, name, row):
+        yield f"different values: {name} {where}"
+
+
+def _owed(case: _Case, expected: Place) -> bool:
+    """Whether a record without a row is a finding: the dead letters cover it, and so does its type if it has any."""
+    if len(expected.tables) > 1 or case.lost(LETTERS) or case.lost(expected.table) or not case.covered(LETTERS):
+        return False
+    table = case.tables.get(expected.table)
+    position = table.position(case.tp) if table else None
+    return case.covered(expected.table) or position is None or case.at[2] <= position
+
+
+def _differs(case: _Case, expected: Place, name: str, row: Mapping[str, Any]) -> bool:
+    message = case.message
+    assert message is not None
+    if row.get("stage") == "condemned" and row["key"] is row["value"] is row["_kafka"]["timestamp"] is None:
+        return False
+    if not HELD_US[0] <= message.timestamp_us <= HELD_US[1]:
+        kept = (row["_kafka"]["timestamp"], row["key"], row["value"], row["day"])
+        return kept != (None, message.key, message.value, EPOCH.date())
+    if row["_kafka"]["timestamp"] is None or (row["_kafka"]["timestamp"] - EPOCH) // US != message.timestamp_us:
+        return True
+    if name == LETTERS:
+        day = (EPOCH + timedelta(microseconds=message.timestamp_us)).date()
+        kept = (row["key"], row["value"], row["day"]) == (message.key, message.value, day)
+        return not (kept and row["stage"] and row["reason"])
+    if len(expected.tables) > 1:
+        return False
+    kinds = case.tables[name].columns
+    timed = kinds.get("_event_time") == "timestamp" and (case.lake.timed or row["_event_time"] is not None)
+    if timed and row["_event_time"] != expected.at:
+        return True
+    fields = {c: value for c, value in (expected.fields or {}).items() if c in kinds and comparable(kinds[c])}
+    return row["day"] != expected.day or not all(same(kinds[c], row[c], value) for c, value in fields.items())
+
+
+# --- configurations ----------------------------------------------------------------------------
+
+
+def _config(lake: Lake, letters: Table, tp: Partition, offset: int) -> Config | None:
+    """The configuration in force at an offset: the settings' for the last epoch, else what is recorded."""
+    spans = letters.spans(tp)
+    if not spans or offset > spans[-1][1]:
+        return lake.config
+    epoch = next((epoch for epoch, after, through in spans if after < offset <= through), None)
+    history = json.loads(letters.properties.get(f"exporter.routing.{tp[0]}-{tp[1]}", "{}"))
+    text = letters.properties.get(f"exporter.config.{history.get(str(epoch))}")
+    return json.loads(text) if text else None
+
+
+def _columns(config: Config, tables: Mapping[str, Table]) -> dict[str, Columns]:
+    """Declared type -> its columns; their Spark types from the configuration, or where it is DDL from the table."""
+    found: dict[str, Columns] = {}
+    for name, text in config["types"]:
+        if text.startswith("{"):
+            found[name] = {one["name"]: one["type"] for one in json.loads(text)["fields"]}
+        else:
+            known = tables[name].columns if name in tables else {}
+            found[name] = {column: known.get(column) for column in ddl_names(text)}
+    return found
+
+
+@cache
+def ddl_names(ddl: str) -> tuple[str, ...]:
+    """The column names of a Spark DDL: 'id BIGINT, at STRUCT<x: INT, y: INT>' -> ('id', 'at')."""
+    names, depth, start = [], 0, 0
+    for index, char in enumerate(ddl + ","):
+        depth += (char in "<(") - (char in ">)")
+        if char == "," and not depth:
+            names.append(ddl[start:index].split()[0].strip("`"))
+            start = index + 1
+    return tuple(names)
+
+
+# --- the tables ---------------------------------------------------------------------------------
+
+
+def _tables(lake: Lake) -> Iterator[Table]:
+    """The dead letters last, so that every table they speak of is seen."""
+    folders = sorted({path.parent for path in lake.root.glob("*/_delta_log")}, key=lambda path: path.name == LETTERS)
+    for folder in folders:
+        opened = deltalake.DeltaTable(folder)
+        metadata = opened.metadata()
+        if metadata.configuration.get("exporter.app") == lake.app:
+            yield _table(lake, folder, opened, metadata)
+
+
+def _table(lake: Lake, folder: Path, opened: Any, metadata: Any) -> Table:
+    raw = re.sub("~([0-9A-F]{2})", r"%\1", folder.name)
+    columns = {one["name"]: one["type"] for one in json.loads(opened.schema().to_json())["fields"]}
+    versions, sizes = _log(folder, opened.version())
+    head = f"{lake.app}/"
+    if any(not app_id.startswith(head) and app_id.count("/") in (3, 4, 5) for app_id in versions):
+        others = sorted(app_id for app_id in versions if not app_id.startswith(head))
+        raise NotNaive(f"{folder.name} has positions of another app: {others}")
+    ours = {app_id.removeprefix(head): at for app_id, at in versions.items()}
+    if any(app_id.startswith("replay/") for app_id in ours):
+        raise NotNaive(f"{folder.name} holds dead letters that were replayed under a later configuration")
+    table = Table(unquote(raw), columns, metadata.configuration, metadata.id, ours)
+    whole = opened.to_pyarrow_dataset()
+    present = []
+    for fragment in whole.get_fragments():
+        path = fragment.path.lstrip("/")
+        file = folder / path
+        size = file.stat().st_size if file.exists() else None
+        if size == sizes[path]:
+            present.append(fragment)
+        else:
+            table.absent.append(f"live file {'absent' if size is None else 'another size'}: {table.name}/{path}")
+    dataset = ds.FileSystemDataset(present, whole.schema, whole.format, whole.filesystem)
+    table.rows = dataset.to_table(use_threads=False).to_pylist()
+    return table
+
+
+def _log(folder: Path, version: int) -> tuple[dict[str, int], dict[str, int]]:
+    """The transactions, and the size of every file ever added, line by line."""
+    versions: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for number in range(version + 1):
+        path = folder / "_delta_log" / f"{number:020d}.json"
+        if not path.exists():
+            raise NotNaive(f"{path} is not there any more")
+        for line in path.read_text("utf-8").splitlines():
+            action = json.loads(line)
+            if "txn" in action:
+                versions[action["txn"]["appId"]] = action["txn"]["version"]
+            elif "add" in action:
+                if action["add"].get("deletionVector"):
+                    raise NotNaive(f"{path} has a deletion vector")
+                sizes[unquote(action["add"]["path"])] = action["add"]["size"]
+    return versions, sizes
+
+
+def _file(lake: Lake, table: Table, row: dict[str, Any], tps: set[Partition], rows: Any) -> None:
+    """Put a row where it belongs; those of other topics, of former topics and of gaps are let be."""
+    kafka = row["_kafka"] or {}
+    at = (kafka.get("topic"), kafka.get("partition"), kafka.get("offset"))
+    if None in at:
+        if table.name != LETTERS:
+            rows[None].append((table.name, row))
+    elif at[:2] in tps and (kafka["epoch"] or 0) >= table.since(at[:2]):
+        rows[at].append((table.name, row))
+
+
+def _gaps(tables: Mapping[str, Table], found: list[str]) -> dict[tuple[str, Partition], list[tuple[int, int]]]:
+    """(event type, partition) -> first and last offset of each recorded gap; one that is there twice is a finding."""
+    gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
+    by_epoch: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for row in tables[LETTERS].rows:
+        if row["stage"] == "gap" and row["_kafka"]["offset"] is None:
+            tp = (row["_kafka"]["topic"], row["_kafka"]["partition"])
+            epoch, lost = row["_kafka"]["epoch"], (row["first_offset"], row["last_offset"])
+            if epoch >= tables[LETTERS].since(tp):
+                gaps[row["event_type"], tp].append(lost)
+                by_epoch[row["event_type"], tp, epoch].append(lost)
+    for (name, tp, _), ranges in by_epoch.items():
+        for (first, last), (other, _) in itertools.pairwise(sorted(ranges)):
+            if other <= last:
+                found.append(f"the gap {first}..{last} of table {name}, {tp[0]}-{tp[1]} is recorded twice")
+    return gaps
+
+
+def _tables_gone(tables: Mapping[str, Table]) -> list[str]:
+    """The dead letters list every table by its id."""
+    ids = {re.sub("[^A-Za-z0-9_-]", _escaped, name): table.table_id for name, table in tables.items()}
+    listed = {
+        prop.removeprefix("exporter.table."): one
+        for prop, one in tables[LETTERS].properties.items()
+        if prop.startswith("exporter.table.")
+    }
+    return [
+        f"table {folder} {'was replaced' if folder in ids else 'is gone'}"
+        for folder, one in listed.items()
+        if ids.get(folder) != one
+    ]
+
+
+def _escaped(char: re.Match[str]) -> str:
+    return "".join(f"~{byte:02X}" for byte in char[0].encode())
+
+
+def _truncated(tables: Mapping[str, Table], ends: Mapping[Partition, int]) -> list[str]:
+    """A position at or above the log's end: records were taken off it."""
+    lines = []
+    for tp, end in ends.items():
+        at = max((p for table in tables.values() if (p := table.position(tp)) is not None), default=-1)
+        if at >= end:
+            lines.append(f"{tp[0]}-{tp[1]}: the tables are at {at}, the log ends at {end}: it was truncated")
+    return lines
+
+
+# --- the topics ----------------------------------------------------------------------------------
+
+
+@cache
+def _consumer(kafka: str, isolation: str) -> KafkaConsumer:
+    """One for all readings: connecting takes longer than a small topic."""
+    return KafkaConsumer(
+        bootstrap_servers=kafka,
+        isolation_level=isolation,
+        enable_auto_commit=False,
+        fetch_max_wait_ms=20,
+        max_poll_records=10_000,
+        metadata_max_age_ms=1_000,
+    )
+
+
+def _read(lake: Lake) -> tuple[dict[Partition, int], dict[Partition, int], dict[At, Message]]:
+    """Log starts, ends, and every record in between that a consumer of this isolation sees."""
+    consumer = _consumer(lake.kafka, lake.config["isolation"])
+    there = consumer.topics()  # also brings what is known of their partitions up to date
+    names = lake.topics or sorted(t for t in there if re.fullmatch(lake.pattern, t))
+    tps = [TopicPartition(t, p) for t in names for p in sorted(consumer.partitions_for_topic(t) or ())]
+    starts, ends = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
+    consumer.assign(tps)
+    messages: dict[At, Message] = {}
+    for tp in tps:
+        consumer.seek(tp, starts[tp])
+    left = {tp for tp in tps if starts[tp] < ends[tp]}
+    quiet = 0
+    while left:
+        polled = consumer.poll(timeout_ms=500)
+        for tp, some in polled.items():
+            for one in some:
+                if one.offset < ends[tp]:
+                    at = (tp.topic, tp.partition, one.offset)
+                    messages[at] = Message(*at, one.key, one.value, one.headers, one.timestamp * 1_000)
+        left = {tp for tp in left if consumer.position(tp) < ends[tp]}
+        quiet = 0 if polled else quiet + 1
+        if quiet > READ_SECS_MAX * 2:
+            raise TimeoutError(f"{left} are not read to {ends}")
+    return (
+        {(tp.topic, tp.partition): at for tp, at in starts.items()},
+        {(tp.topic, tp.partition): at for tp, at in ends.items()},
+        messages,
+    )

@@ -1,0 +1,136 @@
+"""What an audit says, without Spark."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from exporter.errors import ConfigError
+from exporter.operate.audit.report import (
+    FINDINGS,
+    AbsentFile,
+    AuditReport,
+    BadOffset,
+    Example,
+    TableCount,
+    compress,
+    examples,
+)
+from exporter.operate.chosen import parse_offsets
+from offsets.ranges import TopicPartition
+from offsets.selection import Topics
+
+
+@pytest.mark.parametrize(
+    ("offsets", "text"),
+    [([], ""), ([5], "5"), ([17, 18, 19, 20, 25], "17..20, 25"), ([3, 1, 2, 2], "1..3"), ([0, 2, 4], "0, 2, 4")],
+)
+def test_offsets_are_shown_as_ranges(offsets, text):
+    """Neighbours become one range, whatever the order, and an offset counts once."""
+    assert compress(offsets) == text
+
+
+def test_ranges_beyond_the_limit_are_left_out_visibly():
+    """A long list ends with dots."""
+    assert compress(range(0, 100, 2), ranges_max=2) == "0, 2, ..."
+
+
+@pytest.mark.parametrize(("text", "starts"), [("0:1000,1:500", {0: 1000, 1: 500}), (" 2 : 7 ,t:3:8", {2: 7, 3: 8})])
+def test_first_offsets_are_read_per_partition(text, starts):
+    """PARTITION:OFFSET, comma-separated, blanks allowed; the topic may stand before it."""
+    assert parse_offsets(text, Topics(("t",))) == {TopicPartition("t", at): start for at, start in starts.items()}
+
+
+def test_first_offsets_of_several_topics_name_them():
+    """TOPIC:PARTITION:OFFSET, for names and for a pattern."""
+    wanted = {TopicPartition("a", 0): 7, TopicPartition("b.c", 0): 8}
+    for topics in (Topics(("a", "b.c")), Topics(pattern="a|b.*")):
+        assert parse_offsets("a:0:7, b.c:0:8", topics) == wanted
+        with pytest.raises(ConfigError, match="TOPIC:PARTITION:OFFSET"):
+            parse_offsets("0:7", topics)
+        with pytest.raises(ConfigError, match="topic 'd' is not exported"):
+            parse_offsets("d:0:7", topics)
+
+
+@pytest.mark.parametrize("text", ["", "5", "a:1", "1:-2", "0:1,0:2", "0:1,", "0:1:2", "t:0:1:2", ":0:1", "0:1,t:0:2"])
+def test_other_texts_are_no_first_offsets(text):
+    """What is no PARTITION:OFFSET is a ConfigError, as is a partition named twice."""
+    with pytest.raises(ConfigError):
+        parse_offsets(text, Topics(("t",)))
+
+
+def test_an_example_names_table_partition_and_offsets():
+    """Findings of one kind, table and partition are one line."""
+    found = [BadOffset("missing", "click", "t", 0, offset) for offset in (17, 18, 19, 20, 25)]
+    assert [str(example) for example in examples(found)] == ["missing: click t-0: 17..20, 25"]
+
+
+def test_every_kind_of_finding_gets_examples():
+    """Many findings of one kind do not hide those of another."""
+    found = [BadOffset("missing", f"type{n}", "t", 0, 1) for n in range(50)] + [BadOffset("twice", "a", "t", 1, 9, "b")]
+    shown = examples(found, examples_max=5)
+    assert len(shown) == 5
+    assert str(shown[-1]) == "twice: a t-1: 9 (also in b)"
+
+
+def test_a_row_without_coordinates_can_be_shown():
+    """Such a row has neither partition nor offset."""
+    assert str(examples([BadOffset("foreign", "a", None, None, None)])[0]) == "row without a record: a -: no offset"
+
+
+@pytest.mark.parametrize("kind", FINDINGS)
+def test_one_offset_of_any_kind_is_a_finding(kind):
+    """A report with a count in any of the kinds is not clean."""
+    assert not AuditReport(("t",), **{kind: 1}).clean
+
+
+@pytest.mark.parametrize("changed", [{"absent_files": 1}, {"problems": ("table a is gone",)}])
+def test_files_and_tables_are_findings_too(changed):
+    """An absent file and a table that is gone make a report unclean."""
+    assert not AuditReport(("t",), **changed).clean
+
+
+def test_what_is_pending_gone_or_before_the_first_position_is_no_finding():
+    """These counts are shown, and the report is clean."""
+    report = AuditReport(("t",), once=3, pending=5, before_first=7, gone=9, unchecked=1)
+    assert report.clean
+    assert "pending 5, before the first position 7, gone from the topic 9" in report.as_text()
+
+
+def test_a_report_is_text_and_json():
+    """The text holds tables, findings and files; the JSON form is the same report."""
+    report = AuditReport(
+        ("t",),
+        missing=2,
+        absent_files=1,
+        absent=(AbsentFile("click", "day=2025-01-01/x.parquet", "2025-01-01", "t", 0, 4, 9),),
+        examples=(Example("missing", "click", "t", 0, "4..5"),),
+        tables=(TableCount("click", 10, 2, 1, 7),),
+    )
+    text = report.as_text()
+    assert "click               10       2      1" in text
+    assert "finding: missing: click t-0: 4..5" in text
+    assert "live file absent: click/day=2025-01-01/x.parquet (t-0, offsets 4..9)" in text
+    assert text.endswith("findings: 3")
+    assert json.loads(json.dumps(report.as_dict()))["examples"][0]["offsets"] == "4..5"
+    assert report.as_dict()["clean"] is False
+
+
+def test_the_audit_shares_no_code_with_the_export():
+    """Neither the audit nor what it imports reaches the rooms that route, decode, stage, read or commit, or writes."""
+    root = Path(__file__).parents[3]
+    waiting, seen = {"exporter.operate.audit.audit"}, set()
+    while waiting:
+        module = waiting.pop()
+        seen.add(module)
+        nodes = [*ast.walk(ast.parse((root / f"{module.replace('.', '/')}.py").read_text()))]
+        names = {f"{node.module}.{a.name}" for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names}
+        names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        names |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+        waiting |= {name for name in names if (root / f"{name.replace('.', '/')}.py").exists()} - seen
+    theirs = {name for name in seen if name.split(".")[1] in ("executor", "formats", "rounds", "protocol")}
+    assert not theirs and "exporter.stores.parquet" not in seen
+    assert "exporter.operate.audit.sql" in seen and "exporter.lake.table" in seen

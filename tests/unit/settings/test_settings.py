@@ -1,0 +1,653 @@
+"""Settings: one name in three spellings, and whatever cannot be used is refused before anything runs."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.cli.options import click_options
+from exporter.core.routing import EventTime, TypeFrom
+from exporter.errors import ConfigError
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.settings.load import load
+from exporter.settings.model import SCALARS, Settings, flag, routing, variable
+from exporter.settings.reference import example_toml, reference
+from exporter.settings.tables import TABLES, KafkaClient
+from offsets.selection import Share, Topics
+
+EXAMPLE = Path(__file__).parents[3] / "deploy" / "exporter.example.toml"
+SECRET = "hunter2-very-secret"
+SCALAR_LINES = """
+brokers = ["k1:9092", "k2:9092"]
+topics = ["events"]
+group = "exports"
+table_root = "file:///data/tables"
+"""
+TABLE_LINES = """
+[type_from]
+kind = "json"
+name = "meta.type"
+[event_time]
+kind = "json"
+path = "at"
+unit = "ms"
+[types.order]
+columns = "id BIGINT"
+"""
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nMA==\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(scalars: str = "", tables: str = "", name: str = "exporter.toml") -> Path:
+    path = Path(name)
+    path.write_text(SCALAR_LINES + scalars + TABLE_LINES + tables, "utf-8")
+    return path
+
+
+def loaded(scalars: str = "", tables: str = "", **environ: str) -> Settings:
+    return load(write(scalars, tables), {}, environ)
+
+
+def refused(scalars: str = "", tables: str = "", **environ: str) -> str:
+    """What the person sees."""
+    with pytest.raises(ConfigError) as caught:
+        loaded(scalars, tables, **environ)
+    assert caught.value.exit_code == 2
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+    return str(caught.value)
+
+
+def test_flag_wins_over_environment_over_file_over_default() -> None:
+    """Each layer hides the ones below it, and origin() names the layer that won."""
+    path, environ, flags = write("poll_secs = 2"), {"EXPORTER_POLL_SECS": "3"}, {"poll_secs": "4"}
+    write("", "", "without.toml")
+    seen = [
+        load(Path("without.toml"), {}, {}),
+        load(path, {}, {}),
+        load(path, {}, environ),
+        load(path, flags, environ),
+    ]
+    assert [settings.poll_secs for settings in seen] == [1, 2, 3, 4]
+    assert [settings.origin("poll_secs") for settings in seen] == [
+        "default",
+        "file exporter.toml",
+        "environment EXPORTER_POLL_SECS",
+        "flag --poll-secs",
+    ]
+
+
+def test_a_flag_that_was_not_given_hides_nothing() -> None:
+    """None as a flag's value means: not given."""
+    assert load(write("poll_secs = 2"), {"poll_secs": None}, {}).poll_secs == 2
+
+
+def test_the_process_environment_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the environment that was handed over counts."""
+    monkeypatch.setenv("EXPORTER_POLL_SECS", "7")
+    monkeypatch.setenv("EXPORTER_NONSENSE", "7")
+    monkeypatch.setenv("POLL_SECS", "7")
+    assert loaded().poll_secs == 1
+
+
+def test_every_scalar_has_the_same_meaning_in_all_three_spellings() -> None:
+    """Text from a flag or the environment gives the value that the example file gives."""
+    texts = {name: default.strip('"') for name, default, _ in reference() if name in SCALARS}
+    texts |= {"brokers": "k1:9092,k2:9092", "topics": "events", "group": "exports", "app": "exports"}
+    texts |= {"table_root": "file:///data/tables"}
+    path = write()
+    by_flags = load(path, texts, {})
+    by_environment = load(path, {}, {variable(name): text for name, text in texts.items()})
+    assert by_flags.model_dump() == by_environment.model_dump() == load(path, {}, {}).model_dump()
+    assert {by_flags.origin(name).split()[0] for name in SCALARS} == {"flag"}
+
+
+@pytest.mark.parametrize("name", ["./exporter.toml", "other.toml"])
+def test_the_file_is_found_by_its_default_name_or_by_the_environment(name: str) -> None:
+    """Without --config: $EXPORTER_CONFIG, else ./exporter.toml if it is there."""
+    write("poll_secs = 9", name=name)
+    assert load(None, {}, {"EXPORTER_CONFIG": name} if name == "other.toml" else {}).poll_secs == 9
+
+
+def test_a_file_that_was_asked_for_must_be_there() -> None:
+    """A missing --config is an error that names it."""
+    with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read: No such file"):
+        load(Path("nowhere.toml"), {}, {})
+
+
+@pytest.mark.parametrize("flags", [{}, {"brokers": "k:9092", "group": "g"}])
+def test_without_a_settings_file_one_message_says_where_it_was_looked_for(flags: dict[str, str]) -> None:
+    """Not a list of all that is missing: the tables stand in a file only, so without one nothing starts."""
+    with pytest.raises(ConfigError) as caught:
+        load(None, flags, {})
+    assert caught.value.message == (
+        "there is no settings file: neither --config nor EXPORTER_CONFIG names one, "
+        f"and there is no exporter.toml in {Path.cwd()}"
+    )
+    assert "`exporter config --write-example > exporter.toml`" in caught.value.hint
+
+
+def test_what_is_missing_is_told_with_all_its_spellings() -> None:
+    """A scalar may come from a flag, the environment or the file; a table from the file."""
+    Path("empty.toml").write_text("")
+    with pytest.raises(ConfigError) as caught:
+        load(Path("empty.toml"), {}, {})
+    assert "brokers is missing" in str(caught.value)
+    assert "give --brokers, EXPORTER_BROKERS or brokers in empty.toml" in str(caught.value)
+    assert "[type_from] is missing" in str(caught.value)
+
+
+def test_hints_name_nothing_that_an_installation_has_not() -> None:
+    """The folder deploy/ is not in the package: what explains the settings is a verb, which writes them."""
+    for text in ("", "nonsense_of_mine = 1", "brokers = ["):
+        Path("broken.toml").write_text(text)
+        with pytest.raises(ConfigError) as caught:
+            load(Path("broken.toml"), {}, {})
+        assert "deploy/" not in str(caught.value)
+        assert "`exporter config --write-example`" in str(caught.value)
+
+
+def test_broken_toml_is_refused_with_its_line() -> None:
+    """The message leads to the line, and does not quote it: it may hold a password."""
+    message = refused(tables=f"[kafka_client]\nsasl_plain_password = {SECRET}")
+    assert re.search(r"exporter\.toml is not TOML: .*line 17", message)
+    assert SECRET not in message
+    Path("latin.toml").write_bytes(b'group = "\xe9"')
+    with pytest.raises(ConfigError, match="is not UTF-8: byte 9"):
+        load(Path("latin.toml"), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("scalars", "tables", "environ", "what", "hint"),
+    [
+        ("roll_age_secs = 5", "", {}, "unknown setting 'roll_age_secs' in exporter.toml", "roll_age_max_secs?"),
+        ("sasl_mechanism = 'PLAIN'", "", {}, "unknown setting 'sasl_mechanism'", "kafka_client.sasl_mechanism?"),
+        ("_env_file = 'x'", "", {}, "unknown setting '_env_file'", ""),
+        ("Group = 'x'", "", {}, "unknown setting 'Group'", "did you mean group?"),
+        ("quorum = 'off'", "", {}, "unknown setting 'quorum'", "lists every setting"),
+        ("", "", {"EXPORTER_POL_SECS": "5"}, "variable EXPORTER_POL_SECS", "EXPORTER_POLL_SECS?"),
+        ("", "", {"exporter_group": "x"}, "variable exporter_group", "EXPORTER_GROUP?"),
+        ("", "", {"EXPORTER_TYPES": "x"}, "variable EXPORTER_TYPES", "[types] stands in the TOML file only"),
+        ("", "[kafka_client]\nssl_cafil = 'x'", {}, "unknown setting [kafka_client] ssl_cafil", "ssl_cafile?"),
+        ("", "[types.b]\ncolumn = 'a INT'", {}, "unknown setting [types.b] column", "did you mean columns?"),
+        ("", "[types.b.c]\ncolumns = 'a INT'", {}, "unknown setting [types.b] c", '[types."a.b"]'),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_known_one(
+    scalars: str, tables: str, environ: dict[str, str], what: str, hint: str
+) -> None:
+    """Nothing that is misspelt is ignored, wherever it stands."""
+    message = refused(scalars, tables, **environ)
+    assert what in message
+    assert hint in message
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest_known_one() -> None:
+    """A verb cannot hand over a flag that is no setting."""
+    with pytest.raises(ConfigError, match=r"unknown flag --poll-sec\n.*--poll-secs\?"):
+        load(write(), {"poll_sec": "1"}, {})
+
+
+def test_names_of_the_tests_and_the_cache_are_no_settings() -> None:
+    """These EXPORTER_ variables belong to others and are let through."""
+    names = ("EXPORTER_TEST_KAFKA", "EXPORTER_TEST_DYNAMODB", "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS")
+    assert loaded(**dict.fromkeys(names, "x")) == loaded()
+
+
+def test_an_error_names_the_setting_in_the_spelling_in_which_it_was_given() -> None:
+    """Flag, environment or file: the person finds the text to change."""
+    flags, environ = {"roll_records_max": "many"}, {"EXPORTER_POLL_SECS": "0"}
+    with pytest.raises(ConfigError) as caught:
+        load(write('isolation = "dirty"'), flags, environ)
+    message = str(caught.value)
+    assert "3 problems" in message
+    assert "--roll-records-max 'many': should be a valid integer" in message
+    assert "EXPORTER_POLL_SECS='0': should be greater than 0" in message
+    assert "isolation = 'dirty' in exporter.toml: should be 'read_committed' or 'read_uncommitted'" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("roll_records_max = true", "not true or false"),
+        ("roll_records_max = 1.5", "integer"),
+        ("roll_age_max_secs = inf", "finite"),
+        ("roll_age_max_secs = nan", "roll_age_max_secs = nan"),
+        ("heartbeat_secs = true", "not true or false"),
+        ("generation = -1", "greater than or equal to 0"),
+        ("stage_age_max_secs = 60", "more than roll_age_max_secs"),
+        ("staged_bytes_max = 1000", "less than roll_bytes_max"),
+        ("first_position = 1700000000", "earliest, latest or an ISO-8601"),
+        ("first_position = '1700000000'", "earliest, latest or an ISO-8601"),
+        ("first_position = '2026-01-31'", "with a zone"),
+        ("first_position = 2026-01-31", "with a zone"),
+        ("first_position = '2026-01-31T00:00:00'", "with a zone"),
+        ("first_position = 2026-01-31T00:00:00", "with a zone"),
+        ("first_position = '2026-13-31T00:00:00Z'", "with a zone"),
+        ("first_position = '1969-12-31T23:59:59.999Z'", "before 1970"),
+        ("event_time_min = 946684800", "with a zone"),
+        ("on_gap = 'skip'", "should be 'stop' or 'record'"),
+        ("new_type = 'guess'", "should be 'dead_letter' or 'table'"),
+        ("new_types_max = 0", "new_types_max"),
+        ("unknown_fields = 'drop'", "should be 'rescue', 'ignore' or 'dead_letter'"),
+        ("driver_memory = '1 GB'", "such as 2g"),
+        ("spark_master = 'locl[2]'", "spark://"),
+        ("app = 'a.b'", "letters, digits, _ and - only"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(line: str, reason: str) -> None:
+    """Numbers without a unit, times without a zone, limits that defeat each other."""
+    assert reason in refused(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("brokers", "", "at least 1"),
+        ("brokers", "k1", "'k1' should be host:port"),
+        ("brokers", "k1:9092,k2:99999", "'k2:99999' should be host:port"),
+        ("topics", "a,b,a", "named twice"),
+        ("topics", "a b", "a topic's name"),
+        ("topics_pattern", "a.*", "cannot be given together with topics"),
+        ("partitions", "0,1", "no effect without assignment = static"),
+        ("topics", "..", "a topic's name"),
+        ("group", " ", "name of a consumer group"),
+        ("table_root", "s3://bucket/tables", "s3:// is not supported yet"),
+        ("table_root", "abfss://x@y/tables", "several writers"),
+        ("table_root", "tables", "absolute path"),
+        ("table_root", "file://host/tables", "absolute path"),
+        ("table_root", "file:///a%20b", "not decoded"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused(name: str, text: str, reason: str) -> None:
+    """Brokers, topics, group and root are checked before anything is asked over the network."""
+    with pytest.raises(ConfigError) as caught:
+        load(write(), {name: text}, {})
+    assert f"{flag(name)} " in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_lists_are_given_as_comma_text_or_as_lists() -> None:
+    """`a, b` of a flag is ["a", "b"] of the file."""
+    settings = load(write(), {"brokers": "k1:9092, [::1]:9093"}, {})
+    assert settings.brokers == ("k1:9092", "[::1]:9093")
+    assert load(write(), {"topics": "a, b"}, {}).selection == Topics(("a", "b"))
+
+
+def test_topics_or_a_pattern_must_be_given() -> None:
+    """An empty list is no way to say "all"."""
+    with pytest.raises(ConfigError, match=r"topics_pattern \(default\): either topics or topics_pattern is needed"):
+        load(write(), {"topics": " , "}, {})
+
+
+def test_topics_are_named_or_match_a_pattern_as_a_whole() -> None:
+    """Exactly one of the two; a pattern that matches a part of the name only does not take it."""
+    patterned = load(write(), {"topics": "", "topics_pattern": r"shop\..+|b"}, {}).selection
+    names = ("shop.a", "shop.", "b", "bb", "my.shop.a", "b\n")
+    assert [name for name in names if patterned.match(name)] == ["shop.a", "b"]
+    assert [name for name in ("event", "events") if loaded().selection.match(name)] == ["events"]
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        load(write(), {"topics": "", "topics_pattern": "a("}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [("0,2,5", {0, 2, 5}), ("3", {3}), ("1/4", {1, 5}), ("0/1", set(range(8))), (" 2 / 3 ", {2, 5})],
+)
+def test_static_partitions_are_listed_or_counted(text: str, held: set[int]) -> None:
+    """A list of partitions, or index/count as a scheduler gives them to its allocations."""
+    share = loaded(f'assignment = "static"\npartitions = "{text}"').share
+    assert share is not None
+    assert {partition for partition in range(8) if share.holds(partition)} == held
+
+
+def test_the_shares_of_all_indices_are_each_partition_once() -> None:
+    """index/count for index 0 to count - 1 covers every partition and none twice."""
+    shares = [Share.parse(f"{index}/3") for index in range(3)]
+    assert [sum(share.holds(partition) for share in shares) for partition in range(10)] == [1] * 10
+
+
+def test_static_partitions_may_be_a_list_of_the_file() -> None:
+    """[0, 2] in TOML is "0,2" of a flag; without assignment = static the group decides."""
+    assert loaded('assignment = "static"\npartitions = [0, 2]').share == Share(frozenset({0, 2}))
+    assert loaded().share is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is needed with assignment = static"),
+        ("a", "partitions such as 0,2,5"),
+        ("1,,2", "partitions such as 0,2,5"),
+        ("-1", "partitions such as 0,2,5"),
+        ("1,2,1", "names a partition twice"),
+        ("4/4", "index 4 should be less than the count 4"),
+        ("0/0", "index 0 should be less than the count 0"),
+        ("1/2/3", "index/count such as 1/4"),
+        ("1,2/3", "index/count such as 1/4"),
+    ],
+)
+def test_static_partitions_that_cannot_be_meant_are_refused(text: str, reason: str) -> None:
+    """Before anything is asked over the network."""
+    assert reason in refused(f'assignment = "static"\npartitions = "{text}"')
+
+
+def test_the_root_is_a_path_however_it_is_written() -> None:
+    """file:///x and /x are the same folder."""
+    assert loaded().root == Path("/data/tables")
+    assert load(write(), {"table_root": "/data/tables"}, {}).root == Path("/data/tables")
+
+
+def test_the_app_is_the_group_unless_it_is_given() -> None:
+    """A group that cannot be an app asks for one, and does not become another name silently."""
+    assert loaded().app == "exports"
+    assert loaded("app = 'a'").app == "a"
+    with pytest.raises(ConfigError, match=r"app \(default\): .*by default it is the group, 'my.group'"):
+        load(write(), {"group": "my.group"}, {})
+    assert load(write(), {"group": "my.group", "app": "mine"}, {}).app == "mine"
+
+
+@pytest.mark.parametrize(
+    "value", ["2026-01-31T01:00:00.5+01:00", "2026-01-31T00:00:00.500000Z", "2026-01-31T00:00:00.4999001Z"]
+)
+def test_a_first_position_in_time_is_rounded_up_to_kafkas_milliseconds(value: str) -> None:
+    """No record before the given time is exported; zones are converted."""
+    assert loaded(f"first_position = '{value}'").first_position_ms == 1_769_817_600_500
+    assert loaded("first_position = 2026-01-31T00:00:00.5Z").first_position_ms == 1_769_817_600_500
+    assert loaded("first_position = 'latest'").first_position_ms is None
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ("[types.dead_letters]\ncolumns = 'a INT'", "'dead_letters': dead_letters is the exporter's own"),
+        ("[types.Dead_Letters]\ncolumns = 'a INT'", "'Dead_Letters': dead_letters is the exporter's own"),
+        ("[types.Order]\ncolumns = 'a INT'", "'order' and 'Order' differ by case only"),
+        ("[types.'']\ncolumns = 'a INT'", "an event type cannot be empty"),
+        (f"[types.{'x' * 300}]\ncolumns = 'a INT'", "needs a folder name of 300 bytes"),
+        ("[types.b]", "[types.b] in exporter.toml: needs either columns or columns_file"),
+        ("[types.b]\ncolumns = 'a INT'\ncolumns_file = 'b.ddl'", "needs either columns or columns_file"),
+        ("[types.b]\ncolumns = ' '", "columns is empty"),
+        ("[types.b]\ncolumns_file = 'b.ddl'", "b.ddl cannot be read: No such file"),
+    ],
+)
+def test_an_event_type_that_no_table_can_carry_is_refused(tables: str, reason: str) -> None:
+    """Folders that clash and types without columns are found before a table is made."""
+    assert reason in refused(tables=tables)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('name = "meta.type"', "", "name is missing"),
+        ('name = "meta.type"', 'name = "meta..type"', "dotted path"),
+        ('name = "meta.type"', 'name = "$.type"', "dotted path"),
+        ('name = "meta.type"', "name = 'meta.ty\"pe'", "cannot hold as it is"),
+        ('kind = "json"\nname', 'kind = "topic"\nname', "name is not used"),
+        ('kind = "json"\nname', 'kind = "jsn"\nname', "[type_from] kind in exporter.toml: should be 'header'"),
+        ('path = "at"', "", "path is missing"),
+        ('kind = "json"\npath', 'kind = "record"\npath', "path is not used"),
+        ('unit = "ms"', 'unit = "min"', "[event_time] unit in exporter.toml: should be 'iso'"),
+        ("[types.order]\ncolumns", "[types]\norder", "[types.order] in exporter.toml: should be a valid dictionary"),
+        ('[types.order]\ncolumns = "id BIGINT"', "[types]", "no event type is declared"),
+    ],
+)
+def test_a_table_that_does_not_say_where_to_look_is_refused(old: str, new: str, reason: str) -> None:
+    """[type_from], [event_time] and [types] must fit their kind."""
+    text = write().read_text("utf-8")
+    assert old in text
+    Path("exporter.toml").write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load(None, {}, {})
+    assert reason in str(caught.value)
+
+
+def test_columns_are_read_from_a_file_beside_the_toml_file() -> None:
+    """columns_file is relative to the TOML file, not to the working folder."""
+    Path("etc").mkdir()
+    Path("etc/b.ddl").write_text("a INT, ä STRING", "utf-8")
+    path = write(tables="[types.'b.c']\ncolumns_file = 'b.ddl'", name="etc/exporter.toml")
+    assert load(path, {}, {}).declared == {"order": "id BIGINT", "b.c": "a INT, ä STRING"}
+    Path("etc/b.ddl").write_text("\n")
+    with pytest.raises(ConfigError, match="is empty"):
+        load(path, {}, {})
+
+
+def test_routing_carries_exactly_what_decides_where_a_record_goes() -> None:
+    """Equal configurations give equal fingerprints; the schema's JSON text is made canonical."""
+    settings = loaded("generation = 3\nevent_time_min = '2001-01-01T00:00:00Z'\nrecord_bytes_max = 5")
+    made = routing(settings, {"order": '{"type": "struct", "fields": []}'})
+    assert made.type_from == TypeFrom("json", "meta.type")
+    assert made.event_time == EventTime("json", "at", "ms")
+    assert made.types == (("order", '{"fields":[],"type":"struct"}'),)
+    assert (made.generation, made.record_bytes_max, made.event_time_min_us) == (3, 5, 978_307_200_000_000)
+    assert made.fingerprint() == routing(settings, {"order": '{"fields":[],"type":"struct"}'}).fingerprint()
+    other = load(write(), {"roll_age_max_secs": 1, "generation": 3, "event_time_min": "2001-01-01T01:00:00+01:00"}, {})
+    assert routing(other, made.schemas) == replace(made, record_bytes_max=10_000_000)
+
+
+def test_routing_wants_the_schema_of_each_declared_type() -> None:
+    """A missing or a foreign schema is a mistake of the caller."""
+    for schemas in ({}, {"order": "{}", "other": "{}"}):
+        with pytest.raises(ValueError, match="declared types"):
+            routing(loaded(), schemas)
+
+
+SASL = f"""[kafka_client]
+security_protocol = "SASL_SSL"
+sasl_mechanism = "SCRAM-SHA-512"
+sasl_plain_username = "me"
+sasl_plain_password = "{SECRET}"
+"""
+
+
+def test_without_security_both_clients_get_the_brokers_only() -> None:
+    """The plain case stays plain."""
+    assert kafka_python_options(loaded()) == {
+        "bootstrap_servers": ["k1:9092", "k2:9092"],
+        "security_protocol": "PLAINTEXT",
+    }
+    assert spark_kafka_options(loaded()) == {
+        "kafka.bootstrap.servers": "k1:9092,k2:9092",
+        "kafka.security.protocol": "PLAINTEXT",
+    }
+
+
+def test_one_security_table_serves_both_clients() -> None:
+    """kafka-python's keywords and Spark's options say the same."""
+    Path("ca.pem").write_text(CERTIFICATE)
+    Path("me.pem").write_text(KEY + CERTIFICATE)
+    lines = "ssl_cafile = 'ca.pem'\nssl_certfile = 'me.pem'\nssl_keyfile = 'me.pem'\nssl_check_hostname = false"
+    settings = loaded(tables=SASL + lines)
+    assert kafka_python_options(settings) == {
+        "bootstrap_servers": ["k1:9092", "k2:9092"],
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": "ca.pem",
+        "ssl_certfile": "me.pem",
+        "ssl_keyfile": "me.pem",
+        "ssl_check_hostname": False,
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "me",
+        "sasl_plain_password": SECRET,
+    }
+    assert spark_kafka_options(settings) == {
+        "kafka.bootstrap.servers": "k1:9092,k2:9092",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": "ca.pem",
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.location": "me.pem",
+        "kafka.ssl.endpoint.identification.algorithm": "",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="me" password="{SECRET}";',
+    }
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1))
+def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
+    """Quotes and backslashes in a password neither end it nor add options (checked against Java's parser by hand)."""
+    client = KafkaClient(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_plain_username='a"b',
+        sasl_plain_password=password,  # type: ignore[arg-type]
+    )
+    settings = Settings.model_construct(brokers=("k:1",), kafka_client=client)
+    jaas = spark_kafka_options(settings)["kafka.sasl.jaas.config"]
+    match = re.fullmatch(r'\S+PlainLoginModule required username="a\\"b" password="((?:[^"\\]|\\["\\])*)";', jaas)
+    assert match
+    assert re.sub(r"\\(.)", r"\1", match[1]) == password
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ("[kafka_client]\nssl_cafile = 'ca.pem'", "ssl_cafile has no effect with security_protocol = 'PLAINTEXT'"),
+        (f"[kafka_client]\nsasl_plain_password = '{SECRET}'", "sasl_plain_password has no effect"),
+        (SASL.replace("SASL_SSL", "SSL"), "sasl_mechanism has no effect"),
+        (SASL.replace("sasl_plain_username", "#"), "SASL needs sasl_mechanism"),
+        (SASL.replace(SECRET, SECRET + "\\n"), "control character"),
+        (SASL.replace(f'"{SECRET}"', "20771117"), "[kafka_client] sasl_plain_password in exporter.toml"),
+        (SASL.replace("SCRAM-SHA-512", SECRET), "should be 'PLAIN', 'SCRAM-SHA-256' or 'SCRAM-SHA-512'"),
+        (SASL.replace("sasl_plain_password", "sasl_plain_pasword"), "did you mean sasl_plain_password?"),
+        (f"[types.b]\ncolumns = 'a INT'\n[[kafka_client]]\nssl_password = '{SECRET}'", "valid dictionary"),
+        (SASL + f"ssl_password = '{SECRET}'", "need ssl_certfile"),
+        (SASL + "ssl_certfile = 'me.pem'\nssl_keyfile = 'key.pem'", "put both into one PEM file"),
+        (SASL + "ssl_certfile = 'nowhere.pem'", "nowhere.pem cannot be read: No such file"),
+        (SASL + "ssl_cafile = 'key.pem'", "holds no certificate"),
+        (SASL + "ssl_certfile = 'ca.pem'", "holds no PKCS#8 key"),
+        (SASL + "ssl_certfile = 'old.pem'", "openssl pkcs8 -topk8"),
+        (SASL + f"ssl_certfile = 'me.pem'\nssl_password = '{SECRET}'", "not encrypted but has a ssl_password"),
+        (SASL + "ssl_certfile = 'locked.pem'", "is encrypted but there is no ssl_password"),
+        (SASL + f"ssl_certfile = 'locked.pem'\nssl_password = '{SECRET}'", "encrypted with PBES2"),
+    ],
+)
+def test_security_that_would_not_hold_is_refused_without_showing_a_secret(tables: str, reason: str) -> None:
+    """Settings without effect, half a login, and PEM files that Java cannot read."""
+    Path("ca.pem").write_text(CERTIFICATE)
+    Path("key.pem").write_text(KEY)
+    Path("me.pem").write_text(KEY + CERTIFICATE)
+    Path("old.pem").write_text(CERTIFICATE + KEY.replace("PRIVATE", "RSA PRIVATE"))
+    body = base64.b64encode(bytes.fromhex("30820506092a864886f70d01050d")).decode()
+    Path("locked.pem").write_text(CERTIFICATE + KEY.replace("PRIVATE", "ENCRYPTED PRIVATE").replace("MA==", body))
+    message = refused(tables=tables)
+    assert reason in message
+    assert SECRET not in message
+    assert "20771117" not in message
+
+
+def test_no_secret_is_shown_where_settings_are_printed() -> None:
+    """repr, str and the JSON dump of settings mask passwords."""
+    settings = loaded(tables=SASL)
+    for text in (repr(settings), str(settings), settings.model_dump_json()):
+        assert SECRET not in text
+        assert "**********" in text
+
+
+def test_settings_do_not_change_once_loaded() -> None:
+    """The model is frozen, its tables too."""
+    settings: Any = loaded()
+    with pytest.raises(ValueError, match="frozen"):
+        settings.poll_secs = 5
+    with pytest.raises(ValueError, match="frozen"):
+        settings.kafka_client.ssl_check_hostname = False
+
+
+def test_the_example_file_is_the_model() -> None:
+    """deploy/exporter.example.toml is what example_toml() returns; write it again when this fails."""
+    assert EXAMPLE.read_text("utf-8") == example_toml()
+
+
+def test_the_example_loads_and_shows_the_defaults() -> None:
+    """As it stands it is a working configuration; with every default uncommented it is the same one."""
+    Path("a.toml").write_text(example_toml(), "utf-8")
+    plain = load(Path("a.toml"), {}, {})
+    shown = {name for name, default, _ in reference() if default and name in SCALARS}
+    text = re.sub(r"^# (\w+) = ", lambda m: f"{m[1]} = " if m[1] in shown else m[0], example_toml(), flags=re.M)
+    Path("b.toml").write_text(text, "utf-8")
+    full = load(Path("b.toml"), {}, {})
+    assert full.model_dump() == plain.model_dump()
+    assert {name for name in SCALARS if full.origin(name) == "default"} == {
+        "app", "topics_pattern", "partitions", "wal_table", "wal_mode", "wal_endpoint"
+    }  # fmt: skip
+
+
+def test_the_reference_lists_every_setting_with_a_sentence() -> None:
+    """Nothing can be set that the reference does not explain."""
+    names = [name for name, _, _ in reference()]
+    fields = list(SCALARS)
+    for table, model in TABLES.items():
+        fields += [f"{'types.<event type>' if table == 'types' else table}.{name}" for name in model.model_fields]
+    assert names == fields
+    assert all(re.fullmatch(r"[A-Z].{15,}\.", description) for _, _, description in reference())
+    assert ("brokers", "required") in [row[:2] for row in reference()]
+
+
+def test_names_end_in_the_unit_that_their_description_tells() -> None:
+    """_secs, _ms, _bytes_max and _records_max say what they count."""
+    units = {"_secs": "Seconds", "_ms": "Milliseconds", "_bytes_max": "Bytes", "_records_max": "Records"}
+    units |= {"_days": "Days"}
+    for name, _, description in reference():
+        for suffix, unit in units.items():
+            if name.endswith(suffix):
+                assert description.startswith(unit), name
+
+
+def test_a_log_is_required_where_there_is_a_table_for_it_unless_told_otherwise() -> None:
+    """wal_mode follows wal_table; what would need a table is refused without one."""
+    table = "wal_table = 'exporter-wal'\n"
+    assert loaded().wal_mode == "off"
+    assert loaded(table).wal_mode == loaded(table, EXPORTER_WAL_MODE="").wal_mode == "required"
+    assert loaded(table + "wal_mode = 'best_effort'").wal_mode == "best_effort"
+    assert loaded(table + "wal_mode = 'off'").wal_mode == loaded("wal_mode = 'off'").wal_mode == "off"
+    assert loaded(table + "wal_endpoint = 'http://[::1]:8000'").wal_endpoint == "http://[::1]:8000"
+    for mode in ("required", "best_effort"):
+        assert "needs wal_table" in refused(f"wal_mode = '{mode}'")
+    assert "has no effect without wal_table" in refused("wal_endpoint = 'http://localhost:8000'")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["wal_table = 'a b'", "wal_table = 'ab'", "wal_mode = 'on'", "wal_endpoint = 'localhost:8000'",
+     "wal_endpoint = 'http://h:1/x'", "wal_keep_days = 0", "wal_keep_days = 3651", "wal_verify_secs = 0",
+     "lease_secs = 1", "lease_secs = 3601"],
+)  # fmt: skip
+def test_a_setting_of_the_log_that_cannot_be_is_refused_by_its_name(line: str) -> None:
+    """The message names the setting that is wrong."""
+    table = "" if line.startswith("wal_table") else "wal_table = 'exporter-wal'\n"
+    assert line.split(" ")[0] in refused(table + line).split("\n")[0]
+
+
+def test_a_command_gets_one_flag_per_scalar() -> None:
+    """click_options hands over what was given and nothing else, so that the environment and the file still count."""
+    seen: list[tuple[Path | None, dict[str, str], str]] = []
+
+    @click.command()
+    @click.option("--app-id", default="mine")
+    @click_options(SCALARS)
+    def verb(config: Path | None, flags: dict[str, str], app_id: str) -> None:
+        """A verb."""
+        seen.append((config, flags, app_id))
+
+    runner = CliRunner()
+    assert runner.invoke(verb, ["--roll-age-max-secs", "5", "--config", "x.toml"]).exit_code == 0
+    assert runner.invoke(verb, []).exit_code == 0
+    assert seen == [(Path("x.toml"), {"roll_age_max_secs": "5"}, "mine"), (None, {}, "mine")]
+    shown = runner.invoke(verb, ["--help"]).output
+    assert all(f"{flag(name)} VALUE" in shown for name in SCALARS)
+    assert "A verb." in shown
