@@ -16,7 +16,8 @@ from kafka import KafkaProducer
 from exporter.drill import hostile
 from exporter.drill.run import NotAsItMust, Run
 from exporter.drill.tasks import Task
-from exporter.local.children import session_members
+from exporter.local.children import quick_java, session_members
+from exporter.settings.model import Settings
 
 MINUTES = 60.0
 """Unless told otherwise."""
@@ -29,9 +30,11 @@ SETTLED = 0.05
 """Share of the time, at its begin, that does not count: caches fill, code is compiled."""
 OPEN_EVERY_SECS = 240.0
 OPEN_SECS = 20.0
-HUGE_EVERY_SECS = 1200.0
+HUGE_AT_SECS = 30.0
 HUGE_BYTES = 150_000_000
-"""A record that a producer packs to a thousandth of it."""
+"""A record that a producer packs to a thousandth of it. Who reads it begins anew, so it comes before the weighing."""
+HEAP = {"JDK_JAVA_OPTIONS": f"{quick_java()['JDK_JAVA_OPTIONS']} -Xms{Settings.model_fields['driver_memory'].default}"}
+"""The heap has its whole size from the start: how far the JVM lets it grow within its setting is no leak."""
 CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": "20000000"}
 """Of its topic: hostile records have any timestamp and any size."""
 ROLLS: Mapping[str, Any] = {"roll_age_max_secs": 20.0, "roll_records_max": 200_000, "carried_bytes_max": 8 << 20}
@@ -50,11 +53,12 @@ EXPLAINED: Mapping[str, str] = {
 def soak(run: Run) -> None:
     """For --minutes: 2,000 records/s of 20 types, one in a hundred hostile; members are killed at random beside one.
 
-    Every twenty minutes a record comes that unpacks to more than the heap holds, and a transaction stays open for a
-    while every four.
+    In the first minute a record comes that unpacks to more than the heap holds, and every four minutes a transaction
+    stays open for a while.
     """
     minutes = run.minutes or MINUTES
     run.types, run.scalars = dict(hostile.TYPES), {**run.scalars, **ROLLS}
+    run.environment |= HEAP
     load = run.load(hostile.mixed, PER_SEC)
     member = run.start()
     run.wait_commit(member)
@@ -75,7 +79,7 @@ def soak(run: Run) -> None:
 def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs: float) -> None:
     """Kill a second member at random moments, leave transactions open, weigh the one that lives."""
     began = run.secs
-    due = {"weigh": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf"), "huge": HUGE_EVERY_SECS / 10}
+    due = {"weigh": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf"), "huge": HUGE_AT_SECS}
     while run.secs - began < secs:
         other = run.start()
         run.wait_commit(other)
@@ -94,7 +98,7 @@ def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs:
                 due |= {"open": at + OPEN_EVERY_SECS, "close": float("inf")}
             if at >= due["huge"]:
                 _send_huge(run)
-                due["huge"] = at + HUGE_EVERY_SECS
+                due["huge"] = float("inf")
             run.nap(1.0)
             if member.ended() is not None:
                 raise NotAsItMust(f"{member.name} ended with {member.ended()}\n{member.tail()}")
