@@ -17,7 +17,6 @@ from exporter.drill import hostile
 from exporter.drill.run import NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.local.children import quick_java, session_members
-from exporter.settings.model import Settings
 
 MINUTES = 60.0
 """Unless told otherwise."""
@@ -33,7 +32,7 @@ OPEN_SECS = 20.0
 HUGE_AT_SECS = 30.0
 HUGE_BYTES = 150_000_000
 """A record that a producer packs to a thousandth of it. Who reads it begins anew, so it comes before the weighing."""
-HEAP = {"JDK_JAVA_OPTIONS": f"{quick_java()['JDK_JAVA_OPTIONS']} -Xms{Settings.model_fields['driver_memory'].default}"}
+HEAP = {"JDK_JAVA_OPTIONS": f"{quick_java()['JDK_JAVA_OPTIONS']} -XX:InitialRAMPercentage=100"}
 """The heap has its whole size from the start: how far the JVM lets it grow within its setting is no leak."""
 CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": "20000000"}
 """Of its topic: hostile records have any timestamp and any size."""
