@@ -10,14 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from offsets.names import BadName, table_folder
 
 DECODER_VERSION = 1
 """Raised whenever a verdict of executor/route.py or formats/json/decode.py may change."""
+
+ALWAYS_WRITTEN = frozenset((
+    "type_from", "event_time", "types", "unknown_fields", "new_type", "isolation", "record_bytes_max",
+    "event_time_min_us", "event_time_ahead_max_secs", "generation", "decoder_version",
+    "kind", "name", "path", "unit",
+))  # fmt: skip
+"""The fields that the first version had. Any other is written only where it does not stand at its default, so that a
+field that comes new changes no fingerprint of a running export: it would drain and seal every table at the upgrade."""
 
 DEAD_LETTERS = "dead_letters"
 """Event type and folder of the dead-letter table."""
@@ -110,7 +118,7 @@ class Routing:
 
     def to_json(self) -> str:
         """Canonical JSON: equal configurations give equal text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return json.dumps(_as_stored(self), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Routing:
@@ -124,3 +132,15 @@ class Routing:
     def fingerprint(self) -> str:
         """16 hex digits of SHA-256 over the canonical JSON."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+
+def _as_stored(value: Any) -> Any:
+    """What is written of a configuration or of one of its parts."""
+    if not is_dataclass(value):
+        return value
+    stands = {field: getattr(value, field.name) for field in fields(value)}
+    return {
+        field.name: _as_stored(found)
+        for field, found in stands.items()
+        if field.name in ALWAYS_WRITTEN or found != field.default
+    }

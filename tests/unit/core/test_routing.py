@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 from hypothesis import given, settings
@@ -45,6 +45,32 @@ def test_the_fingerprint_of_a_stored_configuration_never_changes():
     """Literal: if this fails, every running exporter would switch its routing at the upgrade (protocol 5.3)."""
     assert replace(ROUTING, decoder_version=1).to_json() == STORED
     assert Routing.from_json(STORED).fingerprint() == "1dc50af5295c7ad1"
+
+
+@dataclass(frozen=True)
+class LaterTypeFrom(TypeFrom):
+    """As a later version may have it."""
+
+    subject: str = ""
+
+
+@dataclass(frozen=True)
+class Later(Routing):
+    """The same of the whole."""
+
+    masked: tuple[str, ...] = ()
+
+
+def test_a_field_that_comes_new_changes_no_fingerprint_until_it_is_set():
+    """In the whole and in its parts: an upgrade alone drains and seals nothing."""
+    one = Routing.from_json(STORED)
+    given = {field.name: getattr(one, field.name) for field in fields(one)}
+    later = Later(**given)
+    assert later.to_json() == STORED and later.fingerprint() == one.fingerprint()
+    parts = replace(later, type_from=LaterTypeFrom("json", "meta.type"))
+    assert parts.to_json() == STORED
+    for changed in (replace(later, masked=("a",)), replace(parts, type_from=LaterTypeFrom("json", "meta.type", "s"))):
+        assert changed.fingerprint() != one.fingerprint()
 
 
 def test_every_field_is_part_of_the_fingerprint():
