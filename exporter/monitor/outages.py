@@ -19,7 +19,6 @@ TELL_SECS = 60.0
 PAUSE_SECS_MAX = 30.0
 
 KAFKA, GROUP, STORAGE, WAL = "kafka", "consumer group", "storage", "write-ahead log"
-DEPENDENCIES = (KAFKA, GROUP, STORAGE, WAL)
 
 
 class Outages:

@@ -35,7 +35,7 @@ from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.stores.file import storage_trouble
 from exporter.task.again import careful_until
-from exporter.task.others import Others, exported
+from exporter.task.others import Others, exported, nobody
 from exporter.task.service import COMMIT_THREADS, Limits, Progress, Service
 from exporter.wal.dynamodb import WriteAheadLog
 from exporter.wal.journal import Journal
@@ -167,23 +167,22 @@ def build_service(
         journal=journal,
     )
     return Service(
-        bench.lake,
-        bench.topics,
-        assignment,
-        rounds,
-        recovery,
-        committer,
-        bench.routing,
-        _limits(settings),
-        wake,
-        until_caught_up,
-        on_progress,
-        lambda: spark.alive(bench.session),
-        journal,
-        settings.wal_verify_secs,
-        watch,
-        poison,
-        _others(settings, bench) if settings.share is None else None,
+        lake=bench.lake,
+        topics=bench.topics,
+        membership=assignment,
+        others=_others(settings, bench) if settings.share is None else nobody(),
+        rounds=rounds,
+        recovery=recovery,
+        committer=committer,
+        journal=journal,
+        poison=poison,
+        watch=watch,
+        routing=bench.routing,
+        limits=_limits(settings),
+        wake=wake,
+        until_caught_up=until_caught_up,
+        alive=lambda: spark.alive(bench.session),
+        on_progress=on_progress,
     )
 
 
@@ -235,4 +234,5 @@ def _limits(settings: Settings) -> Limits:
         poll_secs=settings.poll_secs,
         new_types_max=settings.new_types_max,
         carried_bytes_max=settings.carried_bytes_max,
+        wal_verify_secs=settings.wal_verify_secs,
     )

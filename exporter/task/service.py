@@ -60,7 +60,7 @@ from exporter.stores.parquet import FileOrigin
 from exporter.task.ends import Bounds, Ends
 from exporter.task.group_offset import GroupOffset
 from exporter.task.offers import Offers, drop_aged, park_and_tell
-from exporter.task.others import Others, nobody
+from exporter.task.others import Others
 from exporter.text import first_line
 from exporter.wal.dynamodb import WalUnreachable
 from exporter.wal.journal import Journal
@@ -75,6 +75,8 @@ log = get_logger(__name__)
 PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 3
+RETRY_SECS = 1.0
+"""Until what a silent broker or another task was in the way of is tried again."""
 LOOP_SECS, LOOP_SECS_MAX = 0.2, 1.0
 LOOP_REST = 10.0
 """A passing looks at each writer: of 20,000 in a twentieth of a second, which five times a second is a fourth of a
@@ -94,6 +96,7 @@ class Limits:
     poll_secs: float
     new_types_max: int
     carried_bytes_max: int
+    wal_verify_secs: float
 
 
 @dataclass(frozen=True)
@@ -115,35 +118,35 @@ class Service:
 
     def __init__(
         self,
+        *,
         lake: Lake,
         topics: TopicReader,
         membership: Assignment,
+        others: Others,
         rounds: Callable[[Callable[[Future[Any]], Future[Any]]], Rounds],
         recovery: Recovery,
         committer: Committer,
+        journal: Journal,
+        poison: Poison,
+        watch: Watch,
         routing: Routing,
         limits: Limits,
         wake: threading.Event,
-        until_caught_up: bool = False,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
-        alive: Callable[[], bool] = lambda: True,
-        journal: Journal | None = None,
-        wal_verify_secs: float = 60.0,
-        watch: Watch | None = None,
-        poison: Poison | None = None,
-        others: Others | None = None,
+        until_caught_up: bool,
+        alive: Callable[[], bool],
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        """rounds: makes them, given what makes a future wake the loop. alive: whether the JVM that runs Spark is there.
+        """others: of the group, if there is one. rounds: makes them, given what makes a future wake the loop.
 
-        journal: that of the committer. watch: told of all. poison: that of the drains. others: of the group; without it
-        nobody.
+        journal: that of the committer. poison: that of the drains. watch: told of all. alive: whether the JVM that
+        runs Spark is there.
         """
-        self._watch = watch or Watch()
+        self._watch = watch
         self.totals = self._watch.totals
         self._lake = lake
         self._topics = topics
         self._membership = membership
-        self._others = others or nobody()
+        self._others = others
         self._recovery = recovery
         self._committer = committer
         self._routing = routing
@@ -163,13 +166,13 @@ class Service:
         )  # fmt: skip
         self._rounds = rounds(self._waking)
         self._keeper = WalKeeper(
-            lake, journal or Journal(), recovery.log_check, lambda: (*recovery.table_fingerprints,), wal_verify_secs,
+            lake, journal, recovery.log_check, lambda: (*recovery.table_fingerprints,), limits.wal_verify_secs,
             self._waking,
         )  # fmt: skip
         self._waiting: RoundResult | None = None
         self._anchoring: Future[dict[str, TableView]] | None = None
-        self._poison = poison or Poison(lake)
-        self._retry_at: dict[str, float] = {}
+        self._poison = poison
+        self._recover_at = self._anchor_at = float("-inf")
         self._spare_looked_at = float("-inf")
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
@@ -218,7 +221,7 @@ class Service:
             self._to_recover |= self._owned.keys()
             self._forget(self._owned)
             self._waiting = None
-            self._retry_at[""] = now + self._watch.outages.pause_secs(STORAGE, now)
+            self._recover_at = now + self._watch.outages.pause_secs(STORAGE, now)
             self._publish(now)
             return False
 
@@ -310,7 +313,7 @@ class Service:
         """
         tps, started = sorted(self._to_recover - self._leaving.keys()), time.monotonic()
         self._forget(tps)
-        if not tps or self._offers.running or self._stop_at is not None or now < self._retry_at.get("", 0.0):
+        if not tps or self._offers.running or self._stop_at is not None or now < self._recover_at:
             return
         if self._keeper.waits:
             return
@@ -320,12 +323,12 @@ class Service:
                 recovered = self._recovery.recover({tp: self._owned[tp] for tp in tps}, self._go_on)
         except BrokerSilent as error:
             self._watch.outages.seen(KAFKA, error.message, now)
-            self._retry_at[""] = now + 1.0
+            self._recover_at = now + RETRY_SECS
             return
         except Interrupted as why:
             log.info("drain_interrupted", reason=str(why), pause_secs=round(why.pause_secs, 1))
             self._watch.storage_is_out(now)
-            self._retry_at[""] = time.monotonic() + why.pause_secs
+            self._recover_at = time.monotonic() + why.pause_secs
             return
         except WalUnreachable:  # it has been told; the keeper asks until it answers
             return
@@ -408,7 +411,7 @@ class Service:
             return False
         letters = [self._writers[WriterKey(DEAD_LETTERS, tp)] for tp in {key.tp for key in wanted}]
         level = all(writer.covered == writer.frontier and writer.claim is None for writer in letters)
-        if level and self._anchoring is None and now >= self._retry_at.get("anchors", 0.0):
+        if level and self._anchoring is None and now >= self._anchor_at:
             self._anchoring = self._waking(self._pool.submit(self._recovery.anchor_met, wanted))
         return False
 
@@ -426,7 +429,7 @@ class Service:
             return
         except (Moved, BrokerSilent) as error:  # the manifest waits, however long it takes (protocol 3.6)
             log.warning("anchors_missing", tables=len(wanted), error=first_line(error))
-            self._retry_at["anchors"] = now + 1.0
+            self._anchor_at = now + RETRY_SECS
             return
         unfillable: dict[str, str] = {}
         for name, view in views.items():
