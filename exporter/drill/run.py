@@ -257,9 +257,12 @@ class Run:
         self.audit(**changes)
 
     def check(self, through: bool = False) -> None:
-        """The naive check, at any moment. through: all is caught up."""
-        wanted = dict(self.plain_topic.read(again=self.records_leave))
+        """The naive check, at any moment. through: all is caught up.
+
+        The tables first: what a task commits while the topic is read may be of records that came after that.
+        """
         self.look()
+        wanted = dict(self.plain_topic.read(again=self.records_leave))
         found = list(problems(wanted, self.lake, self.app, self.topic, through, self.records_leave))
         self.record.checks += 1
         if found:

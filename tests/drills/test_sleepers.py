@@ -47,7 +47,7 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
     "whole_group, more",
     [
         pytest.param(True, True, id="group-more"),
-        pytest.param(False, False, id="driver-less"),
+        seldom(False, False, id="driver-less"),
         seldom(True, False, id="group-less"),
         seldom(False, True, id="driver-more"),
     ],

@@ -348,7 +348,8 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
     is_whole(e, spark)
 
 
-@pytest.mark.parametrize("missing", [False, seldom(True)], ids=["whole", "rows-missing"])
+@pytest.mark.long
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "rows-missing"])
 def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
     export: Callable[..., Export], spark: Any, missing: bool
 ) -> None:

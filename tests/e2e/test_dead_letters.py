@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
 from offsets.names import DataFile
-from tests.support.lakes import DDL, NOON, Export, event, millis, running
+from tests.support.lakes import DDL, NOON, Export, event, millis, running, seldom
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -73,13 +73,17 @@ def places(hopeful: str) -> Mapping[tuple[int, int], list[str]]:
     return wanted
 
 
-def test_a_replay_killed_three_times_ends_with_each_row_once(fixed: Export, spark: Any) -> None:
+KILLED_AT = (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE)
+
+
+@pytest.mark.parametrize("kills", [KILLED_AT[1:], seldom(KILLED_AT)], ids=["twice", "three times"])
+def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: Any, kills: Sequence[Fault]) -> None:
     """kill -9 after staging, after the commit, after the DELETE; each time the next one goes on; the audit is clean."""
     assert fixed.placed() == places(DEAD_LETTERS)
     check_what_is_shown(fixed, spark)
     before = fixed.positions()
     both: dict[tuple[int, int], list[str]] = {at: [DEAD_LETTERS, "click"] for at in places("click") if at[1] % 3 == 1}
-    for fault in (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE):
+    for fault in kills:
         with running(fixed, "--apply", faults=f"{fault.value}:kill", verb="dead-letters replay") as process:
             assert process.wait() == -signal.SIGKILL, process.text
         if fault is Fault.AFTER_REPLAY_STAGE:

@@ -70,6 +70,7 @@ def lose_ahead_of_all_but(e: Export, spark: Any, landing: str, log_start: int) -
     delete_before(e, log_start)
 
 
+@pytest.mark.long
 def test_killed_anywhere_between_the_rows_and_the_moves_each_lost_range_has_one_row(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

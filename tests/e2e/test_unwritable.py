@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 BLOCKED = "day=2026-01-29"
 
 
+@pytest.mark.long
 def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
     kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
 ) -> None:

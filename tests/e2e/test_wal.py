@@ -32,7 +32,7 @@ from exporter.workbench import open_journal
 from offsets import Invariant
 from offsets.intents import Intent
 from tests.support import naive
-from tests.support.lakes import DDL, Crash, Export, Going, mixed, seldom, wait_until, wrong_places
+from tests.support.lakes import DDL, Crash, Export, Going, mixed, wait_until, wrong_places
 from tests.support.services import administered, fresh_name, produce
 from tests.support.wals import Log
 
@@ -160,7 +160,8 @@ def test_the_group_offset_waits_until_the_log_knows_the_commit(
     assert not log.states()["started"]
 
 
-@pytest.mark.parametrize("secs", [0.0, seldom(70.0)])
+@pytest.mark.long
+@pytest.mark.parametrize("secs", [0.0, 70.0])
 def test_a_task_goes_on_through_outages_of_its_log_and_through_its_loss(
     export: Export, spark: Any, log: Log, caplog: pytest.LogCaptureFixture, secs: float
 ) -> None:
