@@ -52,10 +52,10 @@ def _named(entry: Path) -> Iterator[str]:
 
 def _damaged(path: Path, rng: random.Random) -> str:
     """What became of a file that was not synced; empty: it is there all the same."""
-    body = path.read_bytes()
     what = rng.choice(("", "", "gone", "empty", "half", "zeros"))
-    if what == "gone":
-        path.unlink()
-    elif what:
-        path.write_bytes({"empty": b"", "half": body[: len(body) // 2], "zeros": bytes(len(body))}[what])
+    if what:
+        body = path.read_bytes()
+        path.unlink()  # it may be the other name of a version, which was synced before it got that one
+        if what != "gone":
+            path.write_bytes({"empty": b"", "half": body[: len(body) // 2], "zeros": bytes(len(body))}[what])
     return what

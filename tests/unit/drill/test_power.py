@@ -21,6 +21,7 @@ def lake(root: Path, versions: int) -> Path:
         (log / f"{version:020d}.crc").write_text("checksum")
         (root / "order" / name.replace("%25", "%")).write_bytes(b"rows")
     (log / ".x.tmp").write_text("hidden")
+    (log / ".0.tmp").hardlink_to(log / f"{0:020d}.json")  # as a task that was killed behind the link leaves it
     (root / "order" / "day=2026-01-31" / "staged.parquet").write_bytes(b"rows")
     return root
 
@@ -34,6 +35,7 @@ def test_a_power_cut_takes_some_of_all_that_is_not_promised_and_nothing_else(tmp
         told = cut(root, {"order": 2}, random.Random(seed))
         entries = sorted(int(path.stem) for path in log.glob("0*.json"))
         assert entries in ([0, 1], [0, 1, 2], [0, 1, 2, 3])
+        assert all("add" in json.loads((log / f"{version:020d}.json").read_text()) for version in entries)
         for version in entries:
             assert (root / "order" / "day=2026-01-31" / f"a%{version}.parquet").read_bytes() == b"rows"
         outlived = {int(path.stem) for path in log.glob("0*.crc") if path.read_text() == "checksum"} - {*entries}
