@@ -1,4 +1,4 @@
-"""The settings model as flags, as a reference table and as an example file."""
+"""The settings model as a reference table, as a page of the handbook and as an example file."""
 
 from __future__ import annotations
 

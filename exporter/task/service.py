@@ -570,16 +570,13 @@ class Service:
                 self._rounds.expect(self._topics.offset_bytes(self._owned))
 
     def _check_topics(self, bounds: Bounds) -> None:
-        """Identity, truncation and gaps (protocol 5.4, 5.5)."""
-        self._recovery.check_topics({tp: most for tp, (_, most) in bounds.items()})
-        self._check_log(bounds)
-
-    def _check_log(self, bounds: Bounds) -> None:
-        """Truncation, and what retention took before it was read (protocol 5.4, 5.5).
+        """Identity, truncation, and what retention took before it was read (protocol 5.4, 5.5).
 
         What is staged is not lost and is committed first; then start-up finds the gap in the tables and decides.
         """
-        check_truncation(self._topics, {tp: most for tp, (_, most) in bounds.items()})
+        greatest = {tp: most for tp, (_, most) in bounds.items()}
+        self._recovery.check_topics(greatest)
+        check_truncation(self._topics, greatest)
         frontiers: dict[TopicPartition, dict[str, Position]] = defaultdict(dict)
         for key, writer in self._writers.items():
             frontiers[key.tp][key.event_type] = Position(writer.epoch, writer.frontier)

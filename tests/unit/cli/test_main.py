@@ -18,19 +18,8 @@ from exporter.operate.letters.letters import Chosen, LetterCount
 from exporter.operate.maintain.sweep import SweptTable
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.settings.model import SCALARS, flag
+from tests.support.settings import TOML
 
-TOML = """
-brokers = ["127.0.0.1:1"]
-topics = ["events"]
-group = "exports"
-table_root = "/data/tables"
-[type_from]
-kind = "topic"
-[event_time]
-kind = "record"
-[types.order]
-columns = "id BIGINT"
-"""
 TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,

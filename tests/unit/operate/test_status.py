@@ -21,20 +21,8 @@ from exporter.monitor.watch import Watch
 from exporter.operate import status as how_far
 from exporter.settings.load import load
 from exporter.settings.reference import example_toml
+from tests.support.settings import TOML
 from tests.support.snapshots import P0, busy_snapshot, snapshot, writer
-
-TOML = """
-brokers = ["127.0.0.1:1"]
-topics = ["events"]
-group = "exports"
-table_root = "/data/tables"
-[type_from]
-kind = "topic"
-[event_time]
-kind = "record"
-[types.order]
-columns = "id BIGINT"
-"""
 
 
 @pytest.fixture
