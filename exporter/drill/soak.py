@@ -32,8 +32,12 @@ OPEN_SECS = 20.0
 HUGE_AT_SECS = 30.0
 HUGE_BYTES = 150_000_000
 """A record that a producer packs to a thousandth of it. Who reads it begins anew, so it comes before the weighing."""
-HEAP = {"JDK_JAVA_OPTIONS": f"{quick_java()['JDK_JAVA_OPTIONS']} -XX:InitialRAMPercentage=100"}
-"""The heap has its whole size from the start: how far the JVM lets it grow within its setting is no leak."""
+STEADY = {
+    "JDK_JAVA_OPTIONS": f"{quick_java()['JDK_JAVA_OPTIONS']} -XX:InitialRAMPercentage=100 -XX:+AlwaysPreTouch",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""What a process may take by its settings it has from the start, so what grows is a leak: the heap is in memory whole,
+and glibc keeps no pool of freed memory for each of the many threads."""
 CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": "20000000"}
 """Of its topic: hostile records have any timestamp and any size."""
 ROLLS: Mapping[str, Any] = {"roll_age_max_secs": 20.0, "roll_records_max": 200_000, "carried_bytes_max": 8 << 20}
@@ -57,7 +61,7 @@ def soak(run: Run) -> None:
     """
     minutes = run.minutes or MINUTES
     run.types, run.scalars = dict(hostile.TYPES), {**run.scalars, **ROLLS}
-    run.environment |= HEAP
+    run.environment |= STEADY
     load = run.load(hostile.mixed, PER_SEC)
     member = run.start()
     run.wait_commit(member)
