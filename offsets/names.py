@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date
 from typing import Literal
 
+from offsets import partitions
+from offsets.partitions import BadPartition, Partition
 from offsets.ranges import TopicPartition
 
 FORMAT_VERSION = 1
@@ -98,9 +99,9 @@ class AppId:
 
 @dataclass(frozen=True, order=True)
 class DataFile:
-    """A data file's name: its writer, its day and the offset of the last record in it (inclusive)."""
+    """A data file's name: its writer, its partition and the offset of the last record in it (inclusive)."""
 
-    day: date
+    partition: Partition
     app: str
     tp: TopicPartition
     epoch: int
@@ -125,7 +126,7 @@ class DataFile:
     def __str__(self) -> str:
         """Path relative to the table's folder."""
         return (
-            f"day={self.day.isoformat()}/{self.app}.{self.tp.topic}.{self.tp.partition}.{self.epoch}"
+            f"{self.partition.folder}/{self.app}.{self.tp.topic}.{self.tp.partition}.{self.epoch}"
             f".{self.last_offset:0{_OFFSET_DIGITS}d}.{self.attempt}{_SUFFIX}"
         )
 
@@ -135,17 +136,17 @@ class DataFile:
         folder, _, name = path.rpartition("/")
         app, dot, rest = name.partition(".")
         parts = rest[: -len(_SUFFIX)].rsplit(".", 4) if name.endswith(_SUFFIX) and dot else []
-        if len(parts) != 5 or not folder.startswith("day=") or len(parts[3]) != _OFFSET_DIGITS:
+        if len(parts) != 5 or len(parts[3]) != _OFFSET_DIGITS:
             raise BadName(f"not a data file of ours: {path!r}")
-        topic, partition, epoch, last, attempt = parts
+        topic, number, epoch, last, attempt = parts
         try:
-            day = date.fromisoformat(folder[len("day=") :])
-        except ValueError as error:
+            partition = partitions.parse(folder)
+        except BadPartition as error:
             raise BadName(f"not a data file of ours: {path!r}") from error
         if not last.isascii() or not last.isdigit():
             raise BadName(f"not an offset: {last!r} in {path!r}")
-        tp = TopicPartition(topic, _number(partition, path))
-        parsed = cls(day, app, tp, _number(epoch, path), int(last), attempt)
+        tp = TopicPartition(topic, _number(number, path))
+        parsed = cls(partition, app, tp, _number(epoch, path), int(last), attempt)
         if str(parsed) != path:
             raise BadName(f"not a data file of ours: {path!r}")
         return parsed
@@ -159,23 +160,23 @@ def replay_attempt(number: int, unique: str) -> str:
     return attempt
 
 
-def gap_file(day: date, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
+def gap_file(partition: Partition, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
     """Path of a file of gap rows, relative to the dead letters' folder; never a DataFile.
 
     Such a row may be committed at any position of the dead letters, so no offset in a name could tell the sweep when
     the file is dead: it is left to VACUUM.
     """
-    return _apart(day, app, tp, epoch, "gap", attempt)
+    return _apart(partition, app, tp, epoch, "gap", attempt)
 
 
-def condemned_file(day: date, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
+def condemned_file(partition: Partition, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
     """As gap_file(), of the row of a condemned record, which comes before or after the position passes it."""
-    return _apart(day, app, tp, epoch, "condemned", attempt)
+    return _apart(partition, app, tp, epoch, "condemned", attempt)
 
 
-def _apart(day: date, app: str, tp: TopicPartition, epoch: int, what: str, attempt: str) -> str:
-    DataFile(day, app, tp, epoch, 0, attempt)  # raises BadName
-    return f"day={day.isoformat()}/{app}.{tp.topic}.{tp.partition}.{epoch}.{what}.{attempt}{_SUFFIX}"
+def _apart(partition: Partition, app: str, tp: TopicPartition, epoch: int, what: str, attempt: str) -> str:
+    DataFile(partition, app, tp, epoch, 0, attempt)  # raises BadName
+    return f"{partition.folder}/{app}.{tp.topic}.{tp.partition}.{epoch}.{what}.{attempt}{_SUFFIX}"
 
 
 def table_folder(event_type: str) -> str:

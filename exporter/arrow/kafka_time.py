@@ -8,7 +8,6 @@ that the careful way to read (kafka/careful.py) has beside those of Spark's sour
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,9 +47,3 @@ def held(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
     reasons = zip(rows.to_pylist(), millis.take(rows).to_pylist(), strict=True)
     batch = batch.set_column(at, "timestamp", pc.if_else(out, pa.scalar(None, US), times))
     return batch, {row: f"kafka_timestamp_out_of_range: {ms} ms since 1970" for row, ms in reasons}
-
-
-def letter_days(timestamps: Any) -> pa.Array:
-    """The day of each dead letter, that of its Kafka timestamp if it has one."""
-    days = timestamps.cast(US).cast(pa.date32())
-    return pc.fill_null(days, pa.scalar(NO_DAY, pa.date32()))

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from exporter.errors import ConfigError
+from offsets.partitions import DAY
 
 EVENT_TIME = "_event_time"
 """Column of a record's event time, in the table of each event type; null in rows of versions that did not keep it."""
-RESERVED = frozenset({"_kafka", EVENT_TIME, "_rescued", "day"})
+RESERVED = frozenset({"_kafka", EVENT_TIME, "_rescued", *DAY.column_names})
 """Top-level names that the exporter itself writes (compared without case)."""
 INSIDE_OURS = "_kafka."
 """A top-level name that begins so reads like one of the coordinates."""

@@ -48,8 +48,9 @@ class StagedFile:
     arrow_bytes: int = 0
 
     @property
-    def day(self) -> str:
-        return self.path.partition("/")[0].removeprefix("day=")
+    def folder(self) -> str:
+        """That of its partition, relative to the table's folder."""
+        return self.path.rpartition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -265,14 +266,14 @@ def staged_range_error(claim: Claim) -> str:
     """Why the claim breaks COVER, FENCE or NAMES; empty if it does not (protocol 4.2)."""
     if claim.new <= claim.expected:
         return f"new position {claim.new} is not beyond {claim.expected}"
-    by_day: dict[str, list[OffsetRange]] = {}
+    by_folder: dict[str, list[OffsetRange]] = {}
     for file in claim.files:
         if file.offsets.first_offset <= claim.expected or file.offsets.last_offset > claim.new:
             return f"{file.path} holds {file.offsets}, outside ({claim.expected}, {claim.new}]"
-        by_day.setdefault(file.day, []).append(file.offsets)
-    return next((error for day, ranges in by_day.items() if (error := _overlap_error(day, ranges))), "")
+        by_folder.setdefault(file.folder, []).append(file.offsets)
+    return next((error for folder, ranges in by_folder.items() if (error := _overlap_error(folder, ranges))), "")
 
 
-def _overlap_error(day: str, ranges: Iterable[OffsetRange]) -> str:
+def _overlap_error(folder: str, ranges: Iterable[OffsetRange]) -> str:
     clash = first_overlap(ranges)
-    return f"files of day {day} share offsets: {clash[0]} and {clash[1]}" if clash else ""
+    return f"files of {folder} share offsets: {clash[0]} and {clash[1]}" if clash else ""

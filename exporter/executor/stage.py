@@ -1,6 +1,6 @@
 """One Spark task of a round: Arrow batches of raw records in, finished files and a manifest out.
 
-    batch -> route -> decode -> skip what is covered -> gather -> split by event day -> files
+    batch -> route -> decode -> skip what is covered -> gather -> split by partition -> files
 
 Runs on executors. A record at or below the bound of its destination is dropped here, so is one
 of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
@@ -15,7 +15,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,14 +22,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.kafka_time import held, letter_days
+from exporter.arrow.kafka_time import held
+from exporter.arrow.keys import letter_keys, partition_keys
 from exporter.core.columns import EVENT_TIME
 from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor import headers
-from exporter.executor.by_day import Unsplit
+from exporter.executor.by_partition import Unsplit
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.route import Router
 from exporter.faults import Fault, point
@@ -39,6 +39,7 @@ from exporter.formats.schema import arrow_schema
 from exporter.stores import kept
 from exporter.stores.parquet import KAFKA_COLUMN, FileOrigin, GrowingFile
 from offsets.names import table_folder
+from offsets.partitions import DAY, Partition
 from offsets.ranges import TopicPartition
 
 GROUP_BYTES_MAX = 32 << 20
@@ -106,7 +107,7 @@ class _Task:
         self._decoders: dict[str, Decoder] = {}
         self._met: set[str] = set()
         self._unsplit: dict[tuple[str, TopicPartition], Unsplit] = {}
-        self._growing: dict[tuple[str, TopicPartition, date], GrowingFile] = {}
+        self._growing: dict[tuple[str, TopicPartition, int], GrowingFile] = {}
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
@@ -222,13 +223,13 @@ class _Task:
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
         offsets = batch.column("offset").take(taken)
         times = timestamps if taken is rows else timestamps.take(decoded.good)
-        days = decoded.table.column(-1).cast(pa.date32())
+        keys = partition_keys(decoded.table.column(-1), DAY.width_us)
         table = located(decoded.table, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
-            table, days = table.filter(fresh), days.filter(fresh)
+            table, keys = table.filter(fresh), keys.filter(fresh)
         if table.num_rows:
-            self._add_rows(name, tp, table, days.combine_chunks())
+            self._add_rows(name, tp, table, keys.combine_chunks())
         return bad
 
     def _add_dead(
@@ -248,26 +249,27 @@ class _Task:
         self._counts[tp]["dead_letters"] += len(dead)
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         table = dead_letter_rows(part, dead, tp, plan.epoch)
-        self._add_rows(DEAD_LETTERS, tp, table, letter_days(part.column("timestamp")))
+        self._add_rows(DEAD_LETTERS, tp, table, letter_keys(part.column("timestamp"), DAY.width_us))
 
-    def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, days: pa.Array) -> None:
-        """Rows beyond all that this writer had, and their event days."""
+    def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, keys: pa.Array) -> None:
+        """Rows beyond all that this writer had, and their partition keys."""
         if (name, tp) in self._unwritten:
             return
         unsplit = self._unsplit.setdefault((name, tp), Unsplit())
-        unsplit.add(table, days)
+        unsplit.add(table, keys)
         if unsplit.bytes >= SPLIT_BYTES:
             self._split((name, tp))
 
     def _split(self, writer: tuple[str, TopicPartition]) -> None:
-        """Hand each day's rows to its file."""
+        """Hand each partition's rows to its file."""
         name, tp = writer
         self._steps.now("split")
         with self._trouble_of(name, tp):
-            for day, part in self._unsplit.pop(writer).split():
-                key = (name, tp, day)
+            for number, part in self._unsplit.pop(writer).split():
+                key = (name, tp, number)
                 if key not in self._growing:
-                    self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), day)
+                    partition = Partition(DAY.name, number)
+                    self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), partition)
                 growing = self._growing[key]
                 growing.add(part, *_first_and_last(part))
                 if growing.pending_bytes >= GROUP_BYTES_MAX:
@@ -335,7 +337,7 @@ class _Task:
         while len(growing) > room.files:
             self._finish(max(growing, key=lambda key: growing[key].encoded_bytes + growing[key].pending_bytes))
 
-    def _finish(self, key: tuple[str, TopicPartition, date]) -> None:
+    def _finish(self, key: tuple[str, TopicPartition, int]) -> None:
         """Write a file, or carry its rows; nothing if its writer had trouble meanwhile."""
         name, tp, _ = key
         growing = self._growing.pop(key, None)

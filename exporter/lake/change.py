@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exporter.core.writers import StagedFile
+from offsets import partitions
 
 TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
 """A checkpoint each 10 commits (the default) would cost 1-2 s inside the commit."""
@@ -39,7 +40,7 @@ def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:
     """Delta's `add` action of a staged file. Source: the Delta protocol, 'Add File and Remove File'."""
     return {
         "path": file.path,
-        "partitionValues": {"day": file.day},
+        "partitionValues": partitions.parse(file.folder).values,
         "size": file.size_bytes,
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,

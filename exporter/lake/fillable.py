@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from offsets.partitions import DAY
 from offsets.table_log import TableView
 
 CONSTRAINT = "delta.constraints."
 COLUMN_MAPPING = "delta.columnMapping.mode"
-OURS = frozenset({"_kafka", "day"})
+OURS = frozenset({"_kafka", *DAY.column_names})
 """Columns that every row of ours has."""
 WRITTEN_BY_DELTA = {
     "delta.generationExpression": "is generated",

@@ -9,6 +9,7 @@ from typing import Any
 from exporter.core.columns import EVENT_TIME, clashes
 from exporter.errors import ConfigError, Widened
 from exporter.lake.fillable import unfillable
+from offsets.partitions import DAY
 from offsets.table_log import TableView
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
@@ -77,7 +78,7 @@ def table_schema(declared_json: str | None) -> str:
         fields.append(_field(EVENT_TIME, "timestamp"))
         fields += [_field(f["name"], _all_nullable(f["type"])) for f in json.loads(declared_json)["fields"]]
         fields.append(_field("_rescued", "string"))
-    fields.append(_field("day", "date"))
+    fields += [_field(column.name, column.type) for column in DAY.columns]
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
 
 
@@ -204,5 +205,5 @@ def _shown(kind: Any) -> str:
 
 def holds_just(view: TableView, schema_json: str) -> bool:
     """True if files that fit the schema fit the table: no further columns, constraints or column mapping."""
-    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == ("day",)
+    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == DAY.column_names
     return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from exporter.errors import LogCleaned, TableUnreadable
@@ -20,6 +22,7 @@ from exporter.stores import kept
 from exporter.stores.file import NOT_SYNCED
 from exporter.text import first_line
 from offsets.names import FORMAT_VERSION, table_folder
+from offsets.partitions import DAY, BadPartition, Partition
 from offsets.table_log import (
     APP_PROPERTY,
     EVENT_TYPE_PROPERTY,
@@ -84,19 +87,24 @@ class DeltaTable:
         for batch in found.to_batches():
             yield batch.column("path").to_pylist()
 
-    def live_sizes(self) -> dict[str, list[int]]:
-        """Day -> bytes of each live file; by one Spark job. Raises TableUnreadable."""
+    def live_sizes(self) -> dict[Partition, list[int]]:
+        """Partition -> bytes of each live file; by one Spark job. Raises TableUnreadable.
+
+        A file of a partition that the spec does not have is somebody else's, and left out.
+        """
         from pyspark.sql import DataFrame
 
-        sizes: dict[str, list[int]] = {}
+        sizes: dict[Partition, list[int]] = defaultdict(list)
         try:
             adds = DataFrame(self._snapshot().allFiles().toDF(), self._lake.session)
-            found = adds.selectExpr("partitionValues['day'] AS day", "size").toArrow()
+            found = adds.selectExpr("map_entries(partitionValues) AS entries", "size").toArrow()
         except Exception as error:
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
         for row in found.to_pylist():
-            sizes.setdefault(row["day"] or "", []).append(row["size"])
-        return sizes
+            values = {entry["key"]: entry["value"] for entry in row["entries"]}
+            with suppress(BadPartition):
+                sizes[DAY.of_values(values)].append(row["size"])
+        return dict(sizes)
 
     def checkpoint(self, commits_min: int, apply: bool) -> bool:
         """Whether so many commits came after the last one; with `apply` one is written then, as Delta does it.
@@ -235,7 +243,7 @@ class DeltaTable:
             "id": change.table_id or str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": change.create,
-            "partitionColumns": ["day"],
+            "partitionColumns": [*DAY.column_names],
             "configuration": configuration,
             "createdTime": int(time.time() * 1000),
         }

@@ -191,11 +191,11 @@ class Committer:
         return ready, aside
 
     def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
-        by_day: dict[str, list[StagedFile]] = defaultdict(list)
+        by_folder: dict[str, list[StagedFile]] = defaultdict(list)
         for file in claim.files:
-            by_day[file.day].append(file)
+            by_folder[file.folder].append(file)
         merged: list[StagedFile] = []
-        for files in by_day.values():
+        for files in by_folder.values():
             for batch in merge_batches(files, self._room):
                 origin = FileOrigin(
                     folder=str(table.folder),

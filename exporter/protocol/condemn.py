@@ -21,11 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held as held_times
-from exporter.arrow.kafka_time import letter_days
+from exporter.arrow.keys import letter_keys
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan
 from exporter.errors import InvariantBroken
@@ -41,6 +40,7 @@ from exporter.text import first_line
 from offsets import Invariant
 from offsets.condemning import condemned_transactions, is_elsewhere, may_hold
 from offsets.names import condemned_file
+from offsets.partitions import DAY, Partition
 from offsets.positions import Position, condemned_offsets, first_epoch
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
@@ -156,22 +156,22 @@ def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
 
 
 def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    """Write the dead-letter rows of condemned records; the `add` actions of their files, one per day.
+    """Write the dead-letter rows of condemned records; the `add` actions of their files, one per partition.
 
     raw: the records as an Arrow table, in the order of their offsets, a reason for each.
     """
     batch, _ = held_times(headers.joined(raw.combine_chunks().to_batches()[0]))
-    days = letter_days(batch.column("timestamp"))
+    keys = letter_keys(batch.column("timestamp"), DAY.width_us)
     adds = []
-    for day in sorted(set(days.to_pylist())):
-        rows = pc.indices_nonzero(pc.equal(days, pa.scalar(day, days.type)))
+    for key in sorted(set(keys.to_pylist())):
+        partition, rows = Partition(DAY.name, key), pc.indices_nonzero(pc.equal(keys, key))
         dead = [(0, None, "condemned", f"condemned: {reasons[row]}") for row in rows.to_pylist()]
         part = batch.take(rows)
         offsets = part.column("offset")
-        growing = GrowingFile(origin, day)
+        growing = GrowingFile(origin, partition)
         letters = dead_letter_rows(part, dead, origin.tp, origin.epoch)
         growing.add(letters, offsets[0].as_py(), offsets[-1].as_py())
-        file = growing.finish(condemned_file(day, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
+        file = growing.finish(condemned_file(partition, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
         adds.append(add_action(file, {**origin.tags(file.offsets), "condemned": "true"}))
     return tuple(adds)
 

@@ -31,6 +31,7 @@ from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets import Invariant
 from offsets.gaps import Gap, recorded_gaps
 from offsets.names import AppId, gap_file
+from offsets.partitions import DAY
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
@@ -111,8 +112,8 @@ class GapRows:
     def _stage(
         self, letters: TableView, tp: TopicPartition, position: Position, mine: Sequence[Gap]
     ) -> tuple[StagedFile, FileOrigin]:
-        """The rows of one partition as a file of today. mine: its gaps."""
-        lake, today = self._anchors.lake, datetime.now(timezone.utc).date()
+        """The rows of one topic partition as a file of today. mine: its gaps."""
+        lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
         folder = str(lake.table(DEAD_LETTERS).folder)
         origin = FileOrigin(folder, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {})
         growing = GrowingFile(origin, today)

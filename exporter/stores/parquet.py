@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,9 @@ from exporter.core.order import Room
 from exporter.core.writers import StagedFile
 from exporter.stores.file import write_once
 from exporter.stores.statistics import Seen, statistics
+from offsets import partitions
 from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
+from offsets.partitions import Partition
 from offsets.ranges import OffsetRange, TopicPartition
 
 KAFKA_COLUMN = "_kafka"
@@ -93,11 +94,11 @@ class FileOrigin:
 
 
 class GrowingFile:
-    """One file of one writer and day while it grows: Arrow rows first, then encoded row groups."""
+    """One file of one writer and partition while it grows: Arrow rows first, then encoded row groups."""
 
-    def __init__(self, origin: FileOrigin, day: date) -> None:
+    def __init__(self, origin: FileOrigin, partition: Partition) -> None:
         self.origin = origin
-        self.day = day
+        self.partition = partition
         self.rows = 0
         self.arrow_bytes = 0
         self.pending_bytes = 0
@@ -184,7 +185,7 @@ class GrowingFile:
     def _name(self, offsets: OffsetRange) -> str:
         origin, unique = self.origin, uuid.uuid4().hex
         attempt = replay_attempt(origin.replay, unique) if origin.replay else unique
-        return str(DataFile(self.day, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
+        return str(DataFile(self.partition, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
 
 
 @cache
@@ -207,14 +208,14 @@ class NotWritten(Exception):
 
 
 def merge(origin: FileOrigin, files: Iterable[StagedFile], room: Room) -> StagedFile:
-    """One file with the rows of several of one writer and day, in offset order; written inputs stay for the sweep.
+    """One file with the rows of several of one writer and partition, in offset order; inputs stay for the sweep.
 
     Of the rows no more is held than the room allows, however well they were packed. Rows and ranges are equal before
     and after (protocol 4.6). Raises ValueError otherwise, OSError if a file is gone, NotWritten if the one cannot be
     written.
     """
     ordered = sorted(files, key=lambda file: file.offsets)
-    growing = GrowingFile(origin, date.fromisoformat(ordered[0].day))
+    growing = GrowingFile(origin, partitions.parse(ordered[0].folder))
     schema: pa.Schema | None = None
     for file in ordered:
         growing.reach(file.offsets)

@@ -24,6 +24,7 @@ from exporter.lake.lake import Lake
 from exporter.spark import session as spark
 from offsets.names import AppId, DataFile
 from offsets.ranges import TopicPartition
+from tests.support.days import partition_of
 
 FILE_BYTES = 10_000
 
@@ -101,7 +102,7 @@ def _add(place: Place, offset: int, now_ms: int, tags: Mapping[str, str]) -> Map
     coordinates = {"topic": place.tp.topic, "partition": place.tp.partition, "epoch": 0, "offset": offset}
     bounds = {"_kafka": coordinates, "seq": offset}
     return {
-        "path": str(DataFile(BASE_DAY, place.app, place.tp, 0, offset, uuid.uuid4().hex)),
+        "path": str(DataFile(partition_of(BASE_DAY), place.app, place.tp, 0, offset, uuid.uuid4().hex)),
         "partitionValues": {"day": str(BASE_DAY)}, "size": FILE_BYTES, "modificationTime": now_ms, "dataChange": True,
         "stats": json.dumps({"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {"seq": 0}}),
         "tags": {

@@ -32,6 +32,7 @@ from exporter.rounds.read import RoundReader
 from offsets import Invariant
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.days import partition_of
 from tests.support.lakes import (
     NOON,
     Crash,
@@ -391,7 +392,8 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Cal
         wait_until(lambda: set(e.positions().values()) == {(0, 9)}, 60, "all positions at 9")
         ahead, letters = TopicPartition(e.topic, 0), bench.lake.table(DEAD_LETTERS)
         app_id = str(AppId(e.app, ahead, 0, "condemned"))
-        row = StagedFile(str(DataFile(NOON.date(), e.app, ahead, 0, 14, "row")), OffsetRange(14, 14), 1, 1)
+        path = str(DataFile(partition_of(NOON.date()), e.app, ahead, 0, 14, "row"))
+        row = StagedFile(path, OffsetRange(14, 14), 1, 1)
         (letters.folder / row.path).parent.mkdir(parents=True, exist_ok=True)
         (letters.folder / row.path).write_bytes(b"r")  # what a commit names is synced, so it has to be there
         said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": letters.view().version}

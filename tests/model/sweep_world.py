@@ -29,12 +29,13 @@ from offsets.names import AppId, DataFile
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
 from offsets.sweeping import may_be_dead, spare
+from tests.support.days import partition_of
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
 APP = "model"
 TP = TopicPartition("t", 0)
-DAY = date(2026, 1, 1)
+DAY = partition_of(date(2026, 1, 1))
 WRITER, SWEEPER, USER, CLOSER = "writer", "sweeper", "user", "closer"
 IDLE, STAGED, CALLED, LOST = "idle", "staged", "called", "lost"
 SWEEPS = ("lists", "takes a snapshot")

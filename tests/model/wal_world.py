@@ -44,6 +44,7 @@ from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
 from tests.model.world import Stopped
+from tests.support.days import partition_of
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
@@ -423,7 +424,7 @@ class WalWorld:
 
 
 def _file(first: int, last: int) -> StagedFile:
-    path = str(DataFile(date(2026, 1, 1), APP, TP, 0, last, "a"))
+    path = str(DataFile(partition_of(date(2026, 1, 1)), APP, TP, 0, last, "a"))
     return StagedFile(path, OffsetRange(first, last), last - first + 1, 1, fingerprint="f")
 
 

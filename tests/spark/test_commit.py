@@ -341,8 +341,8 @@ def test_a_table_that_was_dropped_and_made_anew_stops_the_task(table: Table) -> 
     table.delta.folder.rename(table.delta.folder.with_name("~elsewhere"))
     table.session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     create_anchored(table.lake, "order", {P0: Position(0, -1), P1: Position(0, -1)})
-    for day in {file.day for file in claim.files}:
-        shutil.copytree(table.delta.folder.with_name("~elsewhere") / f"day={day}", table.delta.folder / f"day={day}")
+    for folder in {file.folder for file in claim.files}:
+        shutil.copytree(table.delta.folder.with_name("~elsewhere") / folder, table.delta.folder / folder)
     with pytest.raises(InvariantBroken) as stopped:
         table.committer.commit("order", [claim])
     assert stopped.value.invariant is Invariant.MONOTONE

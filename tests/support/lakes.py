@@ -53,6 +53,7 @@ from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
+from tests.support.days import partition_of
 from tests.support.services import Record, fresh_name
 
 ROOT = Path(__file__).parents[2]
@@ -368,7 +369,7 @@ def stage_offsets(
     view = table.view()
     assert view is not None
     origin = FileOrigin(str(table.folder), lake.app, tp, epoch, event_type, view.fingerprint, {})
-    growing = GrowingFile(origin, day)
+    growing = GrowingFile(origin, partition_of(day))
     kafka = [
         {"topic": tp.topic, "partition": tp.partition, "epoch": epoch, "offset": offset, "timestamp": None}
         for offset in offsets

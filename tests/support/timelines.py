@@ -45,6 +45,7 @@ from offsets.names import DataFile
 from offsets.positions import Position, should_skip
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import last_named_offsets
+from tests.support.days import partition_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "timelines.json"
 APP = "story"
@@ -127,7 +128,7 @@ class MemoryTables:
         offsets = tuple(record.offset for record in records)
         if list(offsets) != sorted(set(offsets)) or len({record.day for record in records}) != 1:
             raise ValueError(f"not the records of one file: {records}")
-        path = str(DataFile(records[0].day, APP, TP, epoch, offsets[-1], str(uuid.uuid4())))
+        path = str(DataFile(partition_of(records[0].day), APP, TP, epoch, offsets[-1], str(uuid.uuid4())))
         self.files[event_type, path] = offsets
         return StagedFile(path, OffsetRange(offsets[0], offsets[-1]), len(offsets), 100 * len(offsets))
 

@@ -1,6 +1,6 @@
 """`exporter maintain`: what tables need now and then, outside the commit path; beside tasks that go on.
 
-    per table ─ lock ─ OPTIMIZE of each closed day ─ checkpoint ─ sweep ─ VACUUM with the table's own retention
+    per table ─ lock ─ OPTIMIZE of each closed partition ─ checkpoint ─ sweep ─ VACUUM with the table's own retention
 
 Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
 Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
@@ -35,7 +35,7 @@ from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
 from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
-from exporter.operate.maintain.due import CHECKPOINT_COMMITS, DueDay, due_days
+from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.text import first_line
 from offsets.table_log import APP_PROPERTY
@@ -144,9 +144,9 @@ class Maintenance:
         if view is None:
             return
         check_properties(name, view, self._lake.app)
-        due = due_days(table.live_sizes(), _now(), self._limits.late_secs, self._limits.file_bytes_max)
-        for day in due:
-            yield self._optimize(table, day, apply)
+        limits = self._limits
+        for due in due_partitions(table.live_sizes(), _now(), limits.late_secs, limits.file_bytes_max):
+            yield self._optimize(table, due, apply)
         if table.checkpoint(CHECKPOINT_COMMITS, apply):
             yield Step(name, "checkpoint", "done" if apply else "due")
         for swept in sweep(self._lake, apply, [name]):
@@ -154,20 +154,20 @@ class Maintenance:
                 yield Step(name, "sweep", "done" if apply else "due", "", len(swept.paths), swept.bytes)
         yield from self._vacuum(table, view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT), apply)
 
-    def _optimize(self, table: DeltaTable, day: DueDay, apply: bool) -> Step:
-        """Rewrite one day; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
-        name = table.event_type
+    def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> Step:
+        """Rewrite one partition; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
+        name, label = table.event_type, due.partition.label
         if not apply:
-            return Step(name, "optimize", "due", day.day, day.files, day.bytes)
+            return Step(name, "optimize", "due", label, due.files, due.bytes)
         try:
-            (row,) = self._sql(f"OPTIMIZE {_quoted(table)} WHERE day = DATE'{day.day}'").collect()
+            (row,) = self._sql(f"OPTIMIZE {_quoted(table)} WHERE {due.partition.condition}").collect()
         except Exception as error:
             why = first_line(error)
             if _CONFLICT.search(f"{why} {error}"):
-                return Step(name, "optimize", "skipped", day.day, says=f"another commit was in the way: {why}")
-            raise TableUnreadable(f"table {name}: day {day.day} cannot be rewritten: {why}") from error
+                return Step(name, "optimize", "skipped", label, says=f"another commit was in the way: {why}")
+            raise TableUnreadable(f"table {name}: day {label} cannot be rewritten: {why}") from error
         removed = row.metrics.filesRemoved
-        return Step(name, "optimize", "done", day.day, row.metrics.numFilesRemoved, removed.totalSize or 0)
+        return Step(name, "optimize", "done", label, row.metrics.numFilesRemoved, removed.totalSize or 0)
 
     def _vacuum(self, table: DeltaTable, retention: str, apply: bool) -> Iterator[Step]:
         """Looks first: where nothing is to be deleted, nothing is written to the table's log either."""

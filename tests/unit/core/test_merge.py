@@ -20,6 +20,7 @@ from exporter.executor.stage import stage
 from exporter.rounds.read import _result
 from exporter.stores.parquet import FileOrigin, GrowingFile, merge
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.days import partition_of
 
 VALUE = b"the same bad record again" * 400
 """10 kB, of which a file has one copy and memory as many as there are rows."""
@@ -33,7 +34,7 @@ def origin(folder: Path) -> FileOrigin:
 
 def same_again(folder: Path, first: int, groups: int = 1) -> StagedFile:
     """A file of ROWS rows with one value, in so many row groups."""
-    file = GrowingFile(origin(folder), date(2026, 1, 31))
+    file = GrowingFile(origin(folder), partition_of(date(2026, 1, 31)))
     for start in range(first, first + ROWS, ROWS // groups):
         rows = range(start, start + ROWS // groups)
         file.add(pa.table({"n": pa.array(rows, pa.int64()), "value": pa.repeat(VALUE, len(rows))}), start, rows[-1])

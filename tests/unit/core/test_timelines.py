@@ -12,6 +12,7 @@ from exporter.core.writers import WriterKey
 from offsets.names import DataFile
 from offsets.positions import Position
 from offsets.table_log import last_named_offsets
+from tests.support.days import partition_of
 from tests.support.timelines import (
     APP,
     FIRST_DAY,
@@ -229,7 +230,7 @@ def test_the_latest_offset_is_the_largest_over_all_days():
         assert tables.position("A") == Position(0, latest)
         assert last_named_offsets(tables.paths("A"), APP) == {TP: {0: latest}}
         names = [DataFile.parse(path) for path in tables.paths("A")]
-        assert max(names, key=lambda name: name.last_offset).day == days[moment["taken_from"]]
+        assert max(names, key=lambda name: name.last_offset).partition == partition_of(days[moment["taken_from"]])
 
 
 def test_records_of_a_story_keep_their_offsets():

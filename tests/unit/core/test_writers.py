@@ -414,4 +414,4 @@ def test_rows_and_bytes_are_the_sums_over_files():
     """Limits and reports count all staged files; a claim counts its own."""
     both = (file(10, 12, rows=3), file(13, 19, rows=4))
     assert (writer(staged=both).staged_rows, writer(staged=both).staged_bytes, claim(*both).rows) == (7, 700, 7)
-    assert file(1, 2, day="2026-11-05").day == "2026-11-05"
+    assert file(1, 2, day="2026-11-05").folder == "day=2026-11-05"

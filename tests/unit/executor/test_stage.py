@@ -24,6 +24,7 @@ from exporter.executor.stage import stage
 from exporter.rounds.read import _result
 from offsets.names import DataFile, table_folder
 from offsets.ranges import TopicPartition
+from tests.support.days import partition_of
 
 TP = TopicPartition("topic.with.dots", 3)
 KAFKA_TIME_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -221,9 +222,9 @@ def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
     order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {})
     (manifest,) = stage(order, iter([batch(values)]))
     names = [DataFile.parse(row["path"]) for row in manifest.to_pylist() if row["path"]]
-    assert sorted((name.day, name.last_offset) for name in names) == [
-        (date(2025, 12, 30), 4),
-        (date(2025, 12, 31), 5),
+    assert sorted((name.partition, name.last_offset) for name in names) == [
+        (partition_of(date(2025, 12, 30)), 4),
+        (partition_of(date(2025, 12, 31)), 5),
     ]
 
 

@@ -22,6 +22,7 @@ from offsets.names import (
     table_folder,
 )
 from offsets.ranges import TopicPartition
+from tests.support.days import partition_of
 
 OFFSET_MAX = 2**63 - 1
 unhurried = settings(deadline=None)
@@ -42,21 +43,22 @@ app_ids = st.one_of(
     st.builds(AppId, apps, partitions, epochs, st.just("gap"), gap_types.filter(lambda name: name.isprintable())),
 )
 attempts = st.one_of(st.uuids().map(str), st.text(LETTERS, min_size=1, max_size=8))
-data_files = st.builds(DataFile, st.dates(), apps, partitions, epochs, st.integers(0, OFFSET_MAX), attempts)
+days = st.dates().map(partition_of)
+data_files = st.builds(DataFile, days, apps, partitions, epochs, st.integers(0, OFFSET_MAX), attempts)
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 STORED_FILES = {
     f"day=2026-11-01/exporter.orders.0.0.00000000000000000041.{UUID}.parquet": DataFile(
-        date(2026, 11, 1), "exporter", TopicPartition("orders", 0), 0, 41, UUID
+        partition_of(date(2026, 11, 1)), "exporter", TopicPartition("orders", 0), 0, 41, UUID
     ),
     f"day=1999-02-28/my_app-2.eu.orders.v1.12.3.09223372036854775807.{UUID}.parquet": DataFile(
-        date(1999, 2, 28), "my_app-2", TopicPartition("eu.orders.v1", 12), 3, OFFSET_MAX, UUID
+        partition_of(date(1999, 2, 28)), "my_app-2", TopicPartition("eu.orders.v1", 12), 3, OFFSET_MAX, UUID
     ),
     "day=2024-02-29/a.0.1.2.3.00000000000000000000.7.parquet": DataFile(
-        date(2024, 2, 29), "a", TopicPartition("0.1", 2), 3, 0, "7"
+        partition_of(date(2024, 2, 29)), "a", TopicPartition("0.1", 2), 3, 0, "7"
     ),
     "day=2026-11-01/exporter.orders.0.0.00000000000000000041.replay-12-0f3c.parquet": DataFile(
-        date(2026, 11, 1), "exporter", TopicPartition("orders", 0), 0, 41, "replay-12-0f3c"
+        partition_of(date(2026, 11, 1)), "exporter", TopicPartition("orders", 0), 0, 41, "replay-12-0f3c"
     ),
 }
 STORED_APP_IDS = {
@@ -120,7 +122,7 @@ def test_folders_stored_so_far_are_read_for_ever(event_type):
 )  # fmt: skip
 def test_a_replays_file_bears_its_number(attempt, number):
     """And no other attempt looks like one; what is built is read back."""
-    assert DataFile(date(2026, 11, 1), "app", TopicPartition("t", 0), 0, 41, attempt).replay == number
+    assert DataFile(partition_of(date(2026, 11, 1)), "app", TopicPartition("t", 0), 0, 41, attempt).replay == number
     assert number is None or replay_attempt(number, "0f") == attempt
 
 
@@ -146,7 +148,7 @@ def test_every_legal_app_id_parses_back(app_id):
 
 
 @unhurried
-@given(st.dates(), apps, partitions, epochs, attempts)
+@given(days, apps, partitions, epochs, attempts)
 def test_a_file_of_gap_rows_never_passes_for_a_data_file(day, app, tp, epoch, attempt):
     """It bears no offset: neither the sweep nor start-up may draw a conclusion from it."""
     path = gap_file(day, app, tp, epoch, attempt)
@@ -188,7 +190,8 @@ def test_two_app_ids_never_share_a_text(left, right):
 @given(st.integers(0, OFFSET_MAX), st.integers(0, OFFSET_MAX))
 def test_names_of_one_writer_sort_by_their_offsets(left, right):
     """Zero-padding makes the order of names the order of last offsets, for people who list a folder."""
-    names = [str(DataFile(date(2026, 1, 1), "a", TopicPartition("t", 0), 0, last, "x")) for last in (left, right)]
+    day, tp = partition_of(date(2026, 1, 1)), TopicPartition("t", 0)
+    names = [str(DataFile(day, "a", tp, 0, last, "x")) for last in (left, right)]
     assert (names[0] < names[1]) == (left < right)
 
 
@@ -418,7 +421,7 @@ def test_a_file_name_with_one_byte_changed_is_refused_or_is_another_file(name, d
 )
 def test_a_file_that_could_not_be_parsed_back_cannot_be_built(changes):
     """NAMES is kept at the source: an illegal part raises BadName before anything is written."""
-    legal = DataFile(date(2026, 1, 1), "a", TopicPartition("t", 0), 0, 1, "x")
+    legal = DataFile(partition_of(date(2026, 1, 1)), "a", TopicPartition("t", 0), 0, 1, "x")
     with pytest.raises(BadName):
         replace(legal, **changes)
 

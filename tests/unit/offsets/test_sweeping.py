@@ -10,12 +10,13 @@ from offsets.names import DataFile, gap_file
 from offsets.positions import TOMBSTONE
 from offsets.ranges import TopicPartition
 from offsets.sweeping import may_be_dead, spare
+from tests.support.days import partition_of
 
 TP = TopicPartition("orders.v2", 0)
 
 
 def path(last: int, epoch: int = 0, app: str = "app", tp: TopicPartition = TP, attempt: str = "a1") -> str:
-    return str(DataFile(date(2026, 1, 31), app, tp, epoch, last, attempt))
+    return str(DataFile(partition_of(date(2026, 1, 31)), app, tp, epoch, last, attempt))
 
 
 def dead(paths: list[str], transactions: dict[str, int], named: tuple[str, ...] = ()) -> list[str]:
@@ -86,7 +87,7 @@ def test_names_that_are_not_ours_are_never_touched():
         path(1) + ".crc",
         path(1).replace("day=", "hour="),
         path(1).replace("day=2026-01-31/", ""),
-        gap_file(date(2026, 1, 31), "app", TP, 0, "a1"),
+        gap_file(partition_of(date(2026, 1, 31)), "app", TP, 0, "a1"),
         "_delta_log/00000000000000000000.json",
     ]
     assert dead(foreign, transactions) == []

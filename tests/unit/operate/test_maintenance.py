@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -10,41 +10,23 @@ from hypothesis import strategies as st
 
 from exporter.errors import TableUnreadable
 from exporter.lake.retention import interval_hours, protects_staged
-from exporter.operate.maintain.due import DueDay, bins, due_days, is_closed
+from exporter.operate.maintain.due import Due, bins, due_partitions
 from exporter.operate.maintain.maintain import on_schedule
 from exporter.settings.model import Settings
+from tests.support.days import partition_of
 
 MIDNIGHT = datetime(2026, 2, 1, tzinfo=timezone.utc)
 DAY_SECS = 86_400
 
 
-@pytest.mark.parametrize(
-    ("day", "after_secs", "late_secs", "closed"),
-    [
-        ("2026-01-31", 3601, 3600, True),
-        ("2026-01-31", 3600, 3600, False),
-        ("2026-01-31", -1, 0, False),
-        ("2026-02-01", 3601, 3600, False),
-        ("9999-12-31", 0, 3600, False),
-        ("__HIVE_DEFAULT_PARTITION__", 0, 0, False),
-        ("", 0, 0, False),
-    ],
-)
-def test_a_day_is_closed_when_its_end_and_the_lateness_are_past(
-    day: str, after_secs: float, late_secs: float, closed: bool
-) -> None:
-    """Days are UTC; the last day of all never ends; what is no day is let be."""
-    assert is_closed(day, MIDNIGHT + timedelta(seconds=after_secs), late_secs) is closed
-
-
 def test_due_are_closed_days_with_files_that_fit_together() -> None:
     """One file, or files that are large enough, are left alone; the day of today as well."""
-    sizes = {"2026-01-30": [10, 20, 90, 200], "2026-01-29": [5], "2026-01-28": [60, 70], "2026-01-31": [1, 1, 1]}
+    of_days = {30: [10, 20, 90, 200], 29: [5], 28: [60, 70], 31: [1, 1, 1]}
+    sizes = {partition_of(date(2026, 1, day)): of_day for day, of_day in of_days.items()}
     now = MIDNIGHT - timedelta(hours=1)
-    assert due_days(sizes, now, 3600, 100) == [DueDay("2026-01-30", 2, 30)]
-    assert due_days(sizes, now + timedelta(hours=3), 3600, 100) == [
-        DueDay("2026-01-30", 2, 30), DueDay("2026-01-31", 3, 3)
-    ]  # fmt: skip
+    before, last = Due(partition_of(date(2026, 1, 30)), 2, 30), Due(partition_of(date(2026, 1, 31)), 3, 3)
+    assert due_partitions(sizes, now, 3600, 100) == [before]
+    assert due_partitions(sizes, now + timedelta(hours=3), 3600, 100) == [before, last]
 
 
 @given(st.lists(st.integers(1, 120)), st.integers(1, 100))

@@ -19,8 +19,9 @@ from exporter.lake.properties import retention_is_safe
 from exporter.stores.parquet import SMALL_BYTES, FileOrigin, GrowingFile, merge
 from offsets.names import DataFile
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.days import partition_of
 
-DAY = date(2026, 1, 1)
+DAY = partition_of(date(2026, 1, 1))
 
 
 def origin(folder) -> FileOrigin:
@@ -38,7 +39,7 @@ def test_a_file_is_named_by_its_last_offset_and_appears_whole(tmp_path):
     """The name parses back, the size is the file's, the rows are those that were added."""
     staged = grown(tmp_path, [1, 2], [5, 9])
     name = DataFile.parse(staged.path)
-    assert (name.day, name.last_offset, staged.offsets, staged.rows) == (DAY, 9, OffsetRange(1, 9), 4)
+    assert (name.partition, name.last_offset, staged.offsets, staged.rows) == (DAY, 9, OffsetRange(1, 9), 4)
     assert (tmp_path / staged.path).stat().st_size == staged.size_bytes
     assert pq.read_table(tmp_path / staged.path, partitioning=None).column("n").to_pylist() == [1, 2, 5, 9]
 
@@ -131,7 +132,7 @@ def test_carried_rows_are_written_with_those_of_files(tmp_path, first_is_written
 
     carried = growing(4 if first_is_written else 1).carried(1 << 16)
     assert carried is not None and carried.size_bytes == len(carried.body) and list(tmp_path.rglob("*")) == []
-    assert (carried.day, carried.rows, carried.fingerprint) == (str(DAY), 2, "f")
+    assert (carried.folder, carried.rows, carried.fingerprint) == (DAY.folder, 2, "f")
     merged = merge(origin(tmp_path), [carried, growing(1 if first_is_written else 4).finish()], Room())
     table = pq.read_table(tmp_path / merged.path, partitioning=None)
     assert [row["n"] for row in table.to_pylist()] == [{"m": [1]}, None, {"m": [4]}, None]

@@ -21,6 +21,7 @@ from exporter.protocol.commit import Committer
 from exporter.stores import parquet as files
 from exporter.task.offers import Offers
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.days import partition_of
 
 KEY = WriterKey("order", TopicPartition("t", 0))
 ROWS = StagedFile("day=2026-01-31/x.parquet", OffsetRange(0, 9), 10, 4, body=b"rows")
@@ -69,7 +70,8 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
         raise OverflowError("date value out of range")
 
     tp = KEY.tp
-    growing = files.GrowingFile(files.FileOrigin(str(tmp_path), "app", tp, 0, "order", "f", {}), date(2026, 1, 31))
+    origin = files.FileOrigin(str(tmp_path), "app", tp, 0, "order", "f", {})
+    growing = files.GrowingFile(origin, partition_of(date(2026, 1, 31)))
     growing.add(pa.table({"n": [1]}), 0, 0)
     carried = growing.carried(1 << 10)
     assert carried is not None
