@@ -14,6 +14,8 @@ from offsets.ranges import TopicPartition
 from offsets.rewind import Bound, Cut, Move
 from offsets.table_log import ROUTING_PROPERTY, TABLE_PROPERTY, TableView
 
+WHERE = "`exporter offsets` shows where the tables are"
+
 
 @dataclass(frozen=True)
 class RepairRow:

@@ -1,0 +1,60 @@
+"""`exporter repair --adopt`: tables of another app become ours, positions and all (protocol 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import Refused
+from exporter.kafka.topics import TopicIdentity
+from exporter.lake.lake import Lake
+from exporter.operate.repair.reading import Reading, listed_tables, undecided
+from exporter.operate.repair.steps import RepairRow, TableRepair
+from offsets.names import table_folder
+from offsets.rewind import adopted_transactions, live_positions
+from offsets.table_log import APP_PROPERTY, TOPIC_PROPERTY, TableView
+
+
+class Adopt:
+    """One lake, and the app whose tables are taken over. Every plan reads the tables afresh and writes nothing."""
+
+    def __init__(self, lake: Lake, identities: Mapping[str, TopicIdentity], former: str) -> None:
+        """identities: the topics as they are now. former: the other app."""
+        self._lake = lake
+        self._identities = identities
+        self._former = former
+
+    def plan(self) -> list[TableRepair]:
+        """Protocol 5.6: every table of `former` becomes ours, with all that it remembers."""
+        app, former = self._lake.app, self._former
+        if former == app:
+            raise Refused(f"the tables are asked to be those of {app}, which is the app itself", "name the other app")
+        reading = Reading(self._lake, former, known_as=app)
+        todo = {name: view for name, view in reading.views.items() if view.properties.get(APP_PROPERTY) == former}
+        if not todo:
+            return []
+        letters = todo.get(DEAD_LETTERS)
+        if letters is None:
+            raise undecided(DEAD_LETTERS, f"is not one of {former}'s", "both apps have written here: move one away")
+        reading.refuse_accidents(f"adopted; start with app = {former!r} and repair them first")
+        for topic, identity in self._identities.items():
+            if letters.properties.get(f"{TOPIC_PROPERTY}{topic}") != identity.topic_id:
+                raise undecided(
+                    DEAD_LETTERS, f"knows nothing of topic {topic} with the id {identity.topic_id}",
+                    f"only tables of the same topic can be adopted; was it created again? start with app = {former!r}",
+                )  # fmt: skip
+        listed = dict(listed_tables(letters.properties))
+        ids = {table_folder(name): view.table_id for name, view in reading.views.items()}
+        if missing := sorted(folder for folder, table_id in listed.items() if ids.get(folder) != table_id):
+            raise undecided(missing[0], "is gone or another one", f"start with app = {former!r} and repair it first")
+        if both := sorted(name for name, view in todo.items() if live_positions(view.transactions, app)):
+            raise undecided(both[0], f"has positions of both {former} and {app}", "they cannot be told apart")
+        return [self._step(name, todo[name]) for name in sorted(todo, key=lambda n: (n == DEAD_LETTERS, n))]
+
+    def _step(self, name: str, view: TableView) -> TableRepair:
+        rows = tuple(
+            RepairRow(name, tp, position, position, 0, f"was {self._former}'s, becomes {self._lake.app}'s")
+            for tp, position in live_positions(view.transactions, self._former).items()
+        )
+        versions = adopted_transactions(view.transactions, self._former, self._lake.app)
+        return TableRepair(name, view, versions, rows, {APP_PROPERTY: self._lake.app})
