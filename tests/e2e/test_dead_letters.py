@@ -125,7 +125,7 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
 ) -> None:
     """Nothing is swept from under a replay, commits beside it do not stop it, and of two the second one notices."""
     meanwhile: list[Callable[[], Any]] = []
-    monkeypatch.setattr("exporter.operate.letters.replay.point", lambda fault: meanwhile.pop()() if meanwhile else None)
+    monkeypatch.setattr("exporter.operate.letters.feed.point", lambda fault: meanwhile.pop()() if meanwhile else None)
     lake = Lake(spark, fixed.settings().root, fixed.app)
     assert told(replay_of(fixed, spark), apply=False) == {("would be fed", "click"): 20, ("still bad", "not_utf8"): 30}
     assert fixed.placed() == places(DEAD_LETTERS)

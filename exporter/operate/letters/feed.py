@@ -1,0 +1,179 @@
+"""Puts replayed dead letters into their tables: staged like records, one commit per table.
+
+Their files bear `replay-<number>-<uuid>`, outside the ranges of NAMES, and move no position. Per (table, partition)
+the replays are numbered, and replay n is a compare-and-set: its commit writes `<app>/replay/<topic>/<partition>/<n>`,
+which must not be there, so of two the second reads everything again. The commit depends on the positions too: a
+rewind or a switch closes the epoch. Deletes no file (TEMP).
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.core.order import StagingOrder
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import PartitionPlan, StagedFile
+from exporter.errors import DependencyUnreachable, TableUnreadable
+from exporter.faults import Fault, point
+from exporter.lake.change import Change, add_action
+from exporter.lake.properties import check_properties
+from exporter.lake.schema import untimed
+from exporter.lake.table import not_synced
+from exporter.log import get_logger
+from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, Span
+from exporter.protocol.anchor import Failed, Moved
+from exporter.rounds.read import run_order
+from exporter.stores.parquet import FileOrigin
+from exporter.text import first_line
+from offsets.names import AppId, DataFile
+from offsets.positions import last_replay
+from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
+
+log = get_logger(__name__)
+
+OFFERS_MAX = 20
+"""Offers of the same files while the exporter commits beside it."""
+
+Staged = Mapping[TopicPartition, Sequence[StagedFile]]
+"""The files of one table."""
+
+
+class Feed:
+    """Of one reading of the tables."""
+
+    def __init__(self, reading: ReplayReading) -> None:
+        self._reading = reading
+        self._lake = reading.lake
+        self._routing = reading.routing
+
+    def rows(self, good: DataFrame, spans: Sequence[Span]) -> None:
+        """Stage the rows and commit them, one commit per table. Raises Moved."""
+        staged: dict[str, dict[TopicPartition, list[StagedFile]]] = defaultdict(lambda: defaultdict(list))
+        for epoch in sorted({span.epoch for span in spans}):
+            records = good.where(sf.col("epoch") == epoch)
+            ordered = records.repartition("topic", "partition").sortWithinPartitions(*COORDINATES)
+            order = self._order([span for span in spans if span.epoch == epoch], epoch)
+            try:
+                fragments = run_order(ordered.drop("epoch", "target", "verdict"), order).whole().fragments
+            except Exception as error:
+                raise DependencyUnreachable(
+                    f"the dead letters could not be decoded: {first_line(error)}",
+                    "start it again; if it fails again, leave rows out by --offsets, --type, --reason or --day",
+                ) from error
+            for fragment in fragments:
+                for name, files in fragment.files.items():
+                    staged[name][fragment.plan.tp] += files
+        point(Fault.AFTER_REPLAY_STAGE)
+        for name in sorted(staged):
+            self._commit(name, staged[name])
+            point(Fault.AFTER_REPLAY_COMMIT)
+
+    def _order(self, spans: Sequence[Span], epoch: int) -> StagingOrder:
+        """What the tasks are told: all offsets are wanted, the dead letters are not."""
+        app, plans = self._lake.app, dict[TopicPartition, PartitionPlan]()
+        replays: dict[tuple[str, TopicPartition], int] = {}
+        for span in spans:
+            tp = span.tp
+            bounds = dict.fromkeys(self._reading.targets, -1)
+            plans[tp] = PartitionPlan(tp, 0, epoch, 0, span.last + 1, bounds, unlisted=(DEAD_LETTERS,))
+            replays |= {(name, tp): self._reading.last(name, tp) + 1 for name in self._reading.targets}
+        fingerprints = {name: view.fingerprint for name, view in self._reading.views.items()}
+        footers = {tp: self._reading.footer(tp) for tp in plans}
+        return StagingOrder(
+            str(self._lake.root), app, self._routing, plans, fingerprints, footers, replays=replays,
+            sync=self._lake.tasks_sync, untimed=untimed(self._reading.views),
+        )  # fmt: skip
+
+    def _commit(self, name: str, staged: Staged) -> None:
+        """Add the files of one table. Raises Moved if another replay, a switch or a repair was there first."""
+        app, table, view = self._lake.app, self._lake.table(name), self._reading.views[name]
+        numbers = {tp: str(AppId(app, tp, self._reading.last(name, tp) + 1, "replay")) for tp in staged}
+        positions = {tp: view.position(app, tp) for tp in staged}
+        through = {tp: max(file.offsets.last_offset for file in files) for tp, files in staged.items()}
+        files = [file for some in staged.values() for file in some]
+
+        def check(now: TableView | None) -> None:
+            if now is None or (now.table_id, now.fingerprint) != (view.table_id, view.fingerprint):
+                raise Moved(f"table {name} was changed meanwhile")
+            check_properties(name, now, app)
+            if any(logged.rewinds for logged in table.commits(view.version, now.version)):
+                raise Moved(f"table {name} was taken back meanwhile")
+            for tp, was in positions.items():
+                at = now.position(app, tp)
+                if was is None or at is None or at.epoch != was.epoch or at.offset < through[tp]:
+                    raise Moved(f"table {name}, {tp}: position {at}, it was {was}")
+                if last_replay(now.transactions, app, tp) != self._reading.last(name, tp):
+                    raise Moved(f"table {name}, {tp}: another replay was faster")
+            if any(os.stat(table.folder / file.path).st_size != file.size_bytes for file in files):
+                raise Moved("a staged file was damaged")
+
+        commit_id = uuid.uuid4().hex
+        change = Change(
+            expected=(*numbers.values(), *(str(AppId(app, tp, at.epoch)) for tp, at in positions.items() if at)),
+            positions={numbers[tp]: through[tp] for tp in staged},
+            user_metadata=self._metadata(name, commit_id, staged),
+            adds=tuple(self._add(name, file, commit_id) for file in files),
+        )
+        for _ in range(OFFERS_MAX):
+            try:
+                version = table.commit(change, check)
+                break
+            except (Moved, FileNotFoundError) as moved:
+                raise Moved(str(moved)) from moved
+            except Exception as error:
+                refused, landed = error, self._landed(name, view, commit_id)
+                log.info("commit_refused", table=name, reason=first_line(error), landed=landed)
+                if landed is not None:
+                    version = landed
+                    break
+                if not_synced(error):  # such files are not offered again (protocol/commit.py)
+                    raise Failed(table, error) from error
+        else:
+            now = table.view()
+            unchanged = now is not None and now.version == view.version
+            raise Failed(table, refused) if unchanged else Moved(f"table {name} was written again and again")
+        rows = sum(file.rows for file in files)
+        log.info("dead_letters_replayed", table=name, rows=rows, files=len(files), version=version)
+
+    def _landed(self, name: str, before: TableView, commit_id: str) -> int | None:
+        """The version of the commit if it is in the table after all."""
+        table = self._lake.table(name)
+        now = table.view()
+        if now is None:
+            raise TableUnreadable(f"table {name} is gone")
+        logged = table.commits(before.version, now.version)
+        return next((one.version for one in logged if one.commit_id == commit_id), None)
+
+    def _metadata(self, name: str, commit_id: str, staged: Staged) -> dict[str, Any]:
+        """userMetadata. No `partitions`: those are positions, and this commit moves none."""
+        view = self._reading.views[name]
+        return {
+            "commit_id": commit_id,
+            "action": "replay",
+            "app": self._lake.app,
+            "routing": self._routing.fingerprint(),
+            "table_id": view.table_id,
+            "checked_through": view.version,
+            "replayed": {
+                str(tp): {
+                    "replay": self._reading.last(name, tp) + 1,
+                    "rows": sum(file.rows for file in files),
+                    "first": min(file.offsets.first_offset for file in files),
+                    "last": max(file.offsets.last_offset for file in files),
+                }
+                for tp, files in staged.items()
+            },
+        }
+
+    def _add(self, name: str, file: StagedFile, commit_id: str) -> dict[str, Any]:
+        at = DataFile.parse(file.path)
+        origin = FileOrigin("", at.app, at.tp, at.epoch, name, "", self._reading.footer(at.tp), at.replay or 0)
+        return add_action(file, {**origin.tags(file.offsets), "commit_id": commit_id})
