@@ -115,7 +115,8 @@ def add_by_hand(lake: Exported, event_type: str, path: Path, day: str) -> None:
 def test_a_topic_of_many_partitions_is_read_by_a_few_tasks(spark, kafka):
     """Each record once, by so many tasks as the cores are worth and not by one for each partition."""
     from exporter.local.broker import create_topic
-    from exporter.operate.audit.compare import TASKS_PER_CORE, Job, Log, _topic_records
+    from exporter.operate.audit.job import Job, Log
+    from exporter.operate.audit.source import TASKS_PER_CORE, topic_records
     from tests.support.services import fresh_name
 
     topic, tasks = fresh_name(), TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -123,7 +124,7 @@ def test_a_topic_of_many_partitions_is_read_by_a_few_tasks(spark, kafka):
     produce(kafka, topic, {number: records([click(number)]) for number in range(tasks + 8)})
     logs = {TopicPartition(topic, number): Log(0, 1, 1, 0, 1) for number in range(tasks + 8)}
     options = {"kafka.bootstrap.servers": kafka}
-    found = _topic_records(Job(spark, (topic,), routing_of(DDL), options, None, {}, frozenset()), logs)
+    found = topic_records(Job(spark, (topic,), routing_of(DDL), options, None, {}, frozenset()), logs)
     assert found.rdd.getNumPartitions() == tasks
     assert sorted(row.partition for row in found.select("partition").collect()) == [*range(tasks + 8)]
 

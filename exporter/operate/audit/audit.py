@@ -25,8 +25,9 @@ from exporter.errors import DependencyUnreachable
 from exporter.kafka.topics import TopicIdentity, partitions_of
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
-from exporter.operate.audit.compare import Job, Log, compare, was_cut
+from exporter.operate.audit.compare import compare, was_cut
 from exporter.operate.audit.files import LiveFiles, live_files
+from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
 from exporter.text import first_line

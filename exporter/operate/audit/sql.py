@@ -119,6 +119,11 @@ def event_time(source: EventTime) -> Column:
     return sf.timestamp_micros(bounded * sf.lit(1_000_000 // unit))
 
 
+def event_day(source: EventTime) -> Column:
+    """The day of that event time, in UTC."""
+    return event_time(source).cast("date")
+
+
 def kept_time(routing: Routing, codes: Mapping[str, int], code: Column) -> Column:
     """Microseconds that `_event_time` must say of a record, if it is not null; null where they cannot be told.
 

@@ -1,0 +1,205 @@
+"""The two sides that an audit compares: a slim row for each record of the topics, and for each row of the tables.
+
+Where a record belongs comes from sql.py, for each offset by the configuration that the dead letters record for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.arrow.kafka_time import NO_DAY
+from exporter.core.columns import EVENT_TIME
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.lake.schema import NO_COLUMNS
+from exporter.operate.audit import sql as audit_sql
+from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, in_spans
+from exporter.operate.audit.files import LiveFiles
+from exporter.operate.audit.job import Job, Log
+from exporter.operate.audit.pin import Pinned
+from exporter.operate.audit.replays import NoReplays
+from exporter.operate.audit.source import careful_records, topic_records
+from exporter.operate.audit.sql import EITHER, LETTERS, UNKNOWN
+from offsets.ranges import TopicPartition
+
+Fields = Mapping[int, Sequence[Mapping[str, Any]]]
+"""Code -> the columns whose values are compared, as fields of a Spark schema."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Of one comparison. fields: from compared_fields. replays: the optional stage."""
+
+    job: Job
+    pinned: Pinned
+    logs: Mapping[TopicPartition, Log]
+    fields: Fields
+    replays: NoReplays
+
+    @cached_property
+    def _info(self) -> DataFrame:
+        rows = _info_rows(self.job, self.pinned, self.logs)
+        return sf.broadcast(self.job.session.createDataFrame(rows, INFO_DDL))
+
+    @cached_property
+    def _cover(self) -> DataFrame:
+        return sf.broadcast(self.job.session.createDataFrame(_cover_rows(self.pinned), COVER_DDL))
+
+    def records(self) -> DataFrame:
+        """One slim row per record: expected table, whether it must have a row, checksums, day."""
+        job, pinned, codes = self.job, self.pinned, self.pinned.codes
+        frame = careful_records(job, pinned, self.logs) if job.careful else topic_records(job, self.logs)
+        frame = frame.withColumn("timestamp", audit_sql.sane_timestamp()).join(self._info, PARTITION)
+        event_type = sf.col("event_type")
+        frame = (
+            _region(frame)
+            .withColumn("text", sf.col("value").cast("string"))
+            .withColumn("kafka_day", sf.coalesce(sf.col("timestamp").cast("date"), sf.lit(NO_DAY)))
+            .withColumn("is_object", audit_sql.is_object())
+            .withColumn("event_type", self._by_region("string", lambda one: audit_sql.event_type(one.type_from)))
+            .withColumn("expected", self._by_region("int", lambda one: audit_sql.expected(one, codes, event_type)))
+            .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
+        )
+        frame = self.replays.judged(frame)
+        frame = frame.join(self._cover.withColumnRenamed("code", "expected"), ["expected", *PARTITION], "left")
+        expected = sf.col("expected")
+        told = {
+            "must": _must(),
+            "typed_hash": audit_sql.record_checksum(self.fields, expected),
+            "letter_hash": audit_sql.letter_checksum(),
+            "event_day": self._by_region("date", lambda one: audit_sql.event_day(one.event_time)),
+            "event_time": self._by_region("bigint", lambda one: audit_sql.kept_time(one, codes, expected)),
+        }
+        return frame.withColumns(told).select(*PARTITION, "offset", *RECORDS, *self.replays.columns)
+
+    def _by_region(self, kind: str, column: Callable[[Routing], Column]) -> Column:
+        """column(routing) of the configuration that holds for the row; null, of type `kind`, where none is known."""
+        number = sf.col("region.routing")
+        return audit_sql.one_of([(number == at, column(one)) for at, one in enumerate(self.pinned.routings)], kind)
+
+    def rows(self, files: Mapping[str, LiveFiles]) -> DataFrame:
+        """One slim row per row of these topics in any table, and per row without coordinates."""
+        frame: DataFrame | None = None
+        for name, found in files.items():
+            one = _table_rows(found.frame, self.pinned.codes[name], self.job.topics, self.fields)
+            frame = one if frame is None else frame.unionByName(one)
+        if frame is None:
+            empty: DataFrame = self.job.session.createDataFrame([], ROWS_DDL)
+            return empty
+        frame = _region(frame.join(self._info, PARTITION, "left").join(self._cover, ["code", *PARTITION], "left"))
+        readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
+        checkable = sf.coalesce(readable & sf.col("region.visible") & ~sf.col("condemned"), sf.lit(False))
+        wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
+        wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
+        outside, hashed = ~in_spans("spans"), ["row_hash", "row_day", "row_time", "faulty"]
+        replayed = sf.coalesce(sf.col("offset") <= sf.col("replayed"), sf.lit(False))
+        return frame.filter(wanted).select(
+            "code", *PARTITION, "offset", *hashed, "unread", outside.alias("outside"), checkable.alias("checkable"),
+            replayed.alias("replayed"),
+        )  # fmt: skip
+
+
+def _must() -> Column:
+    """Whether a record must have a row: where all that could hold it says that it is complete there.
+
+    A bad record is covered by the dead letters, a good one by its type: only where both are is it certain.
+    """
+    in_letters, in_type = in_spans("letters"), in_spans("spans")
+    beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
+    return sf.when(sf.col("expected").isin(EITHER, UNKNOWN), sf.lit(False)).otherwise(
+        in_letters & sf.col("region.complete") & (in_type | ~beyond) & ~in_spans("gaps") & ~in_spans("letters_gaps")
+    )
+
+
+def _info_rows(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> list[Any]:
+    """Per partition: what is looked at, what the dead letters cover, which configuration holds where."""
+    rows: list[Any] = []
+    for tp, one in logs.items():
+        regions = []
+        for region in pinned.regions.get(tp, []):
+            isolation = pinned.routings[region.routing].isolation
+            complete = isolation == "read_uncommitted" or job.routing.isolation == "read_committed"
+            visible = isolation == job.routing.isolation and tp.topic not in job.compacted
+            regions.append((region.after, region.through, region.routing, complete, visible))
+        wanted = job.from_offsets.get(tp, 0)
+        letters, lost = pinned.spans.get((DEAD_LETTERS, tp), []), pinned.gaps.get((DEAD_LETTERS, tp), [])
+        rows.append((tp.topic, tp.partition, wanted, one.first, one.next, letters, lost, regions))
+    return rows
+
+
+def _cover_rows(pinned: Pinned) -> list[Any]:
+    """Per table and partition: where it may hold rows. A condemned record's row may come before the position does."""
+    rows: list[Any] = []
+    for (name, tp), spans in pinned.spans.items():
+        position = pinned.positions[name, tp]
+        condemned = max(pinned.condemned.get(tp, ()), default=-1) if name == DEAD_LETTERS else -1
+        early = [(position, condemned)] if condemned > position else []
+        lost, since, replayed = pinned.gaps.get((name, tp), []), pinned.since[name, tp], pinned.replayed.get((name, tp))
+        again = [(-1, replayed)] if replayed is not None else []
+        code = pinned.codes[name]
+        rows.append((code, tp.topic, tp.partition, [*spans, *early, *again], position, lost, since, replayed))
+    return rows
+
+
+def compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
+    """Code -> the columns whose values are compared."""
+    return {
+        code: audit_sql.compared_columns(
+            [
+                one.schemas.get(name, NO_COLUMNS)  # nothing is compared of a type that was once filled undeclared
+                for one in pinned.routings
+                if name in one.schemas or one.new_type == "table"
+            ],
+            pinned.views[name].schema_json,
+        )
+        for name, code in pinned.codes.items()
+        if code != LETTERS and name in pinned.views
+    }
+
+
+def _region(frame: DataFrame) -> DataFrame:
+    """Adds `region`: the one that holds the row's offset."""
+    inside = sf.filter("regions", lambda r: (sf.col("offset") > r["after"]) & (sf.col("offset") <= r["through"]))
+    return frame.withColumn("region", sf.try_element_at(inside, sf.lit(1)))
+
+
+def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fields) -> DataFrame:
+    """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
+    kafka = frame["_kafka"]
+    nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()
+    if code == LETTERS:
+        chosen = kafka["topic"].isin(*topics) & ~nowhere
+        said = (sf.length("stage") > 0) & (sf.length("reason") > 0)
+        faulty = ~sf.coalesce(said, sf.lit(False))
+        timed = frame.filter(chosen).withColumn("timestamp", kafka["timestamp"])
+        hashed, condemned = audit_sql.letter_checksum(), sf.coalesce(sf.col("stage") == "condemned", sf.lit(False))
+        unread = condemned & sf.coalesce("key", "value").isNull() & kafka["timestamp"].isNull()
+    else:
+        timed = frame.filter(kafka["topic"].isin(*topics) | nowhere)
+        faulty = condemned = unread = sf.lit(False)
+        quoted = lambda name: sf.col("`" + name.replace("`", "``") + "`")  # noqa: E731
+        hashed = audit_sql.checksum(sf.col("_kafka.timestamp"), fields.get(code, ()), quoted)
+    return timed.select(
+        sf.lit(code).alias("code"),
+        sf.col("_kafka.topic").alias("topic"),
+        sf.col("_kafka.partition").alias("partition"),
+        sf.col("_kafka.epoch").alias("epoch"),
+        sf.col("_kafka.offset").alias("offset"),
+        hashed.alias("row_hash"),
+        sf.col("day").alias("row_day"),
+        _row_time(frame).alias("row_time"),
+        faulty.alias("faulty"),
+        condemned.alias("condemned"),
+        unread.alias("unread"),
+    )
+
+
+def _row_time(frame: DataFrame) -> Column:
+    """What the rows say of their event time: null in those of versions that did not keep it, and in other tables."""
+    kept = (EVENT_TIME, "timestamp") in frame.dtypes
+    return sf.unix_micros(EVENT_TIME) if kept else sf.lit(None).cast("bigint")
