@@ -21,7 +21,7 @@ _known: tuple[str, ...] = ()
 
 
 def keep_secret(*secrets: str | None) -> None:
-    """From now on none of these is shown, nor as JAAS, JSON or Python write it."""
+    """Register secrets: from now on they are masked in all output, also as JAAS, JSON and Python spell them."""
     global _known
     found = set(_known)
     for secret in secrets:

@@ -1,4 +1,4 @@
-"""Text of others on a terminal: nothing in it may move the cursor, change a colour or turn the writing around. Pure."""
+"""Escapes untrusted text for a terminal: it moves no cursor, changes no colour, turns no writing around. Pure."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class LogVerdict:
 
     @property
     def invariant(self) -> Invariant:
-        """Of a verdict that stops."""
+        """The invariant at stake; meaningful only if the verdict stops."""
         return Invariant.NAMES if self.verdict is Ruling.NAMES_AHEAD else Invariant.MONOTONE
 
 

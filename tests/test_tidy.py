@@ -15,6 +15,32 @@ from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[1]
 FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 400
+CLASS_LINES_MAX = 300
+ARGUMENTS_MAX = 8
+TOO_LARGE = frozenset(
+    {
+        "exporter/cli/main.py",
+        "exporter/demo/demo.py",
+        "exporter/demo/shop.py",
+        "exporter/drill/run.py",
+        "exporter/drill/run.py:Run",
+        "exporter/drill/run.py:Run.__init__",
+        "exporter/formats/json/decode.py",
+        "exporter/formats/json/decode.py:Decoder",
+        "exporter/formats/json/layouts.py",
+        "exporter/formats/json/shapes.py",
+        "exporter/protocol/recover.py",
+        "exporter/protocol/recover.py:Recovery",
+        "exporter/settings/model.py",
+        "exporter/settings/model.py:Settings",
+        "exporter/task/service.py",
+        "exporter/task/service.py:Service",
+        "exporter/task/service.py:Service.__init__",
+        "exporter/wal/dynamodb.py",
+    }
+)
+"""What is above these, by file, class or constructor."""
 TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", "tests", "deploy"}
 
 PURE = ("exporter/core", "exporter/lake/fillable.py", "exporter/lake/retention.py")
@@ -133,6 +159,35 @@ def test_functions_are_at_most_70_lines(path):
         and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
     }
     assert not long
+
+
+@pytest.mark.parametrize("path", sources("exporter", "offsets"), ids=relative)
+def test_files_and_classes_can_be_taken_in_at_once(path):
+    """Up to 400 lines a file, 300 a class."""
+    text = path.read_text()
+    large = {relative(path): lines} if (lines := len(text.splitlines())) > FILE_LINES_MAX else {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef) and node.end_lineno - node.lineno + 1 > CLASS_LINES_MAX:
+            large[f"{relative(path)}:{node.name}"] = node.end_lineno - node.lineno + 1
+    assert not large.keys() - TOO_LARGE
+
+
+@pytest.mark.parametrize("path", sources("exporter", "offsets"), ids=relative)
+def test_a_constructor_takes_few_arguments(path):
+    """Up to 8; what needs more gets them by name in one frozen value."""
+    constructors = {
+        node.name: one.args
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+        for one in node.body
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__"
+    }
+    many = [
+        name
+        for name, args in constructors.items()
+        if len([*args.posonlyargs, *args.args, *args.kwonlyargs]) > 1 + ARGUMENTS_MAX  # self is one
+    ]
+    assert not {f"{relative(path)}:{name}.__init__" for name in many} - TOO_LARGE
 
 
 @all_code

@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True)
 class Leaf:
-    """What is no struct; a list or a map is one leaf. path: names from the top. column: its first one in Parquet."""
+    """A column or field that is no struct; a list or a map is one leaf.
+
+    path: names from the top. column: the number of its first column in Parquet.
+    """
 
     path: tuple[str, ...]
     kind: pa.DataType
@@ -21,7 +24,7 @@ class Leaf:
 
 @cache
 def leaves(schema: pa.Schema) -> tuple[Leaf, ...]:
-    """In the order of the schema."""
+    """All leaves, in the order of the schema."""
     return tuple(_below(schema, (), 0))
 
 

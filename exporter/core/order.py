@@ -22,7 +22,7 @@ class Room:
     files: int = 10_000
 
     def share(self, tasks: int) -> Room:
-        """Of each of so many tasks that run at once."""
+        """This budget divided among tasks that run at the same time."""
         return Room(max(1, self.bytes // tasks), max(1, self.files // tasks))
 
     @property

@@ -67,7 +67,8 @@ def spare(plan: PartitionPlan, condemned: Collection[int]) -> PartitionPlan:
 def expected(writers: Writers, running: Sequence[PartitionPlan], now: float) -> Writers:
     """The writers as they will be once the running plans are integrated, to plan the round after them.
 
-    Where it comes otherwise, what that round stages is discarded by its bounds like any stale plan's (protocol 3.1).
+    If they end otherwise, the bounds of the new plan do not match and its result is discarded,
+    like that of any stale plan (protocol 3.1).
     """
     return integrate_all(writers, map(Fragment, running), now)[0] if running else writers
 

@@ -79,7 +79,7 @@ class Trouble:
         return replace(self, ailing=ailing)
 
     def passed(self, plans: Sequence[PartitionPlan]) -> Trouble:
-        """After a good round: its partitions may span more again, and are free where the source read enough of them."""
+        """Note a good round: its partitions may span more again, and are free where the source read enough of them."""
         ailing = dict(self.ailing)
         for plan in plans:
             if (one := ailing.get(plan.tp)) is None:
@@ -110,5 +110,5 @@ class Trouble:
         return next((tp for tp, one in sorted(self.ailing.items()) if one.alone >= SINGLE_FAILURES_MAX), None)
 
     def stuck(self) -> dict[TopicPartition, str]:
-        """The partitions of which nothing passes, and why."""
+        """The partitions that make no progress, and why."""
         return {tp: one.error for tp, one in sorted(self.ailing.items()) if one.failures >= STUCK_FAILURES}

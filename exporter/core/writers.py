@@ -164,7 +164,7 @@ def missing_anchors(writers: Writers, fragment: Fragment) -> tuple[str, ...]:
 
 
 def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
-    """One step: files and frontier of every type of the fragment that may take it (protocol 3.1, 3.2)."""
+    """Take files and frontier of every type of the fragment that may, in one step (protocol 3.1, 3.2)."""
     plan = fragment.plan
     after = dict(writers)
     discarded: dict[str, str] = {}

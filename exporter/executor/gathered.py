@@ -13,7 +13,7 @@ import pyarrow as pa
 TYPE_BYTES = 1 << 20
 """Of each event type on average, that are worth being decoded together."""
 GATHERED_BYTES_MAX = 48 << 20
-"""Enough for any number of types; the last batch that is joined may bring BATCH_BYTES (spark/batches.py) more."""
+"""Upper bound of a gathered batch; the last input may exceed it by BATCH_BYTES (spark/batches.py)."""
 
 
 def gathered(batches: Iterator[pa.RecordBatch], types: int) -> Iterator[pa.RecordBatch]:

@@ -131,7 +131,7 @@ class _Rows:
         return self._bytes >= BATCH_BYTES or len(self._rows) >= BATCH_RECORDS
 
     def add(self, record: Any) -> None:
-        """A record as kafka-python gives it. Those of the oldest format have no timestamp: -1, as for Spark."""
+        """Add a record as kafka-python gives it. One of the oldest format has no timestamp: -1, as for Spark."""
         value, millis = record.value, -1 if record.timestamp is None else record.timestamp
         long = value is not None and len(value) > self._bytes_max
         kept = value[: self._bytes_max] if long else value

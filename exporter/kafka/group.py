@@ -70,7 +70,7 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         self._closing = False
 
     def close(self) -> None:
-        """Wait for nobody any more; callable from every thread."""
+        """Stop waiting for anybody; callable from every thread."""
         self._closing = True
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
@@ -181,7 +181,7 @@ class Membership:
         return is_spare(member, assignments, partitions_of(self._reader.identities()))
 
     def waits(self) -> bool:
-        """The group hands over by itself."""
+        """False: the group hands partitions over by itself."""
         return False
 
     def close(self) -> None:

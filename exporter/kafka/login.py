@@ -1,4 +1,4 @@
-"""Do we trust the broker, and does it let us in? One connection of our own, before any client makes its own.
+"""Checks TLS trust and the SASL login, with one connection of our own, before any client tries.
 
     TCP ── TLS handshake ── SaslHandshake ─┬─ SaslAuthenticate ...   SASL_SSL, without TLS SASL_PLAINTEXT
                                            └─ refused, as it should   SSL: only now a broker that wants one says that
@@ -31,7 +31,7 @@ UNSUPPORTED_MECHANISM, ILLEGAL_STATE = 33, 34
 _OTHER_NAME = (62, 64)
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 _OTHER_TIME = (9, 10)
-"""Not valid yet, and no longer."""
+"""OpenSSL's codes of a certificate that is not valid yet, and of one that has expired."""
 _HINT_PORT = "check the port in `brokers`, and [kafka_client] security_protocol"
 
 
@@ -92,7 +92,7 @@ def _greet(broker: str, options: Mapping[str, Any]) -> Greeting:
 
 
 def _context(options: Mapping[str, Any]) -> ssl.SSLContext:
-    """As kafka-python makes it: TLS 1.2 or later, a certificate is always demanded. Raises ConfigError."""
+    """A TLS context as kafka-python makes it: 1.2 or later, always with a certificate. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = options.get("ssl_check_hostname", True)
@@ -114,7 +114,7 @@ def _context(options: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 def _untrusted(broker: str, host: str, error: ssl.SSLCertVerificationError) -> ConfigError:
-    """We refuse the broker."""
+    """The error where we refuse the broker."""
     if error.verify_code in _OTHER_NAME:
         return ConfigError(
             f"the certificate of {broker} is not one for {host}: {error.verify_message}",
@@ -131,7 +131,7 @@ def _untrusted(broker: str, host: str, error: ssl.SSLCertVerificationError) -> C
 
 
 def _no_tls(broker: str, error: ssl.SSLError) -> ConfigError | DependencyUnreachable:
-    """The broker refuses us, or what answers there is none."""
+    """The error where the broker refuses us, or where what answers is no broker."""
     reason = error.reason or ""
     if "ALERT" in reason and "VERSION" not in reason:
         hint = "[kafka_client] ssl_certfile must hold a certificate (and its key) that the brokers trust"

@@ -94,7 +94,7 @@ class StaticAssignment:
         return self._next_look > float("-inf") and not self._held
 
     def waits(self) -> bool:
-        """Nothing is waited for: whatever the share names is worked on."""
+        """False: whatever the share names is worked on at once."""
         return False
 
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:

@@ -45,7 +45,7 @@ class TopicIdentity:
 
 @dataclass(frozen=True)
 class Member:
-    """Of a consumer group. partitions: what it is assigned; of nobody while the group is at it."""
+    """A member of a consumer group. partitions: what it is assigned; none while the group rebalances."""
 
     id: str
     client: str
@@ -143,7 +143,7 @@ class TopicReader:
         return self._identities(entries)
 
     def require(self) -> dict[str, TopicIdentity]:
-        """As identities(). Raises ConfigError if a topic that is named does not exist; a pattern may match none yet."""
+        """Like identities(); raises ConfigError if a named topic does not exist, while a pattern may match none yet."""
         found = self.identities()
         if missing := sorted(set(self.topics.names) - found.keys()):
             described = self._ask(self._admin.describe_topics, missing[:1])

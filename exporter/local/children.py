@@ -127,7 +127,7 @@ class Child:
         return session_members(self.pid)
 
     def close(self) -> None:
-        """SIGKILL to all that is left of it; its temporary files go too."""
+        """Kill all that is left of it, and remove its temporary files."""
         if self.ended() is None:
             self.kill(whole=True)
         for pid in self.left():
@@ -161,7 +161,7 @@ class Child:
         return sum(said.name == name for said in self.events())
 
     def tail(self) -> str:
-        """Its last words."""
+        """The last lines that it has written."""
         return self.log.read_text("utf-8", "replace")[-2500:]
 
 
@@ -189,7 +189,7 @@ def session_members(session: int) -> list[int]:
 
 
 def kill_quietly(pid: int, sent: signal.Signals = signal.SIGKILL) -> None:
-    """A signal to what may have ended meanwhile."""
+    """Send a signal to a process that may have ended meanwhile."""
     try:
         os.kill(pid, sent)
     except ProcessLookupError:

@@ -22,7 +22,7 @@ class Marks:
     times_ms: tuple[int, ...] = ()
 
     def add(self, offset: int, time_ms: int) -> Marks:
-        """With a mark more; one that says less than those that are there changes nothing."""
+        """These marks and one more; a mark that says less than those that are there changes nothing."""
         at = bisect_right(self.offsets, offset)
         if at and self.times_ms[at - 1] >= time_ms:
             return self
@@ -41,6 +41,6 @@ class Marks:
         return self.times_ms[at - 1] if at else None
 
     def since(self, offset: int) -> Marks:
-        """Without those that nothing at or beyond the offset needs."""
+        """These marks without those that nothing at or beyond the offset needs."""
         at = max(0, bisect_right(self.offsets, offset) - 1)
         return Marks(self.offsets[at:], self.times_ms[at:])

@@ -35,7 +35,7 @@ class Outages:
         return dict(self._open)
 
     def seen(self, name: str, error: str, now: float) -> None:
-        """It does not answer. Raises DependencyUnreachable if it has not for `give_up_secs`."""
+        """Note that it does not answer. Raises DependencyUnreachable if it has not for `give_up_secs`."""
         since = self._open[name].since if name in self._open else now
         self._open[name] = Trouble(since, error)
         secs = now - since
@@ -49,7 +49,7 @@ class Outages:
             log.warning("outage_seen", dependency=name, secs=round(secs), error=error)
 
     def over(self, name: str, now: float) -> None:
-        """It answers."""
+        """Note that it answers."""
         trouble = self._open.pop(name, None)
         self._told_at.pop(name, None)
         if trouble is not None:

@@ -174,7 +174,7 @@ class Snapshot:
         return min(through) - int(self.late_max_secs * 1000)
 
     def verdict(self, key: WriterKey) -> str:
-        """Of the three views where there is a log, else of start-up."""
+        """What the last cross-check said: of the three views where there is a log, else of start-up."""
         return self.log_verdicts.get((key.event_type, key.tp)) or self.verdicts.get(key.tp, "")
 
     def verdict_counts(self) -> Counter[str]:
@@ -182,7 +182,7 @@ class Snapshot:
         return Counter(verdict for key in self.writers if (verdict := self.verdict(key)))
 
     def as_dict(self) -> dict[str, Any]:
-        """For /status."""
+        """What /status answers, ready for JSON."""
         return {
             "app": self.app,
             "owner": self.owner,

@@ -30,7 +30,7 @@ class Spread:
         self.sum += quantity
 
     def copy(self) -> Spread:
-        """As it is now."""
+        """A copy."""
         return Spread(self.bounds, [*self.counts], self.sum)
 
 
@@ -67,7 +67,7 @@ class Totals:
         return failed / (failed + landed) if failed + landed else None
 
     def took(self, stage: str, secs: float) -> None:
-        """One passing of a stage: read, commit or recover."""
+        """Add one pass through a stage: read, commit or recover."""
         self.stages.setdefault(stage, Spread()).add(secs)
 
     def steps(self) -> dict[str, float]:

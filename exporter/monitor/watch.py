@@ -72,7 +72,7 @@ class Watch:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """The loop does something that may take long, such as draining a topic."""
+        """Mark that the loop does something that may take long, such as draining a topic."""
         self.busy_since = self._clock()
         try:
             yield
@@ -80,7 +80,7 @@ class Watch:
             self.busy_since = None
 
     def still_busy(self) -> None:
-        """What takes long has gone on by a step."""
+        """Mark that what takes long has gone on by a step."""
         self.busy_since = self._clock()
 
     def ends_read(
@@ -100,7 +100,7 @@ class Watch:
         self.outages.over(KAFKA, now)
 
     def integrated(self, result: RoundResult, secs: float) -> None:
-        """A round that was read in `secs`."""
+        """Count a round that was read in `secs`."""
         totals, records = self.totals, result.counts.get("records", 0)
         totals.rounds += 1
         totals.counts.update(result.counts)
@@ -114,7 +114,7 @@ class Watch:
                 self._mark(fragment.plan.tp, fragment.plan.end - 1, min(read_ms, int(self._wall() * 1000)))
 
     def committed(self, report: Report) -> None:
-        """A commit, whatever became of it."""
+        """Count a commit, whatever became of it."""
         for outcome in {type(settled.outcome).__name__.lower() for settled in report.settled}:
             self.totals.outcomes[report.event_type, outcome] += 1
         self.totals.took("commit", report.secs)

@@ -95,12 +95,12 @@ class Rounds:
 
     @property
     def plans(self) -> tuple[PartitionPlan, ...]:
-        """Of all running rounds, in the order in which they are taken."""
+        """Plans of all running rounds, oldest round first."""
         return tuple(plan for reading in self._readings for plan in reading.plans)
 
     @property
     def carried_bytes(self) -> int:
-        """That the tasks of the running rounds may still carry."""
+        """Bytes that the tasks of the running rounds may still carry."""
         return sum(reading.order.carried_bytes for reading in self._readings)
 
     def may_start(self, ends: Mapping[TopicPartition, int], now: float) -> bool:
@@ -120,7 +120,7 @@ class Rounds:
         return Budget.of(self._records_max, self._bytes_max, self._bytes_per_record)
 
     def expect(self, bytes_per_record: float) -> None:
-        """As long as no round has told how large records are. 0: not known."""
+        """Set the expected record size until the first round has measured it. 0: unknown."""
         self._bytes_per_record = self._bytes_per_record or bytes_per_record
 
     def choose(
@@ -199,7 +199,7 @@ class Rounds:
         self._reader.cancel()
 
     def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
-        """One of several partitions stops all for a while, one alone itself: the others are well."""
+        """Pause after a failure: a round of several partitions stops all, a round of one stops that one."""
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
         self.trouble = self.trouble.failed(plans, readable, error.message)
@@ -211,12 +211,12 @@ class Rounds:
         self._waits[plan.tp] = now + _pause_secs(0 if readable else self.trouble.ailing[plan.tp].failures)
 
     def spoiled(self, error: str, now: float) -> None:
-        """What was read last could not be written, and the storage is to blame: it is read again later."""
+        """Discard what was read last: it could not be written, and the storage is to blame."""
         self._came_to_nothing(error, now)
         self.pause(now)
 
     def _came_to_nothing(self, error: str, now: float) -> None:
-        """It is read again later; what waits behind it was planned for what is not there."""
+        """Discard the failed round and the one queued behind it, which was planned on top of it."""
         self.failures += 1
         self.error = error
         self.abandon()

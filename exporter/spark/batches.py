@@ -48,7 +48,7 @@ class Batches:
 
     @cached_property
     def _allocator(self) -> Any:
-        """In reach only where tasks run in this JVM; elsewhere None, and all rounds are measured.
+        """Arrow's root allocator if tasks run in this JVM (a local master); elsewhere None: every round is measured.
 
         Asked for by the first round that guesses: to load Arrow in the JVM takes a moment of a start.
         """
@@ -58,7 +58,7 @@ class Batches:
 
     @contextmanager
     def sized(self, record_bytes: float, carried_bytes: int) -> Iterator[None]:
-        """For one round. record_bytes: of a record so far, 0 = not known. carried_bytes: that its tasks may return."""
+        """Size the batches of one round. record_bytes: seen so far, 0: unknown. carried_bytes: what tasks return."""
         with self._lock:
             guessed = record_bytes > 0 and not self._measured_left and self._allocator is not None
             self._measured_left = max(0, self._measured_left - 1)
@@ -79,7 +79,7 @@ class Batches:
         self._allocator.setLimit(self._tasks * GUESSED_BYTES_MAX + RETURNED_TIMES * sum(self._guessing))
 
     def _guessed(self, carried_bytes: int) -> None:
-        """A guessed round is over; with the last one the limit goes."""
+        """Note the end of a guessed round; with the last one the limit goes."""
         with self._lock:
             self._guessing.remove(carried_bytes)
             if not self._guessing:
@@ -87,7 +87,7 @@ class Batches:
                 self._measure()
 
     def _measure(self) -> None:
-        """What begins now is measured."""
+        """Measure the batches of jobs that start from now on."""
         for name, value in MEASURED.items():
             self._conf.set(name, value)
 

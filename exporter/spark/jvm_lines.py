@@ -23,7 +23,7 @@ _EVENT = re.compile(rf'{MARK} (\w+) (\S*) (".*")')
 
 
 class JvmLines:
-    """The thread that reads them."""
+    """The thread that reads the lines of the JVM."""
 
     latest: JvmLines | None = None
     hushed = False

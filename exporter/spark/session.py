@@ -1,4 +1,7 @@
-"""The Spark session: started without Ivy, quiet, in UTC, and deaf to the signals that stop the driver."""
+"""The Spark session: started without Ivy, quiet, in UTC.
+
+Its JVM ignores SIGTERM and SIGINT, so the driver can stop in order.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +180,7 @@ def alive(session: Any) -> bool:
 
 
 def stop(session: Any) -> None:
-    """End it; a JVM that ends meanwhile, or has ended, has none any more."""
+    """Stop the session; a JVM that ends meanwhile, or has ended, has none any more."""
     from py4j.protocol import Py4JError
 
     if alive(session):
