@@ -6,6 +6,7 @@ import os
 import socket
 import uuid
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from exporter.core.columns import check_columns
@@ -27,17 +28,29 @@ WAL_DEADLINE_SECS = 10.0
 
 @dataclass(frozen=True)
 class Workbench:
-    """What every verb that touches the lake needs: a session, the lake, the topics, the routing configuration."""
+    """What every verb that touches the lake needs. As a context manager it closes itself."""
 
-    session: Any
     lake: Lake
     topics: TopicReader
     routing: Routing
+
+    @property
+    def session(self) -> Any:
+        """The lake's."""
+        return self.lake.session
 
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
         self.topics.close()
         spark.stop(self.session)
+
+    def __enter__(self) -> Workbench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
@@ -78,7 +91,7 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    return Workbench(session, Lake(session, settings.root, settings.app, settings.sync), topics, configuration)
+    return Workbench(Lake(session, settings.root, settings.app, settings.sync), topics, configuration)
 
 
 def open_lake(settings: Settings) -> Lake:

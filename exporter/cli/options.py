@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import click
 
-from exporter.settings.model import CONFIG_DEFAULT, SCALARS, flag
+from exporter.settings.load import load
+from exporter.settings.model import CONFIG_DEFAULT, SCALARS, Settings, flag
 from exporter.settings.reference import reference, with_default
+
+LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory"))
+"""Settings that say where topics and tables are: what no verb can do without."""
+VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
+VERDICTS |= {"unknown_fields", "new_type"}
+"""And those that say what becomes of a record: for whoever compares or decodes."""
+LOG = frozenset(("wal_table", "wal_mode", "wal_endpoint"))
+MAINTAINED = frozenset(("maintain_cron", "maintain_file_bytes_max"))
+EXPORTED = frozenset(SCALARS) - MAINTAINED
+"""What a task takes."""
+
+Loading = Callable[[], Settings]
+"""What a verb gets for its settings: it reads them when it wants them. Raises ConfigError with all that is wrong."""
+
+
+def with_settings(settings: Collection[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds what click_options() adds; the command is called with `load: Loading` beside its own parameters."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def loading(*args: Any, config: Path | None, flags: dict[str, str], **given: Any) -> Any:
+            return command(*args, load=lambda: load(config, flags, os.environ), **given)
+
+        return click_options(settings)(loading)
+
+    return decorate
 
 
 def click_options(settings: Collection[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

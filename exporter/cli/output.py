@@ -1,8 +1,13 @@
-"""Tables on a terminal, and as tab-separated text elsewhere."""
+"""What a verb says, in two ways: as text for people, or as JSON for programs. Data on stdout, all else on stderr.
+
+Tables are drawn on a terminal, and are tab-separated text elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
 import click
 from rich import box
@@ -12,9 +17,95 @@ from rich.table import Table
 
 from exporter.text import escaped
 
+
+class Output(ABC):
+    """What a verb prints through. Each verb makes both of its answers known, and only one of them is printed."""
+
+    @abstractmethod
+    def data(self, value: object) -> None:
+        """Print one JSON value in a line of its own. Nothing as text."""
+
+    @abstractmethod
+    def text(self, tell: Callable[[Text], None]) -> None:
+        """Call `tell` with the text to print to. It is not called for JSON."""
+
+    def show(self, value: object, tell: Callable[[Text], None]) -> None:
+        """Print the result, or the next part of it: the value, or what `tell` makes of it."""
+        self.data(value)
+        self.text(tell)
+
+    def note(self, text: str) -> None:
+        """To whoever reads along, not to whoever reads the data: a line on stderr, also with JSON."""
+        click.echo(text, err=True)
+
+
+class Json(Output):
+    """For programs."""
+
+    def data(self, value: object) -> None:
+        """One line."""
+        click.echo(json.dumps(value))
+
+    def text(self, tell: Callable[[Text], None]) -> None:
+        """Nothing."""
+
+
+class Text(Output):
+    """For people."""
+
+    def data(self, value: object) -> None:
+        """Nothing."""
+
+    def text(self, tell: Callable[[Text], None]) -> None:
+        """Tell it here."""
+        tell(self)
+
+    def line(self, text: str) -> None:
+        """A line as it is; the caller escapes what others wrote."""
+        click.echo(text)
+
+    def whole(self, text: str) -> None:
+        """A text that has its own end of line."""
+        click.echo(text, nl=False)
+
+    def table(self, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int] = ()) -> None:
+        """numbers: the columns that stand to the right; a table that has them is drawn without lines, to be narrow."""
+        console = Console()
+        if not console.is_terminal:
+            for row in (columns, *rows):
+                click.echo("\t".join(map(escaped, row)))
+            return
+        console.print(_drawn(columns, rows, numbers))
+
+    def screen(self) -> Terminal | None:
+        """The terminal on which the text is shown. None if it goes elsewhere."""
+        console = Console()
+        return Terminal(console) if console.is_terminal else None
+
+
+class Terminal:
+    """A screen of so many characters and lines."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.width, self.height = console.width, console.height
+
+    def lines(self, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> int:
+        """How many lines the table takes: long names take several each."""
+        return len(self._console.render_lines(_drawn(columns, rows, numbers)))
+
+    def clear(self) -> None:
+        """Make room for the next screen."""
+        self._console.clear()
+
+
+OUTPUTS: dict[str, type[Output]] = {"text": Text, "json": Json}
+
 FORMAT = click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
-)
+    "--format", "output", type=click.Choice([*OUTPUTS]), default="text", show_default=True, help="How to print.",
+    callback=lambda _context, _option, name: OUTPUTS[name](),
+)  # fmt: skip
+"""The command is called with `output: Output`."""
 
 
 def plain(value: object) -> str:
@@ -22,17 +113,12 @@ def plain(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int] = ()) -> None:
-    """numbers: the columns that stand to the right; a table that has them is drawn without lines, to be narrow."""
-    console = Console()
-    if not console.is_terminal:
-        for row in (columns, *rows):
-            click.echo("\t".join(map(escaped, row)))
-        return
-    console.print(as_table(columns, rows, numbers))
+def counted(number: int | None) -> str:
+    """How many of something: thousands are set apart, an offset's are not."""
+    return "-" if number is None else f"{number:,}"
 
 
-def as_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> Table:
+def _drawn(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> Table:
     """Where the terminal is narrow, texts are folded and numbers never."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)) if numbers else Table()
     for at, column in enumerate(columns):

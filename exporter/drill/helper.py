@@ -114,7 +114,7 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     try:
         lake = Lake(session, settings.root, settings.app)
         configuration = routing(settings, parse_schemas(session, settings.declared))
-        report: AuditReport = audit(session, lake, topics, configuration, spark_kafka_options(settings))
+        report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
     finally:
         topics.close()
     return {"report": {"clean": report.clean, "text": report.as_text()}}

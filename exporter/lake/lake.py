@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from exporter.errors import ConfigError, TableUnreadable
@@ -33,7 +34,7 @@ def require_same_names(session: Any, path: Path) -> None:
 
 
 class Lake:
-    """The folder of all tables.
+    """The folder of all tables. As a context manager it stops its session.
 
     What readings and commits call in the JVM is looked up once: the gateway asks the JVM for each part of a class's
     name, and the JVM searches all jars for it.
@@ -70,6 +71,14 @@ class Lake:
         self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
         self._adds = list_of(a_list, of_name(actions + "AddFile"))
         self._opened: set[Path] = set()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.session.stop()
 
     def activate(self) -> None:
         """Make the session this thread's own: Delta asks for it wherever it needs a Spark job of its own."""

@@ -11,14 +11,20 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Protocol
 
 from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.settings.model import Settings
 
 ANSWER_SECS = 10.0
 WATCH_SECS = 2.0
+SCREEN_ROWS_MIN = 5
+TABLE_LINES = 4
+"""What a table takes beside its rows."""
+SCREEN_LINES_SPARE = TABLE_LINES + 1
+"""What a screen takes beside head and rows: the table's own lines, and the one that counts what was left out."""
 COLUMNS = ("event type", "partition", "committed", "read", "end", "lag", "staged", "verdict")
 NUMBERS = frozenset({"committed", "read", "end", "lag", "staged"})
 
@@ -49,11 +55,8 @@ def source(settings: Settings, url: str, tables: bool) -> Iterator[Callable[[], 
         return
     from exporter.workbench import open_workbench  # only who needs Spark waits for its start
 
-    bench = open_workbench(settings)
-    try:
+    with open_workbench(settings) as bench:
         yield lambda: table_status(bench, settings)
-    finally:
-        bench.close()
 
 
 def answering(url: str) -> str:
@@ -172,6 +175,46 @@ def wait_caught_up(
         if clock() >= deadline:
             raise FoundProblem(f"not caught up after {timeout_secs:.0f} s: {why}")
         sleep(min(WATCH_SECS, max(0.1, deadline - clock())))
+
+
+class Screen(Protocol):
+    """A terminal. width and height: in characters and lines."""
+
+    width: int
+    height: int
+
+    def lines(self, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> int:
+        """How many lines a table takes on it."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one look at a status shows.
+
+    numbers: the places of the columns that hold numbers. left_out: the rows without room, none of them further behind.
+    """
+
+    head: list[str]
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    numbers: tuple[int, ...]
+    left_out: int
+
+
+def page_of(status: Status, screen: Screen | None = None) -> Page:
+    """All of the status, or as much of it as the screen shows at once."""
+    head = head_lines(status)
+    if screen is None:
+        shown, left_out = rows(status)
+        return Page(head, *fitted(shown, None), left_out)
+    room = max(SCREEN_ROWS_MIN, screen.height - len(head) - SCREEN_LINES_SPARE)
+    shown, left_out = rows(status, room)
+    page = Page(head, *fitted(shown, screen.width), left_out)
+    lines = screen.lines(page.columns, page.rows, page.numbers)
+    if lines > room + TABLE_LINES:  # long names take several lines each
+        shown, left_out = rows(status, max(1, len(shown) * room // lines))
+        page = Page(head, *fitted(shown, screen.width), left_out)
+    return page
 
 
 def head_lines(status: Status) -> list[str]:

@@ -67,7 +67,7 @@ class Exported:
         """What `exporter audit` finds; asked for everything, the naive checker must find the same."""
         reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
         try:
-            report = audit(self.session, self.lake, reader, self.routing, self.kafka_options, **wanted)
+            report = audit(self.lake, reader, self.routing, self.kafka_options, **wanted)
         finally:
             reader.close()
         if not wanted:

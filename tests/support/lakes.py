@@ -167,7 +167,7 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
         try:
-            yield Workbench(spark, Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
+            yield Workbench(Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
         finally:
             reader.close()
 
@@ -201,7 +201,7 @@ class Export:
 
         with self.bench(spark) as bench:
             options = spark_kafka_options(self.settings())
-            return audit(spark, bench.lake, bench.topics, bench.routing, options)
+            return audit(bench.lake, bench.topics, bench.routing, options)
 
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""

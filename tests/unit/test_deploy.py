@@ -12,7 +12,8 @@ import click
 import pytest
 import yaml
 
-from exporter.cli.main import cli, dead_letters
+from exporter.cli.main import cli
+from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.errors import ExporterError
 from exporter.monitor.health import ENDPOINTS, START_SECS_MAX
 from exporter.monitor.metrics import METRICS

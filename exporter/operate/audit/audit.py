@@ -54,7 +54,6 @@ class Topics(Protocol):
 
 
 def audit(
-    session: Any,
     lake: Lake,
     topics: Topics,
     routing: Routing,
@@ -76,10 +75,10 @@ def audit(
     started = time.monotonic()
     identities = topics.identities()
     pinned = pin(lake, identities, routing)
-    compacted, note = _compacted(session, kafka_options, tuple(identities))
+    compacted, note = _compacted(lake.session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []
     wanted = dict(from_offsets or {})
-    job = Job(session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client)
+    job = Job(lake.session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client)
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))

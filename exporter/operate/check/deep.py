@@ -35,7 +35,7 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
     try:
         configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
         lake = Lake(session, settings.root, settings.app, settings.sync)
-        yield from compare(Workbench(session, lake, reader, configuration), settings)
+        yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)
     finally:
@@ -59,7 +59,7 @@ def compare(bench: Workbench, settings: Settings) -> Iterator[Finding]:
         yield Finding(LOG, "warn", f"it holds nothing of this table: {cleaned.message}", cleaned.hint)
     except WalUnreachable as error:
         yield Finding(LOG, "error", error.message, "check `wal_endpoint`, or see `exporter check`")
-    report = audit(bench.session, bench.lake, bench.topics, bench.routing, spark_kafka_options(settings))
+    report = audit(bench.lake, bench.topics, bench.routing, spark_kafka_options(settings))
     for name, why in unproven.items():
         if report.clean:
             hint = "`exporter repair --rewind --apply` accepts it; then the export goes on"

@@ -61,7 +61,7 @@ def repair(
         return topics.end_offsets(tps) if first_position == "latest" else topics.offsets_at(tps, int(first_position))
 
     def compared() -> AuditReport:
-        return audit(bench.session, bench.lake, topics, bench.routing, kafka_options)
+        return audit(bench.lake, topics, bench.routing, kafka_options)
 
     lake, identities, journal = bench.lake, topics.identities(), journal or Journal()
     log_check = LogCheck(lake, journal)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +15,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from exporter.cli import main as verbs
-from exporter.cli.main import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS, cli
-from exporter.cli.output import plain
+from exporter.cli import verbs
+from exporter.cli.main import VERBS, cli
+from exporter.cli.options import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS
+from exporter.cli.output import counted, plain
+from exporter.cli.verbs.dead_letters import told_of
 from exporter.operate.letters.letters import Chosen, LetterCount
 from exporter.operate.maintain.sweep import SweptTable
 from exporter.operate.repair.reading import NothingToRepair
@@ -26,6 +32,8 @@ TAKES = {
     "maintain": LAKE | MAINTAINED, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
     "dead-letters show": LAKE, "dead-letters replay": VERDICTS, "repair": VERDICTS | LOG | {"first_position"},
 }  # fmt: skip
+
+VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if path.stem != "__init__"]
 
 
 def invoked(tmp_path: Path, *arguments: str) -> Result:
@@ -68,9 +76,7 @@ def test_a_repair_that_finds_all_in_order_has_not_failed(tmp_path: Path, monkeyp
         raise NothingToRepair("there is nothing to rewind")
 
     monkeypatch.setattr("exporter.operate.repair.repair.repair", nothing)
-    monkeypatch.setattr(
-        "exporter.workbench.open_workbench", lambda _: SimpleNamespace(routing=None, close=lambda: None)
-    )
+    monkeypatch.setattr("exporter.workbench.open_workbench", lambda _: nullcontext(SimpleNamespace(routing=None)))
     monkeypatch.setattr("exporter.workbench.open_journal", lambda *_: None)
     found = invoked(tmp_path, "repair", "--rewind")
     assert (found.exit_code, found.stdout) == (0, "")
@@ -79,16 +85,10 @@ def test_a_repair_that_finds_all_in_order_has_not_failed(tmp_path: Path, monkeyp
     assert (as_json.exit_code, as_json.stdout) == (0, '{"applied": false, "changes": []}\n')
 
 
-class Session:
-    """What open_lake gives, for verbs whose work is replaced."""
-
-    def __init__(self) -> None:
-        self.session = SimpleNamespace(stop=lambda: None)
-
-
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporter.workbench.open_lake", lambda _: Session())
+    """For verbs whose work is replaced."""
+    monkeypatch.setattr("exporter.workbench.open_lake", lambda _: nullcontext())
 
 
 @pytest.mark.usefixtures("no_spark")
@@ -121,13 +121,37 @@ def test_a_misspelt_reason_is_not_silence(verb: str, tmp_path: Path, monkeypatch
 
 def test_nothing_chosen_of_no_dead_letters_is_no_mistake() -> None:
     """An empty table is good news."""
-    assert verbs._told_of(0, 0, Chosen()) == "0 of 0 rows"
+    assert told_of(0, 0, Chosen()) == "0 of 0 rows"
 
 
 def test_offsets_stand_as_other_tools_take_them_and_counts_for_eyes() -> None:
     """One way for all verbs: an offset can be copied into a flag, a count can be read."""
     assert plain(1234567) == "1234567"
-    assert verbs._count(1234567) == "1,234,567"
-    assert plain(None) == verbs._count(None) == "-"
-    text = Path(verbs.__file__).read_text("utf-8")
+    assert counted(1234567) == "1,234,567"
+    assert plain(None) == counted(None) == "-"
+    text = "".join(path.read_text("utf-8") for path in VERB_FILES)
+    assert "counted(" in text
     assert not re.findall(r"str\((?:one|row|r|s|t)\.(?:rows|files|bytes|lag|deleted|removed|started)\)", text)
+
+
+def test_each_verb_has_a_file_of_its_own() -> None:
+    """VERBS collects them all, and a file is called as its verb is."""
+    assert sorted(str(verb.name).replace("-", "_") for verb in VERBS) == [path.stem for path in VERB_FILES]
+    assert cli.commands == {verb.name: verb for verb in VERBS}
+
+
+@pytest.mark.parametrize("path", VERB_FILES, ids=lambda path: path.stem)
+def test_a_verb_prints_through_its_output_alone(path: Path) -> None:
+    """So both of its answers stand in one place, and neither is printed in the other's way."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    assert not names & {"echo", "secho", "print", "json", "Console", "stdout", "stderr"}
+
+
+def test_the_help_waits_for_nothing_heavy() -> None:
+    """A verb imports what it needs when it is called: not Spark, Arrow, Kafka or DynamoDB for a line of help."""
+    script = "import sys, exporter.cli.main\n"
+    script += "print(sorted({'pyspark', 'pyarrow', 'kafka', 'boto3', 'urllib.request'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

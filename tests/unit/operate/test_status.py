@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_watching_outlives_the_task_that_is_watched(
             raise DependencyUnreachable(f"no task answers at {url}: refused")
         return {"from": url, "positions": []}
 
-    monkeypatch.setattr("exporter.cli.main.time.sleep", sleep)
+    monkeypatch.setattr("exporter.cli.verbs.status.time.sleep", sleep)
     monkeypatch.setattr(how_far, "fetch", fetch)
     found = run("--config", str(file), "--url", "http://here:1", "--watch")
     assert found.exit_code == 0
@@ -234,3 +235,31 @@ def test_the_example_is_written_to_stdout_and_needs_no_settings(tmp_path: Path, 
     assert (result.exit_code, result.stdout) == (0, example_toml())
     (tmp_path / "written.toml").write_text(result.stdout)
     assert load(tmp_path / "written.toml", {}, {}).http_port == 0
+
+
+@dataclass
+class FakeScreen:
+    """A terminal on which each row takes so many lines."""
+
+    width: int
+    height: int
+    lines_of_a_row: int = 1
+
+    def lines(self, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> int:
+        """With those around the rows."""
+        return how_far.TABLE_LINES + self.lines_of_a_row * len(rows)
+
+
+def test_a_page_has_as_many_rows_as_the_screen_shows() -> None:
+    """Without a screen all of them; with one as many as stand below the head, fewer where names take several lines."""
+    found = from_tables(*((f"type_{number}", 0, 0, 100) for number in range(100)))
+    whole = how_far.page_of(found)
+    assert (len(whole.rows), whole.left_out, whole.columns) == (100, 0, how_far.COLUMNS)
+    assert whole.head == how_far.head_lines(found)
+    page = how_far.page_of(found, FakeScreen(200, 26))
+    assert (len(page.rows), page.left_out) == (20, 80)
+    assert len(page.head) + how_far.TABLE_LINES + len(page.rows) + 1 == 26
+    folded = how_far.page_of(found, FakeScreen(200, 26, lines_of_a_row=3))
+    assert (len(folded.rows), folded.left_out) == (20 * 20 // 64, 94)
+    assert len(how_far.page_of(found, FakeScreen(200, 1)).rows) == how_far.SCREEN_ROWS_MIN
+    assert "read" not in how_far.page_of(found, FakeScreen(30, 26)).columns

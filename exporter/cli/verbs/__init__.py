@@ -1,0 +1,1 @@
+"""One file per verb; a noun has its verbs in one file."""

@@ -1,0 +1,18 @@
+"""`exporter demo`: the tour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
+@click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
+def demo(records: int, keep: bool, folder: Path | None) -> None:
+    """A real broker, mixed events, an export that is killed once, an audit, and what to query next."""
+    from exporter.demo.demo import demo as run_demo
+
+    run_demo(records, keep, folder)

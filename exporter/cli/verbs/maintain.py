@@ -1,0 +1,50 @@
+"""`exporter maintain`: keep the tables small and quick, once or on a schedule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from exporter.cli.options import LAKE, MAINTAINED, Loading, with_settings
+from exporter.cli.output import FORMAT, Output, Text, counted
+from exporter.errors import FoundProblem
+
+if TYPE_CHECKING:
+    from exporter.operate.maintain.maintain import Step
+
+COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
+
+
+@click.command()
+@click.option("--types", default="", help="Only the tables of these event types, comma-separated.")
+@click.option("--schedule", is_flag=True, help="Stay, and work at the times of `maintain_cron`, until stopped.")
+@click.option("--apply", is_flag=True, help="Do it; without it nothing is written or deleted.")
+@FORMAT
+@with_settings(LAKE | MAINTAINED)
+def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Loading) -> None:
+    """OPTIMIZE closed days, checkpoint, sweep and VACUUM the tables, while tasks go on; needs no broker."""
+    from exporter.operate.maintain.run import maintain as run_maintain
+
+    if schedule and not apply:
+        raise click.UsageError("--schedule needs --apply: a dry run is for once")
+    only = {name for name in types.split(",") if name}
+    steps = run_maintain(load(), only, apply, schedule, lambda step: output.data(step.as_dict()))
+    if schedule:
+        return
+    output.text(lambda text: _tell(steps, text))
+    if any(step.outcome == "due" for step in steps):
+        output.note("nothing was written: --apply does it")
+    if failed := sum(step.outcome == "failed" for step in steps):
+        raise FoundProblem(f"{failed} of the steps failed", "the lines above say why; the other tables were maintained")
+
+
+def _tell(steps: Sequence[Step], text: Text) -> None:
+    text.table(COLUMNS, [
+        (s.table, s.what, s.day, counted(s.files), counted(s.bytes), s.outcome, s.says) for s in steps
+    ])  # fmt: skip
+    outcomes = Counter(step.outcome for step in steps)
+    sums = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
+    text.note(f"{len(steps):,} steps in {len({step.table for step in steps}):,} tables: {sums or 'nothing to do'}")

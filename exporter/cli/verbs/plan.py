@@ -1,0 +1,44 @@
+"""`exporter plan`: what a start would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from exporter.cli.options import EXPORTED, Loading, with_settings
+from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.errors import FoundProblem
+
+if TYPE_CHECKING:
+    from exporter.operate.start_plan import StartPlan
+
+COLUMNS = ("partition", "verdict", "floor", "held back by", "end", "lag")
+
+
+@click.command()
+@FORMAT
+@with_settings(EXPORTED)
+def plan(output: Output, load: Loading) -> None:
+    """What a start would do with each partition, and why; writes nothing. Exit code 1 if it would not run."""
+    from exporter.operate.start_plan import start_plan
+    from exporter.workbench import open_workbench
+
+    settings = load()
+    with open_workbench(settings) as bench:
+        found = start_plan(bench, settings)
+    output.show(found.as_dict(), lambda text: _tell(found, text))
+    if found.refusals:
+        raise FoundProblem("a start would not run")
+
+
+def _tell(found: StartPlan, text: Text) -> None:
+    text.table(COLUMNS, [
+        (str(one.tp), one.verdict, plain(one.floor), ",".join(one.held_back_by) or "-", str(one.end), counted(one.lag))
+        for one in found.partitions
+    ])  # fmt: skip
+    for one in found.partitions:
+        for step in one.steps:
+            text.line(f"{one.tp}: would {step}")
+    for refused in found.refusals:
+        text.line(f"would exit {refused.exit_code}: {refused.reason}\n  hint: {refused.hint}")

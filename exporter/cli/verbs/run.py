@@ -1,0 +1,37 @@
+"""`exporter run`: export until stopped."""
+
+from __future__ import annotations
+
+import gc
+
+import click
+
+from exporter.cli.options import EXPORTED, Loading, with_settings
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import JvmEnded
+from exporter.faults import Fault, point
+from exporter.stores.writable import require_room
+from exporter.task.again import begin_anew
+
+
+@click.command()
+@click.option("--until-caught-up", is_flag=True, help="Stop at the ends that the topic has now (for cron).")
+@with_settings(EXPORTED)
+def run(until_caught_up: bool, load: Loading) -> None:
+    """Export until stopped."""
+    from exporter.spark import session as spark
+
+    gc.disable()  # until the task is at work: all that comes before stays
+    settings = load()
+    require_room(settings.root, (DEAD_LETTERS, *settings.types), settings.sync)
+    point(Fault.BEFORE_SPARK)
+    started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
+    from exporter.cli.progress import ProgressDisplay  # these take as long as the JVM does
+    from exporter.task.build import run as run_task
+
+    try:
+        with ProgressDisplay() as display:
+            run_task(settings, started, until_caught_up, display.update)
+    except JvmEnded as ended:
+        begin_anew(ended.unread)
+        raise
