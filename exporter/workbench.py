@@ -15,7 +15,7 @@ from exporter.errors import ConfigError
 from exporter.formats.json.decode import Decoder
 from exporter.formats.schema import arrow_schema
 from exporter.kafka.options import kafka_python_options
-from exporter.kafka.topics import TopicReader
+from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
 from exporter.settings.model import Settings, routing
 from exporter.spark import session as spark
@@ -129,7 +129,6 @@ def open_journal(settings: Settings, routing: Routing, wal: WriteAheadLog | None
     return Journal(wal or open_wal(settings), settings.wal_mode == "required", owner, routing.fingerprint())
 
 
-def first_position(settings: Settings) -> str | int:
-    """earliest, latest, or milliseconds since 1970 UTC."""
-    at = settings.first_position_ms
-    return str(settings.first_position) if at is None else at
+def first_position(settings: Settings) -> FirstPosition:
+    """Where a topic begins that is new to the tables, as the settings say."""
+    return FirstPosition(settings.first_position_at)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
@@ -58,6 +58,34 @@ class Member:
 
     def __str__(self) -> str:
         return f"{self.client} at {self.host.lstrip('/')}"
+
+
+class Offsets(Protocol):
+    """Who knows the offsets of partitions, each by the topic partition; TopicReader."""
+
+    def first_offsets(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def end_offsets(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def offsets_at(self, tps: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]: ...
+
+
+@dataclass(frozen=True)
+class FirstPosition:
+    """Where a topic begins that is new to the tables. at: earliest, latest, or milliseconds since 1970 UTC."""
+
+    at: Literal["earliest", "latest"] | int = "earliest"
+
+    def offsets(self, topics: Offsets, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset to be exported of each partition. Raises BrokerSilent."""
+        if self.at == "earliest":
+            return topics.first_offsets(tps)
+        if self.at == "latest":
+            return topics.end_offsets(tps)
+        return topics.offsets_at(tps, self.at)
+
+
+EARLIEST = FirstPosition()
 
 
 def partitions_of(identities: Mapping[str, TopicIdentity]) -> list[TopicPartition]:

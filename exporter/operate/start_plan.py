@@ -6,14 +6,14 @@ The reading and the verdicts are start-up's own (protocol/recover.py, offsets/cr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
-from exporter.kafka.topics import partitions_of
+from exporter.kafka.topics import Offsets, partitions_of
 from exporter.protocol.commit import Committer
 from exporter.protocol.gap_rows import refuse
 from exporter.protocol.reading import Reading
@@ -22,7 +22,7 @@ from exporter.protocol.truncation import truncated
 from exporter.settings.model import Settings
 from exporter.wal.check import broken
 from exporter.wal.dynamodb import WalUnreachable
-from exporter.workbench import Workbench, open_journal
+from exporter.workbench import Workbench, first_position, open_journal
 from offsets.crosscheck import Agree, FirstStart, Stop, Switch, Verdict
 from offsets.gaps import Gap, find_gaps, recorded_gaps
 from offsets.positions import Position
@@ -154,6 +154,24 @@ def _parked(
     return tuple(f"park {name}, which cannot be filled: {reason}" for name, reason in reasons.items() if reason)
 
 
+@dataclass(frozen=True)
+class _Read:
+    """The offsets that the plan goes by all the way, so that it agrees with itself; those of a time are asked for."""
+
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    topics: Offsets
+
+    def first_offsets(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: self.starts[tp] for tp in tps}
+
+    def end_offsets(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: self.ends[tp] for tp in tps}
+
+    def offsets_at(self, tps: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
+        return self.topics.offsets_at(tps, timestamp_ms)
+
+
 class _Planner:
     """One reading and what the broker says, turned into steps."""
 
@@ -236,14 +254,11 @@ class _Planner:
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where partitions without any position begin: a topic that the tables know, at its earliest offset."""
-        letters, at = self._reading.letters, self._settings.first_position_ms
+        letters = self._reading.letters
         known = letters.properties if letters is not None else {}
         new = [tp for tp in tps if f"{TOPIC_PROPERTY}{tp.topic}" not in known]
-        first = {tp: self._starts[tp] for tp in tps}
-        if self._settings.first_position == "earliest":
-            return first
-        latest = {tp: self._ends[tp] for tp in new}
-        return {**first, **(latest if at is None else self._bench.topics.offsets_at(new, at))}
+        read = _Read(self._starts, self._ends, self._bench.topics)
+        return {**read.first_offsets(tps), **first_position(self._settings).offsets(read, new)}
 
 
 def _gap_step(gap: Gap) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
 from exporter.faults import Fault, point
-from exporter.kafka.topics import TopicIdentity, TopicReader, identity_properties, partitions_of
+from exporter.kafka.topics import FirstPosition, TopicIdentity, TopicReader, identity_properties, partitions_of
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
@@ -116,8 +116,8 @@ class Switched(Moved):
 class Anchors:
     """Creates and anchors tables for one routing configuration."""
 
-    def __init__(self, lake: Lake, topics: TopicReader, routing: Routing, first_position: str | int) -> None:
-        """first_position: earliest, latest, or milliseconds since 1970 UTC."""
+    def __init__(self, lake: Lake, topics: TopicReader, routing: Routing, first_position: FirstPosition) -> None:
+        """first_position: where a topic begins that is new to the tables."""
         self.lake = lake
         self.topics = topics
         self.routing = routing
@@ -133,7 +133,7 @@ class Anchors:
         first_time = {topic: one for topic, one in topics.items() if f"{TOPIC_PROPERTY}{topic}" not in known}
         starts = {
             **self.topics.first_offsets([tp for tp in new if tp.topic not in first_time]),
-            **self._first_offsets(partitions_of(first_time)),
+            **self._first_position.offsets(self.topics, partitions_of(first_time)),
         }
         anchors = {tp: Position(0, start - 1) for tp, start in sorted(starts.items())}
         properties = {
@@ -142,13 +142,6 @@ class Anchors:
             **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in anchors},
         }
         self._commit_anchors(DEAD_LETTERS, letters, anchors, properties)
-
-    def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        if self._first_position == "earliest":
-            return self.topics.first_offsets(tps)
-        if self._first_position == "latest":
-            return self.topics.end_offsets(tps)
-        return self.topics.offsets_at(tps, int(self._first_position))
 
     def anchor_type(
         self,

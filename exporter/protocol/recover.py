@@ -20,7 +20,14 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import ExporterError, Fenced, InvariantBroken, LogCleaned
 from exporter.faults import Fault, point
-from exporter.kafka.topics import TopicIdentity, TopicReader, check_identity, identity_properties
+from exporter.kafka.topics import (
+    EARLIEST,
+    FirstPosition,
+    TopicIdentity,
+    TopicReader,
+    check_identity,
+    identity_properties,
+)
 from exporter.lake.accidents import History, gone
 from exporter.lake.fillable import unfillable
 from exporter.lake.lake import Lake
@@ -64,13 +71,13 @@ class Recovery:
         routing: Routing,
         committer: Committer,
         drain: DrainRounds | None = None,
-        first_position: str | int = "earliest",
+        first_position: FirstPosition = EARLIEST,
         on_gap: str = "stop",
         journal: Journal | None = None,
     ) -> None:
         """drain: reads what a switch has to drain; None for who only looks.
 
-        first_position: earliest, latest, or milliseconds since 1970 UTC. on_gap: stop or record.
+        first_position: where a topic begins that is new to the tables. on_gap: stop or record.
         """
         self.log_check = LogCheck(lake, journal or Journal())
         self._lake = lake

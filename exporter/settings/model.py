@@ -22,11 +22,11 @@ from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFr
 from exporter.settings.values import (
     CRON_DEFAULT,
     EPOCH,
+    Beginning,
     Count,
     CountFrom0,
     Cron,
     DaysFrom1,
-    FirstPosition,
     Instant,
     LeaseSeconds,
     Names,
@@ -98,7 +98,7 @@ class Settings(BaseSettings):
     isolation: Literal["read_committed", "read_uncommitted"] = Field(
         default="read_committed", description="Whether records of open and aborted Kafka transactions are left out."
     )
-    first_position: FirstPosition = Field(
+    first_position: Beginning = Field(
         default="earliest",
         description="Where a topic that is new to the tables begins: earliest, latest, or the first record at or after "
         "an ISO-8601 time with a zone; later starts go on from the tables.",
@@ -311,10 +311,10 @@ class Settings(BaseSettings):
         return Path(self.table_root.removeprefix("file://"))
 
     @property
-    def first_position_ms(self) -> int | None:
-        """Milliseconds since 1970 if first_position is a time, rounded up to Kafka's resolution."""
+    def first_position_at(self) -> Literal["earliest", "latest"] | int:
+        """first_position, a time as milliseconds since 1970 UTC, rounded up to Kafka's resolution."""
         if isinstance(self.first_position, str):
-            return None
+            return self.first_position
         return -((EPOCH - self.first_position) // timedelta(milliseconds=1))
 
     @property

@@ -73,7 +73,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
 NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
-FirstPosition = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
+Beginning = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]
 
 
 def _cron(value: object) -> object:

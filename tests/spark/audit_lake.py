@@ -15,7 +15,7 @@ from exporter.core.outcome import Landed
 from exporter.core.plan import Budget, plan_round
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import Writer, WriterKey, freeze, integrate
-from exporter.kafka.topics import TopicReader, partitions_of
+from exporter.kafka.topics import EARLIEST, FirstPosition, TopicReader, partitions_of
 from exporter.lake.lake import Lake
 from exporter.operate.audit.audit import audit
 from exporter.operate.audit.report import AuditReport, compress
@@ -79,7 +79,10 @@ class Exported:
         return naive.findings(naive.Lake(self.kafka, (self.topic,), "", self.root, APP, config))
 
     def export(
-        self, first_position: str | int = "earliest", through: int | None = None, types: tuple[str, ...] | None = None
+        self,
+        first_position: FirstPosition = EARLIEST,
+        through: int | None = None,
+        types: tuple[str, ...] | None = None,
     ) -> None:
         """Export what is there, and commit. types: commit only these (their positions run ahead of the others')."""
         reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)

@@ -12,6 +12,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.errors import InvariantBroken
+from exporter.kafka.topics import FirstPosition
 from offsets.ranges import TopicPartition
 from tests.spark.audit_lake import Exported, routing_of
 from tests.support.lakes import seldom
@@ -262,7 +263,7 @@ def test_what_lies_before_the_first_position_is_not_asked_for(spark, kafka, topi
     lake = Exported(spark, kafka, topic(), tmp_path / "lake", routing_of(DDL))
     produce(kafka, lake.topic, {0: records([click(n) for n in range(5)])})
     assert lake.audit().pending == 5
-    lake.export(first_position="latest")
+    lake.export(first_position=FirstPosition("latest"))
     assert lake.audit().clean
     produce(kafka, lake.topic, {0: records([click(n) for n in range(3)])})
     lake.export()

@@ -11,7 +11,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
-from exporter.kafka.topics import TopicIdentity
+from exporter.kafka.topics import EARLIEST, TopicIdentity
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import refuses, table_schema
@@ -41,7 +41,7 @@ def routing(**types: str) -> Routing:
 
 def anchors(lake: Lake, configuration: Routing) -> Anchors:
     topics: Any = None  # only first positions are asked of it
-    return Anchors(lake, topics, configuration, "earliest")
+    return Anchors(lake, topics, configuration, EARLIEST)
 
 
 def anchored(lake: Lake, configuration: Routing, *names: str) -> dict[str, TableView]:

@@ -12,11 +12,11 @@ them into effect.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from exporter.errors import DependencyUnreachable
-from exporter.kafka.topics import partitions_of
+from exporter.kafka.topics import FirstPosition, partitions_of
 from exporter.operate.audit.audit import audit
 from exporter.operate.audit.report import AuditReport
 from exporter.operate.repair.adopt import Adopt
@@ -40,7 +40,7 @@ def repair(
     kafka_options: Mapping[str, str],
     action: str,
     former: str,
-    first_position: str | int,
+    first_position: FirstPosition,
     apply: bool,
     journal: Journal | None = None,
     skipped: Mapping[TopicPartition, Sequence[int]] = MappingProxyType({}),
@@ -55,11 +55,6 @@ def repair(
     """
     topics = bench.topics
 
-    def starts(tps: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        if first_position == "earliest":
-            return topics.first_offsets(tps)
-        return topics.end_offsets(tps) if first_position == "latest" else topics.offsets_at(tps, int(first_position))
-
     def compared() -> AuditReport:
         return audit(bench.lake, topics, bench.routing, kafka_options)
 
@@ -67,7 +62,7 @@ def repair(
     log_check = LogCheck(lake, journal)
     plans = {
         "rewind": Rewind(lake, identities, log_check, compared).plan,
-        "rebase": Rebase(lake, identities, starts).plan,
+        "rebase": Rebase(lake, identities, lambda tps: first_position.offsets(topics, tps)).plan,
         "adopt": Adopt(lake, identities, former).plan,
         "skip": Skip(lake, topics, bench.routing.isolation, skipped).plan,
     }

@@ -11,7 +11,7 @@ from exporter.errors import BrokerSilent, ConfigError, InvariantBroken
 from exporter.kafka import static
 from exporter.kafka.assignment import Assigned, Revoked
 from exporter.kafka.static import StaticAssignment
-from exporter.kafka.topics import TopicIdentity, check_identity, identity_properties, partitions_of
+from exporter.kafka.topics import FirstPosition, TopicIdentity, check_identity, identity_properties, partitions_of
 from exporter.protocol.truncation import TRUNCATION_READINGS, check_truncation
 from offsets import Invariant
 from offsets.ranges import TopicPartition
@@ -47,6 +47,32 @@ def test_another_cluster_is_named_as_such():
         check_identity(recorded, NOW, POSITIONS)
     assert "`brokers` leads to another cluster" in stopped.value.hint
     assert "repair --rebase" in stopped.value.hint
+
+
+class Offsets:
+    """Tells which question was asked."""
+
+    def first_offsets(self, tps: Any) -> dict[TopicPartition, int]:
+        """Where the log begins."""
+        return dict.fromkeys(tps, 1)
+
+    def end_offsets(self, tps: Any) -> dict[TopicPartition, int]:
+        """Where the log ends."""
+        return dict.fromkeys(tps, 9)
+
+    def offsets_at(self, tps: Any, timestamp_ms: int) -> dict[TopicPartition, int]:
+        """At a time."""
+        return dict.fromkeys(tps, timestamp_ms)
+
+
+@pytest.mark.parametrize(
+    ("position", "begins"),
+    [(FirstPosition(), 1), (FirstPosition("earliest"), 1), (FirstPosition("latest"), 9), (FirstPosition(5), 5),
+     (FirstPosition(0), 0)],
+)  # fmt: skip
+def test_a_new_topic_begins_where_the_settings_say(position: FirstPosition, begins: int) -> None:
+    """At its first record, at its end, or at a time, that of 1970 included."""
+    assert position.offsets(Offsets(), [A0, B0]) == {A0: begins, B0: begins}
 
 
 class Log:

@@ -366,9 +366,9 @@ def test_the_app_is_the_group_unless_it_is_given() -> None:
 )
 def test_a_first_position_in_time_is_rounded_up_to_kafkas_milliseconds(value: str) -> None:
     """No record before the given time is exported; zones are converted."""
-    assert loaded(f"first_position = '{value}'").first_position_ms == 1_769_817_600_500
-    assert loaded("first_position = 2026-01-31T00:00:00.5Z").first_position_ms == 1_769_817_600_500
-    assert loaded("first_position = 'latest'").first_position_ms is None
+    assert loaded(f"first_position = '{value}'").first_position_at == 1_769_817_600_500
+    assert loaded("first_position = 2026-01-31T00:00:00.5Z").first_position_at == 1_769_817_600_500
+    assert loaded("first_position = 'latest'").first_position_at == "latest"
 
 
 @pytest.mark.parametrize(
