@@ -31,6 +31,11 @@ DEAD_LETTERS = "dead_letters"
 """Event type and folder of the dead-letter table."""
 
 
+def letters_last(names: Iterable[str]) -> list[str]:
+    """Event types in the order in which tables are read and moved: by name, the dead letters last (protocol 5.1)."""
+    return sorted({*names}, key=lambda name: (name == DEAD_LETTERS, name))
+
+
 @dataclass(frozen=True)
 class TypeFrom:
     """Where the event type stands: a record header, a JSON field (dotted path), the key, the topic's name."""

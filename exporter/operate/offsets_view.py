@@ -14,6 +14,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken, LogCleaned
 from exporter.kafka.topics import partitions_of
 from exporter.lake.accidents import History
+from exporter.lake.views import views_of
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, Logged
 from exporter.wal.dynamodb import WalUnreachable
@@ -69,21 +70,20 @@ def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
     check = LogCheck(bench.lake, open_journal(settings, bench.routing))
     logged, silent = _logged(check, partitions)
     ends = bench.topics.high_watermarks(partitions)
-    names = {*bench.lake.event_types(), *bench.routing.active_types} - {DEAD_LETTERS}
-    read = {name: bench.lake.table(name).view() for name in [*sorted(names), DEAD_LETTERS]}
-    views = {name: view for name, view in read.items() if view is not None}
+    names = {*bench.lake.event_types(), *bench.routing.active_types}
+    tables = dict(views_of(bench.lake, names, others="keep"))
     named: dict[tuple[str, TopicPartition], int] = {}
     accidents: dict[str, str] = {}
-    for name, view in views.items():
+    for name, view in tables.items():
         found, accidents[name] = _names(bench, name, view)
         for tp in partitions:
             at = view.position(bench.lake.app, tp)
             if at is not None and at.epoch in found.get(tp, {}):
                 named[name, tp] = found[tp][at.epoch]
-    verdicts = check.judge(logged, views, named)
-    for name in [DEAD_LETTERS, *sorted(names)]:
+    verdicts = check.judge(logged, tables, named)
+    for name in [DEAD_LETTERS, *sorted(names - {DEAD_LETTERS})]:
         for tp in partitions:
-            position = views[name].position(bench.lake.app, tp) if name in views else None
+            position = tables[name].position(bench.lake.app, tp) if name in tables else None
             lag = max(0, ends[tp] - 1 - position.offset) if position is not None else None
             verdict, says = _says(verdicts.get((name, tp)), accidents.get(name, ""), silent)
             mine = [one for one in (logged or {}).get(tp, ()) if one.key.event_type == name]

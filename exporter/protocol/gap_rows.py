@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken
 from exporter.executor.letters import DEAD_LETTER_SCHEMA
@@ -69,7 +69,7 @@ class GapRows:
         by_type: dict[str, list[Gap]] = defaultdict(list)
         for gap in gaps:
             by_type[gap.event_type].append(gap)
-        for name in sorted(by_type, key=lambda name: (name == DEAD_LETTERS, name)):
+        for name in letters_last(by_type):
             self._move(name, views[name], by_type[name])
             point(Fault.AFTER_GAP_MOVE)
 

@@ -15,9 +15,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
 from exporter.lake.lake import Lake
+from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.wal.check import LogCheck, Logged, LogVerdicts, broken
 from exporter.wal.dynamodb import WalMismatch, WalUnreachable
@@ -174,12 +174,11 @@ class WalKeeper:
         if logged is None:
             return {}
         names = {*self._tables(), *(one.key.event_type for intents in logged.values() for one in intents)}
-        read = ((name, self._lake.table(name).view()) for name in sorted(names, key=lambda n: (n == DEAD_LETTERS, n)))
-        views = {name: view for name, view in read if view is not None}
-        verdicts = self._check.judge(logged, views, live=self._live(logged))
+        tables = dict(views_of(self._lake, names, others="keep"))
+        verdicts = self._check.judge(logged, tables, live=self._live(logged))
         self._seen = logged
         if not broken(verdicts):
-            self._check.settle(verdicts, views)
+            self._check.settle(verdicts, tables)
         return verdicts
 
     def _live(self, logged: Logged) -> set[str]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.kafka.topics import TopicIdentity, check_identity, partitions_of
 from exporter.lake.lake import Lake
+from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.sql import LETTERS
 from offsets.gaps import recorded_gaps
@@ -28,7 +29,7 @@ from offsets.positions import (
     replayed_through,
 )
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
-from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, TABLE_PROPERTY, TableView
+from offsets.table_log import CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
 FOREVER = 2**63 - 1
 
@@ -91,19 +92,15 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     A type's table is made before the dead letters say that its configuration is in force, so the second look
     finds every table that the dead letters' snapshot speaks of.
     """
-    views: dict[str, TableView] = {}
-    for _ in range(2):
-        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
-            view = lake.table(name).view() if name not in views else None
-            if view is not None and view.properties.get(APP_PROPERTY) == lake.app:
-                views[name] = view
-    pinned = Pinned(views)
-    letters = views.get(DEAD_LETTERS)
-    for name, view in views.items():
+    found = dict(views_of(lake))
+    found |= dict(views_of(lake, but=found))
+    pinned = Pinned(found)
+    letters = found.get(DEAD_LETTERS)
+    for name, view in found.items():
         pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}
-    seen = {tp for view in views.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
+    seen = {tp for view in found.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
     for tp in sorted({*partitions_of(identities), *seen}):
-        for name, view in views.items():
+        for name, view in found.items():
             spans = [(i.after, i.through) for i in intervals(view.transactions, lake.app, tp)]
             position = live_position(view.transactions, lake.app, tp)
             if spans and position is not None:
@@ -115,7 +112,7 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
         pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
     _check_tables(pinned, identities)
     _pin_routings(pinned, lake.app, routing)
-    names = {*views, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
+    names = {*found, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
     pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
     return pinned
 

@@ -14,13 +14,14 @@ from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
+from exporter.lake.views import views_of
 from exporter.operate.audit.audit import audit
 from exporter.operate.check.finding import Finding
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken
 from exporter.wal.dynamodb import WalUnreachable
 from exporter.workbench import Workbench, checked_routing, open_journal, parse_schemas
-from offsets.table_log import APP_PROPERTY, TableView
+from offsets.table_log import TableView
 
 LOG, AUDIT = "write-ahead log", "audit"
 
@@ -75,13 +76,9 @@ def compare(bench: Workbench, settings: Settings) -> Iterator[Finding]:
 
 def _views(lake: Lake, unproven: dict[str, LogCleaned]) -> Iterator[tuple[str, TableView]]:
     """The tables of the app; fills `unproven`."""
-    for name in lake.event_types():
-        table = lake.table(name)
-        view = table.view()
-        if view is None or view.properties.get(APP_PROPERTY) != lake.app:
-            continue
+    for name, view in views_of(lake):
         try:
-            History(table, lake.app, view).since  # noqa: B018 - reads the log now
+            History(lake.table(name), lake.app, view).since  # noqa: B018 - reads the log now
         except LogCleaned as cleaned:
             unproven[name] = cleaned
         yield name, view

@@ -19,10 +19,11 @@ from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.rows import rows_at
+from exporter.lake.views import views_of
 from exporter.operate.letters.letters import CONDEMNED, GAP, open_letters
 from offsets.positions import first_epoch, last_replay
 from offsets.ranges import TopicPartition
-from offsets.table_log import APP_PROPERTY, CLUSTER_PROPERTY, TOPIC_PROPERTY, TableView
+from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY, TableView
 
 COORDINATES = ["topic", "partition", "offset"]
 
@@ -48,7 +49,9 @@ def spans_of(chosen: DataFrame) -> list[Span]:
 
 @dataclass(frozen=True)
 class ReplayReading:
-    """Snapshots, the dead letters' first: a row that they hold and its table, read later, does not was never fed.
+    """One snapshot of each table, the dead letters' first and not last as elsewhere (protocol 5.1).
+
+    So a row that they hold, and its table, read later, does not, was never fed.
 
     views: all other tables of the app. targets: those that the configuration fills.
     """
@@ -64,18 +67,14 @@ class ReplayReading:
     def of(cls, lake: Lake, routing: Routing) -> ReplayReading:
         """Reads every table of the app. Raises what `check_properties` and an accident's history raise."""
         letters, rows = open_letters(lake)
-        views = {}
-        for name in lake.event_types():
-            view = lake.table(name).view() if name != DEAD_LETTERS else letters
-            if view is not None and view.properties.get(APP_PROPERTY) == lake.app:
-                check_properties(name, view, lake.app)
-                history = History(lake.table(name), lake.app, view)
-                if history.accidents:
-                    raise history.broken()
-                views[name] = view
-        views.pop(DEAD_LETTERS, None)
-        targets = tuple(name for name in views if name in routing.schemas or routing.is_new(name))
-        return cls(lake, routing, letters, rows, views, targets)
+        tables = dict(views_of(lake, but=(DEAD_LETTERS,)))
+        for name, view in {DEAD_LETTERS: letters, **tables}.items():
+            check_properties(name, view, lake.app)
+            history = History(lake.table(name), lake.app, view)
+            if history.accidents:
+                raise history.broken()
+        targets = tuple(name for name in tables if name in routing.schemas or routing.is_new(name))
+        return cls(lake, routing, letters, rows, tables, targets)
 
     def last(self, name: str, tp: TopicPartition) -> int:
         """The number of the last replay that a table has of a partition; 0 without any."""

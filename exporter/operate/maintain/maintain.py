@@ -34,11 +34,11 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
 from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
 from exporter.lake.table import DeltaTable
+from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.text import first_line
-from offsets.table_log import APP_PROPERTY
 
 log = get_logger(__name__)
 
@@ -101,8 +101,7 @@ class Maintenance:
         known = self._lake.event_types()
         if unknown := sorted(set(only) - set(known)):
             raise ConfigError(f"there is no table of event type {unknown[0]!r}", f"there are: {', '.join(known)}")
-        views = {name: self._lake.table(name).view() for name in known if not only or name in only}
-        ours = [name for name, view in views.items() if view and view.properties.get(APP_PROPERTY) == self._lake.app]
+        ours = sorted(name for name, _ in views_of(self._lake, only or known))
         if foreign := sorted(set(only) - set(ours)):
             raise ConfigError(f"the table of {foreign[0]!r} is not one of app {self._lake.app}", "correct --types")
         return ours

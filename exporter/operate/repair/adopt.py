@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.errors import Refused
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.lake import Lake
@@ -49,7 +49,7 @@ class Adopt:
             raise undecided(missing[0], "is gone or another one", f"start with app = {former!r} and repair it first")
         if both := sorted(name for name, view in todo.items() if live_positions(view.transactions, app)):
             raise undecided(both[0], f"has positions of both {former} and {app}", "they cannot be told apart")
-        return [self._step(name, todo[name]) for name in sorted(todo, key=lambda n: (n == DEAD_LETTERS, n))]
+        return [self._step(name, todo[name]) for name in letters_last(todo)]
 
     def _step(self, name: str, view: TableView) -> TableRepair:
         rows = tuple(

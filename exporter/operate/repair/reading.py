@@ -17,6 +17,7 @@ from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
 from exporter.lake.schema import NO_COLUMNS, table_schema
 from exporter.lake.table import DeltaTable
+from exporter.lake.views import views_of
 from offsets.names import AppId, event_type_of
 from offsets.positions import Position, first_epoch
 from offsets.ranges import TopicPartition
@@ -57,14 +58,10 @@ class Reading:
         self.histories: dict[str, History] = {}
         self.cleaned: dict[str, LogCleaned] = {}
         self._recorded: dict[str, Routing] = {}
-        for name in (*(n for n in lake.event_types() if n != DEAD_LETTERS), DEAD_LETTERS):
-            table = lake.table(name)
-            view = table.view()
-            if view is None:
-                continue
+        for name, view in views_of(lake, others="keep"):
             if view.properties.get(APP_PROPERTY) in {app, known_as} or live_positions(view.transactions, app):
                 self.views[name] = view
-                self._look(name, History(table, app, view))
+                self._look(name, History(lake.table(name), app, view))
             else:
                 self.others[name] = view
         if self.views and DEAD_LETTERS not in self.views:

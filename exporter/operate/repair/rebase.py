@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.kafka.topics import TopicIdentity, identity_properties
 from exporter.lake.lake import Lake
 from exporter.operate.repair.reading import Reading
@@ -58,7 +58,7 @@ class Rebase:
             for name, move in moves(DEAD_LETTERS, reading.positions(tp), todo, reading.views).items():
                 by_table.setdefault(name, {})[tp] = move
         steps = []
-        for name in sorted(by_table, key=lambda name: (name == DEAD_LETTERS, name)):
+        for name in letters_last(by_table):
             extra = identity_properties(changed)
             if name == DEAD_LETTERS:
                 extra |= histories(reading, reading.letters.properties, by_table[name])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.errors import ConfigError, Refused
 from exporter.kafka import careful
 from exporter.kafka.topics import TopicReader
@@ -68,7 +68,7 @@ class Skip:
             for name, move in _moves(reading, tp).items():
                 moves.setdefault(name, {})[tp] = move
         steps = []
-        for name in sorted(moves, key=lambda name: (name == DEAD_LETTERS, name)):
+        for name in letters_last(moves):
             if name == DEAD_LETTERS:
                 steps.append(self._letters(reading, moves[name]))
                 continue

@@ -18,6 +18,7 @@ from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
+from exporter.lake.views import views_of
 from exporter.operate.letters.letters import Chosen, LetterCount, counts
 from exporter.operate.report.page import VERSIONS_MAX, DayFiles, Facts, Failed, Happened, Place
 from exporter.settings.model import Settings
@@ -25,31 +26,27 @@ from exporter.wal.dynamodb import WalMismatch, WalUnreachable
 from exporter.workbench import open_wal
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
-from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView, own_metadata
+from offsets.table_log import LoggedCommit, TableView, own_metadata
 
 
 def facts(lake: Lake, settings: Settings) -> Facts:
     """All that the page tells. Raises ConfigError if there is no table, TableUnreadable."""
-    views = {}
-    for name in (*(one for one in lake.event_types() if one != DEAD_LETTERS), DEAD_LETTERS):
-        view = lake.table(name).view()
-        if view is not None and view.properties.get(APP_PROPERTY) == lake.app:
-            views[name] = view
-    if not views:
+    tables = dict(views_of(lake))
+    if not tables:
         raise ConfigError(f"there is no table of app {lake.app} under {lake.root}", "correct `app` or `table_root`")
     notes: list[str] = []
     ends = _ends(settings, notes)
-    happened = [one for name, view in views.items() for one in _happened(lake.table(name), view)]
-    tps = {tp for view in views.values() for tp in live_positions(view.transactions, lake.app)}
+    happened = [one for name, view in tables.items() for one in _happened(lake.table(name), view)]
+    tps = {tp for view in tables.values() for tp in live_positions(view.transactions, lake.app)}
     failed = _failed(settings, sorted(tps), notes)
-    letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in views else []
+    letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in tables else []
     return Facts(
         lake.app,
         str(lake.root),
         datetime.now(timezone.utc),
-        list(_places(lake.app, views, ends)),
+        list(_places(lake.app, tables, ends)),
         happened,
-        [day for name, view in views.items() for day in _days(lake, name, view)],
+        [day for name, view in tables.items() for day in _days(lake, name, view)],
         letters,
         notes,
         failed,

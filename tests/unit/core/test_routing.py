@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom, letters_last
 
 ROUTING = Routing(
     type_from=TypeFrom("json", "meta.type"),
@@ -128,3 +128,11 @@ def test_a_configuration_that_this_version_cannot_run_raises(text):
     """Nothing is guessed: a missing or an unknown field is an error for the caller to turn into exit 70."""
     with pytest.raises((ValueError, TypeError, KeyError)):
         Routing.from_json(text)
+
+
+def test_the_dead_letters_come_last_in_the_order_of_tables():
+    """Protocol 5.1: whatever the names of the types, in upper case, beside them or after them in the alphabet."""
+    assert letters_last([DEAD_LETTERS, "zebra", "Order", "dead_letter", "zebra"]) == [
+        "Order", "dead_letter", "zebra", DEAD_LETTERS,
+    ]  # fmt: skip
+    assert letters_last(iter(["b", "a"])) == ["a", "b"]
