@@ -16,9 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from exporter.core.backoff import Backoff
 from exporter.errors import InvariantBroken
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
+
+PARKED = Backoff(1.0, 300.0)
+"""Between two tries of a type that cannot be written."""
 
 
 class WriterKey(NamedTuple):
@@ -227,8 +231,8 @@ def drop(writer: Writer) -> Writer:
 
 
 def park(writer: Writer, reason: str, now: float) -> Writer:
-    """Take a type out of the common plan, with doubling back-off from 1 s to 5 min (protocol 3.6)."""
-    retry_at = now + min(300.0, 2.0 ** min(writer.failures, 9))
+    """Take a type out of the common plan, and try it again after PARKED (protocol 3.6)."""
+    retry_at = now + PARKED.after(writer.failures)
     return replace(drop(writer), parked=Parked(reason, retry_at), failures=writer.failures + 1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from exporter.core.backoff import Backoff
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
 from exporter.monitor.snapshot import Trouble
@@ -16,7 +17,9 @@ from exporter.monitor.snapshot import Trouble
 log = get_logger(__name__)
 
 TELL_SECS = 60.0
-PAUSE_SECS_MAX = 30.0
+PAUSE = Backoff(1.0, 30.0)
+PAUSE_SHARE = 1 / 8
+"""Of what an outage has lasted; so long is waited for the next try."""
 
 KAFKA, GROUP, STORAGE, WAL = "kafka", "consumer group", "storage", "write-ahead log"
 
@@ -56,6 +59,6 @@ class Outages:
             log.info("outage_ended", dependency=name, secs=round(now - trouble.since))
 
     def pause_secs(self, name: str, now: float) -> float:
-        """How long to wait for the next try: an eighth of what it has lasted, from 1 s to PAUSE_SECS_MAX."""
+        """How long to wait for the next try; the longer, the longer it has lasted."""
         secs = now - self._open[name].since if name in self._open else 0.0
-        return min(PAUSE_SECS_MAX, max(1.0, secs / 8))
+        return PAUSE.lasting(secs, PAUSE_SHARE)

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter.core.backoff import Backoff
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.plan import Budget, spare
@@ -26,7 +27,7 @@ from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
 
-PAUSE_SECS_MAX = 30.0
+PAUSE = Backoff(0.5, 30.0)
 CANCEL_SECS_MAX = 60.0
 LEAST_RECORD_BYTES = 1.0
 """A tombstone without a key has no bytes: without it the guess of a size would come down to nothing, to divide by."""
@@ -208,7 +209,7 @@ class Rounds:
             self.pause(now)
             return
         (plan,) = plans
-        self._waits[plan.tp] = now + _pause_secs(0 if readable else self.trouble.ailing[plan.tp].failures)
+        self._waits[plan.tp] = now + PAUSE.after(0 if readable else self.trouble.ailing[plan.tp].failures)
 
     def spoiled(self, error: str, now: float) -> None:
         """Discard what was read last: it could not be written, and the storage is to blame."""
@@ -224,13 +225,9 @@ class Rounds:
 
     def pause(self, now: float) -> None:
         """Start no round for a while, the longer the more have failed in a row."""
-        self._not_before = now + _pause_secs(self.failures)
+        self._not_before = now + PAUSE.after(self.failures)
 
     def pause_left(self, plans: Sequence[PartitionPlan], now: float) -> float:
         """Seconds until a round of any of the plans may start."""
         waits = min((self._waits.get(plan.tp, now) for plan in plans), default=now)
         return max(0.0, self._not_before - now, waits - now)
-
-
-def _pause_secs(failures: int) -> float:
-    return min(PAUSE_SECS_MAX, 0.5 * 2.0 ** min(failures, 6))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
+from exporter.core.backoff import RETRY_SECS, Backoff
 from exporter.core.outcome import Held, Landed, Refused, Report, Settled, Stale, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
 from exporter.errors import Fenced
@@ -33,6 +34,8 @@ log = get_logger(__name__)
 
 REFUSALS_MAX = 3
 UNKNOWNS_MAX = 3
+UNKNOWN = Backoff(0.5, float("inf"))
+"""Between two offers of a claim whose outcome is not known; a stop ends by its own budget."""
 
 
 class Offers:
@@ -133,7 +136,7 @@ class Offers:
             return True
         if isinstance(outcome, Held) or (isinstance(outcome, Unwritten) and self._watch.storage_is_out(now)):
             writers[claim.key] = offered(writer, claim)
-            self._retry_at[claim.key.event_type] = now + 1.0
+            self._retry_at[claim.key.event_type] = now + RETRY_SECS
             return False
         if isinstance(outcome, Unwritten):  # its table's trouble alone (protocol 3.6)
             writers[claim.key] = park_and_tell(writer, outcome.reason, now)
@@ -167,7 +170,7 @@ class Offers:
         """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
         name = claim.key.event_type
         if len(claim.offers) < UNKNOWNS_MAX or stopping:
-            self._retry_at[name] = now + 0.5 * 2.0 ** len(claim.offers)
+            self._retry_at[name] = now + UNKNOWN.after(len(claim.offers))
             log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
         return park_and_tell(writer, report.error, now)

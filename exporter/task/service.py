@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core import heartbeat
+from exporter.core.backoff import RETRY_SECS
 from exporter.core.manifest import RoundResult
 from exporter.core.new_types import require_few, stamped, unanchored
 from exporter.core.order import StagingOrder
@@ -75,8 +76,6 @@ log = get_logger(__name__)
 PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 COMMIT_THREADS = 3
-RETRY_SECS = 1.0
-"""Until what a silent broker or another task was in the way of is tried again."""
 LOOP_SECS, LOOP_SECS_MAX = 0.2, 1.0
 LOOP_REST = 10.0
 """A passing looks at each writer: of 20,000 in a twentieth of a second, which five times a second is a fourth of a

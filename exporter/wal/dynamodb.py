@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from exporter.core.backoff import Backoff
 from offsets.intents import FORMAT, Intent, IntentKey, IntentState, parse_keys, partition_key, sort_key
 from offsets.leases import Lease
 from offsets.ranges import TopicPartition
@@ -43,7 +44,7 @@ TTL_ATTRIBUTE = "expires_at"
 DEADLINE_SECS = 15.0
 """For one call with all its tries, unless another is given."""
 
-PAUSE_SECS_MAX = 1.0
+PAUSE = Backoff(0.05, 1.0)
 """Between two tries: the client's own within one call of it, and ours between its calls."""
 
 TABLE: dict[str, Any] = {
@@ -472,8 +473,9 @@ class Calls:
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
         ends, slowest = self._clock() + self._deadline_secs, Patience.within(self._deadline_secs).slowest_secs
-        pause = 0.05
+        tries = 0
         while True:
+            pause = PAUSE.after(tries)
             try:
                 self.counts[name] += 1
                 answer: dict[str, Any] = getattr(self.client, name)(**request)
@@ -491,7 +493,7 @@ class Calls:
                     self.made[name, "unreachable" if again else "refused"] += 1
                     raise _explained(name, error) from error
             self._sleep(pause)
-            pause = min(2 * pause, PAUSE_SECS_MAX)
+            tries += 1
 
 
 @dataclass(frozen=True)
@@ -506,11 +508,11 @@ class Patience:
 
     @classmethod
     def within(cls, deadline_secs: float) -> Patience:
-        return cls(min(2.0, deadline_secs / 8), 2 if deadline_secs >= 4 * PAUSE_SECS_MAX else 1)
+        return cls(min(2.0, deadline_secs / 8), 2 if deadline_secs >= 4 * PAUSE.most_secs else 1)
 
     @property
     def slowest_secs(self) -> float:
-        return self.attempts * 2 * self.timeout_secs + (self.attempts - 1) * PAUSE_SECS_MAX
+        return self.attempts * 2 * self.timeout_secs + (self.attempts - 1) * PAUSE.most_secs
 
 
 _CONDITION = "ConditionalCheckFailed"

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from exporter.core.backoff import RETRY_SECS
 from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
@@ -27,8 +28,6 @@ from offsets.ranges import TopicPartition
 from offsets.wal_verdict import Ruling
 
 log = get_logger(__name__)
-
-RETRY_SECS = 1.0
 
 
 @dataclass(frozen=True)

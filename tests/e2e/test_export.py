@@ -18,6 +18,7 @@ import pytest
 from kafka import KafkaAdminClient
 from structlog.testing import capture_logs
 
+from exporter.core.backoff import Backoff
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.trouble import SINGLE_FAILURES_MAX
@@ -412,7 +413,7 @@ def test_an_outage_condemns_no_good_record(
     produce(e.kafka, e.topic, {0: [event("order", 0)]})
     silent = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 1)
     real = RoundReader.read
-    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE", Backoff(0.1, 0.1))
 
     def read(self: RoundReader, order: Any) -> Any:
         if silent:
@@ -507,7 +508,7 @@ def test_two_rounds_at_once_keep_every_record(
 
     monkeypatch.setattr(RoundReader, "read", read)
     monkeypatch.setattr(RoundReader, "begun", lambda self: True)
-    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE", Backoff(0.1, 0.1))
     service = e.run(spark)
     assert two.is_set()
     assert service.totals.rounds_failed == fails

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from exporter import faults
+from exporter.core.backoff import Backoff
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import Fenced, InvariantBroken, RoundFailed
 from exporter.faults import InjectedFault
@@ -112,7 +113,7 @@ def test_a_gap_while_running_loses_nothing_that_is_staged(
     e = export.with_(roll_age_max_secs=600, heartbeat_secs=600)
     silent = threading.Event()
     real = RoundReader.read
-    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE", Backoff(0.1, 0.1))
 
     def read(self: RoundReader, order: Any) -> Any:
         if silent.is_set():

@@ -31,6 +31,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.core.backoff import Backoff
 from exporter.core.order import StagingOrder
 from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
@@ -420,7 +421,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
         return run
 
     monkeypatch.setattr("exporter.rounds.read._task", task)
-    monkeypatch.setattr("exporter.rounds.rounds.PAUSE_SECS_MAX", 0.1)
+    monkeypatch.setattr("exporter.rounds.rounds.PAUSE", Backoff(0.1, 0.1))
 
 
 def delete_before(export: Export, offset: int, partition: int = 0) -> None:

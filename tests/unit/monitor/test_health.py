@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.monitor.health import ENDPOINTS, START_SECS_MAX, TICK_SECS_MAX, Health, HealthServer
-from exporter.monitor.outages import KAFKA, PAUSE_SECS_MAX, STORAGE, TELL_SECS, Outages
+from exporter.monitor.outages import KAFKA, PAUSE, STORAGE, TELL_SECS, Outages
 from exporter.monitor.watch import PROBE_SECS, Watch
 from exporter.stores.file import storage_trouble
 from offsets.ranges import TopicPartition
@@ -144,7 +144,7 @@ def test_tries_come_less_often_the_longer_an_outage_lasts() -> None:
     """From a second up to half a minute."""
     outages = Outages()
     outages.seen(STORAGE, "gone", 0.0)
-    assert [outages.pause_secs(STORAGE, now) for now in (0.0, 40.0, 1000.0)] == [1.0, 5.0, PAUSE_SECS_MAX]
+    assert [outages.pause_secs(STORAGE, now) for now in (0.0, 40.0, 1000.0)] == [1.0, 5.0, PAUSE.most_secs]
     assert outages.pause_secs(KAFKA, 1000.0) == 1.0
 
 
