@@ -1,7 +1,7 @@
 """How long to wait before something that failed is tried again. Pure; the clock is the caller's.
 
-    failures before this one   0       1        2        3   ...
-    seconds                    first   2 first  4 first  8 first   at most `most_secs`
+    failures before   0      1          2          3          ...
+    seconds           first  2 x first  4 x first  8 x first  most_secs at most
 """
 
 from __future__ import annotations

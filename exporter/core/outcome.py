@@ -9,11 +9,14 @@ None of the three deletes a file (TEMP). Source: protocol, section 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from exporter.core.writers import Claim
 from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 
 
 @dataclass(frozen=True)
@@ -88,3 +91,28 @@ class Report:
     secs: float
     settled: tuple[Settled, ...]
     error: str = ""
+
+
+class Committer(Protocol):
+    """Offers the claims of one app to its tables. Called from several threads, for one event type by one at a time.
+
+    The compare-and-set is its own duty (FENCE): a claim lands only if the table is where the claim expects it.
+    """
+
+    def trust(self, event_type: str, view: TableView) -> None:
+        """Go on from this view: its table id is the right one, its operations have been looked at."""
+
+    def trust_topics(self, topic_ids: Mapping[str, str]) -> None:
+        """topic_ids: topic -> id, of topics that are those which the tables know."""
+
+    def footer(self, tp: TopicPartition) -> dict[str, str]:
+        """The key-values that every file of the partition carries."""
+
+    def checked_through(self, event_type: str) -> int:
+        """The newest version of a table whose operations this process has looked at; -1 if none."""
+
+    def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        """Offer the claims in one commit and settle each. Deletes nothing (TEMP). Raises InvariantBroken to stop."""
+
+    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
+        """The view, if the table is the trusted one and may be written. Raises InvariantBroken."""

@@ -14,7 +14,7 @@ from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.kafka.topics import Offsets, partitions_of
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.gap_rows import refuse
 from exporter.protocol.reading import Reading
 from exporter.protocol.recover import Recovery, lacking_event_time, refusal
@@ -105,7 +105,7 @@ class StartPlan:
 
 def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
     """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
-    committer = Committer(bench.lake, "plan", {})
+    committer = DeltaCommitter(bench.lake, "plan", {})
     journal = open_journal(settings, bench.routing)
     recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, journal=journal)
     identities = bench.topics.require()

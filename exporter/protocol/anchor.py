@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.user_metadata import moved_to, user_metadata
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
 from exporter.faults import Fault, point
 from exporter.kafka.topics import FirstPosition, TopicIdentity, TopicReader, identity_properties, partitions_of
@@ -210,14 +211,14 @@ class Anchors:
     def metadata(
         self, action: str, view: TableView | None, positions: Mapping[TopicPartition, Position]
     ) -> dict[str, Any]:
-        return {
-            "commit_id": uuid.uuid4().hex,
-            "action": action,
-            "app": self.lake.app,
-            "routing": self.own,
-            "checked_through": view.version if view is not None else -1,
-            "partitions": {str(tp): {"epoch": p.epoch, "new": p.offset} for tp, p in positions.items()},
-        }
+        return user_metadata(
+            uuid.uuid4().hex,
+            action=action,
+            app=self.lake.app,
+            checked_through=view.version if view is not None else -1,
+            partitions={tp: moved_to(position) for tp, position in positions.items()},
+            more={"routing": self.own},
+        )
 
     def register(self, views: Mapping[str, TableView], epochs: Mapping[TopicPartition, int] | None = None) -> bool:
         """Let the dead letters list the id of every table; False if they do already.

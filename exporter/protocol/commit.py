@@ -20,6 +20,7 @@ from typing import Any
 from exporter.core.merge import merge_batches
 from exporter.core.order import Room
 from exporter.core.outcome import Held, Landed, Outcome, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
+from exporter.core.user_metadata import claimed, user_metadata
 from exporter.core.writers import Claim, StagedFile, staged_range_error
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
@@ -50,7 +51,7 @@ class _TableChanged(Exception):
     """The table's metadata are not those that the files were staged against."""
 
 
-class Committer:
+class DeltaCommitter:
     """Commits for one app. One commit per event type at a time; types may run in parallel threads."""
 
     def __init__(
@@ -304,17 +305,17 @@ class Committer:
     def _user_metadata(
         self, event_type: str, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
     ) -> dict[str, Any]:
-        return {
-            "commit_id": commit_id,
-            "app": self._lake.app,
-            "owner": self._owner,
-            "routing": self._footer.get("routing", ""),
-            "table_id": self._table_ids.get(event_type, ""),
-            "checked_through": self.checked_through(event_type),
-            "partitions": {
-                str(claim.key.tp): _partition_metadata(claim, tokens.get(claim.key.tp)) for claim in offers
+        return user_metadata(
+            commit_id,
+            app=self._lake.app,
+            checked_through=self.checked_through(event_type),
+            partitions={claim.key.tp: claimed(claim, tokens.get(claim.key.tp)) for claim in offers},
+            more={
+                "owner": self._owner,
+                "routing": self._footer.get("routing", ""),
+                "table_id": self._table_ids.get(event_type, ""),
             },
-        }
+        )
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
         name = DataFile.parse(file.path)
@@ -332,12 +333,3 @@ def _require(table: DeltaTable, file: StagedFile) -> None:
 
 def _app_id(app: str, claim: Claim) -> str:
     return str(AppId(app, claim.key.tp, claim.epoch))
-
-
-def _partition_metadata(claim: Claim, token: int | None) -> dict[str, Any]:
-    """token: of the lease, for the reader of the history; the compare-and-set decides (protocol 8)."""
-    first = min((file.offsets.first_offset for file in claim.files), default=None)
-    last = max((file.offsets.last_offset for file in claim.files), default=None)
-    return {"epoch": claim.epoch, "expected": claim.expected, "new": claim.new,
-            "first": first, "last": last, "rows": claim.rows,
-            **({} if token is None else {"token": token})}  # fmt: skip

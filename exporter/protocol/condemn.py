@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from exporter.arrow.kafka_time import held as held_times
 from exporter.arrow.keys import letter_keys
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan
 from exporter.errors import InvariantBroken
 from exporter.executor import headers
@@ -136,15 +137,14 @@ def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
         if now.position(app, tp) != position or offset in condemned_offsets(now.transactions, app, tp):
             raise Moved(f"table {DEAD_LETTERS}, {tp}: another task was faster")
 
-    metadata = {
-        "commit_id": uuid.uuid4().hex,
-        "action": "condemn",
-        "app": app,
-        "checked_through": poisoned.checked_through,
-        "partitions": {str(tp): {"epoch": position.epoch, "first": offset, "last": offset, "rows": 0 if held else 1}},
-        "reason": reason,
-        **({"held_by": held} if held else {}),
-    }
+    metadata = user_metadata(
+        uuid.uuid4().hex,
+        action="condemn",
+        app=app,
+        checked_through=poisoned.checked_through,
+        partitions={tp: {"epoch": position.epoch, "first": offset, "last": offset, "rows": 0 if held else 1}},
+        more={"reason": reason, **({"held_by": held} if held else {})},
+    )
     change = Change(
         tuple(versions),
         versions,

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import ExporterError, Fenced, InvariantBroken, LogCleaned
@@ -36,7 +37,6 @@ from exporter.lake.schema import holds_just, refuses, untimed, with_event_time
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Patience, Switched, declared_schema
-from exporter.protocol.commit import Committer
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.gap_rows import GapRows, refuse
 from exporter.protocol.reading import Reading, unread_tables

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from exporter.core.order import StagingOrder
-from exporter.core.outcome import Landed, Unknown, Unwritten
+from exporter.core.outcome import Committer, Landed, Unknown, Unwritten
 from exporter.core.plan import plan_round
 from exporter.core.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.core.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
@@ -24,7 +24,6 @@ from exporter.lake.change import Change
 from exporter.lake.schema import evolved_schema, untimed
 from exporter.log import get_logger
 from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
-from exporter.protocol.commit import Committer
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.rehearsal import rehearse

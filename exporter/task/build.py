@@ -24,7 +24,7 @@ from exporter.kafka.static import StaticAssignment
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.log import get_logger
 from exporter.monitor.watch import Watch
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.condemn import Poison
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.recover import Recovery
@@ -148,7 +148,7 @@ def build_service(
     room = Room(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
-    committer = Committer(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
+    committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
     poison = Poison(bench.lake)
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:

@@ -18,13 +18,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from exporter.core.backoff import RETRY_SECS, Backoff
-from exporter.core.outcome import Held, Landed, Refused, Report, Settled, Stale, Unwritten
+from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
 from exporter.errors import Fenced
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.monitor.watch import Watch
-from exporter.protocol.commit import Committer
 from exporter.protocol.recover import Recovery
 from exporter.wal.keeper import WalKeeper
 from offsets.positions import Position

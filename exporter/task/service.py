@@ -28,6 +28,7 @@ from exporter.core.backoff import RETRY_SECS
 from exporter.core.manifest import RoundResult
 from exporter.core.new_types import require_few, stamped, unanchored
 from exporter.core.order import StagingOrder
+from exporter.core.outcome import Committer
 from exporter.core.plan import PROBE_RECORDS, expected, plan_round
 from exporter.core.roll import RollLimits, rolls
 from exporter.core.routing import DEAD_LETTERS, Routing
@@ -51,7 +52,6 @@ from exporter.log import get_logger
 from exporter.monitor.outages import GROUP, KAFKA, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.protocol.anchor import Moved, Switched
-from exporter.protocol.commit import Committer
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.drain import Interrupted
 from exporter.protocol.recover import Recovery

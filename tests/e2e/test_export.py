@@ -28,7 +28,7 @@ from exporter.lake.change import Change, add_action
 from exporter.local.broker import create_topic
 from exporter.operate.status import behind, goals, table_status
 from exporter.protocol import commit
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.rounds.read import RoundReader
 from offsets import Invariant
 from offsets.names import AppId, DataFile
@@ -546,15 +546,15 @@ def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_o
     e.run(spark)
     boom = event("click" if holds else "order", 99, boom=1)
     produce(e.kafka, e.topic, {0: [*mixed(5, first=10), boom, *mixed(5, first=16)]})
-    real = Committer.commit
+    real = DeltaCommitter.commit
 
-    def commit(self: Committer, event_type: str, claims: Any) -> Any:
+    def commit(self: DeltaCommitter, event_type: str, claims: Any) -> Any:
         if event_type == "order":
             raise Crash(event_type)
         return real(self, event_type, claims)
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
-        patch.setattr(Committer, "commit", commit)
+        patch.setattr(DeltaCommitter, "commit", commit)
         with e.going(spark) as task:
             behind = {**dict.fromkeys(("click", "payment", DEAD_LETTERS), (0, 20)), "order": (0, 9)}
             wait_until(lambda: task.error or e.positions() == behind, 60, "all but one table committed")

@@ -16,7 +16,7 @@ from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import FoundProblem, LogCleaned
 from exporter.lake.lake import Lake
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support import naive
@@ -63,15 +63,15 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.waiting: set[str] = set()
         self._opened = threading.Event()
-        real = Committer.commit
+        real = DeltaCommitter.commit
 
-        def commit(committer: Committer, event_type: str, claims: Any) -> Report:
+        def commit(committer: DeltaCommitter, event_type: str, claims: Any) -> Report:
             if event_type in names and any(claim.files for claim in claims):
                 self.waiting.add(event_type)
                 assert self._opened.wait(60)
             return real(committer, event_type, claims)
 
-        monkeypatch.setattr(Committer, "commit", commit)
+        monkeypatch.setattr(DeltaCommitter, "commit", commit)
 
     def open(self) -> None:
         self._opened.set()

@@ -1,7 +1,7 @@
 """The world of the write-ahead log (protocol 2 ORDER, 5.1, 6): the real commit path and start-up, effect by effect.
 
 One table, one topic partition, processes that both believe they own it. What runs is the exporter's own
-Committer.commit, Journal, WalKeeper's payment and LogCheck; only their effects are played here. A call that is
+DeltaCommitter.commit, Journal, WalKeeper's payment and LogCheck; only their effects are played here. A call that is
 under way is held as the answers that its effects have got so far: each step runs the call again from its start with
 these, up to the first effect without one (so the calls must be deterministic). Between any two effects other
 processes move, or the process dies.
@@ -32,7 +32,7 @@ import exporter.wal.journal
 from exporter.core.outcome import Landed, Report, Settled, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ExporterError, InvariantBroken
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.wal import check as wal_check
 from exporter.wal import keeper as wal_keeper
 from exporter.wal.check import LogCheck, broken
@@ -169,7 +169,7 @@ class _Script:
         return LoggedCommit(version, "STREAMING UPDATE", text, (), (), None, False)
 
 
-class _Committer(Committer):
+class _Committer(DeltaCommitter):
     """The real one; its files need no looking at, because nothing deletes here."""
 
     def _prepare(self, table: Any, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:

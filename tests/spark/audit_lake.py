@@ -19,7 +19,7 @@ from exporter.kafka.topics import EARLIEST, FirstPosition, TopicReader, partitio
 from exporter.lake.lake import Lake
 from exporter.operate.audit.audit import audit
 from exporter.operate.audit.report import AuditReport, compress
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.recover import Recovery
 from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
@@ -88,7 +88,7 @@ class Exported:
         reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
         try:
             rounds = RoundReader(self.session, self.kafka_options)
-            committer = Committer(self.lake, "test", {})
+            committer = DeltaCommitter(self.lake, "test", {})
             recovery = Recovery(self.lake, reader, self.routing, committer, first_position=first_position)
             tps = partitions_of(reader.identities())
             writers: dict[WriterKey, Writer] = dict(recovery.recover(dict.fromkeys(tps, 1)))
@@ -102,7 +102,7 @@ class Exported:
             reader.close()
 
 
-def _order(lake: Exported, plans: Any, recovery: Recovery, committer: Committer) -> Any:
+def _order(lake: Exported, plans: Any, recovery: Recovery, committer: DeltaCommitter) -> Any:
     from exporter.core.order import StagingOrder
 
     fingerprints = dict(recovery.table_fingerprints)
@@ -110,7 +110,7 @@ def _order(lake: Exported, plans: Any, recovery: Recovery, committer: Committer)
     return StagingOrder(str(lake.root), APP, lake.routing, {plan.tp: plan for plan in plans}, fingerprints, footers)
 
 
-def _commit(writers: Mapping[WriterKey, Writer], committer: Committer, types: tuple[str, ...] | None) -> None:
+def _commit(writers: Mapping[WriterKey, Writer], committer: DeltaCommitter, types: tuple[str, ...] | None) -> None:
     by_type: dict[str, list[Any]] = defaultdict(list)
     for key, writer in writers.items():
         if writer.frontier > writer.covered and (types is None or key.event_type in types):

@@ -28,7 +28,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
 from exporter.lake.table import DeltaTable
 from exporter.protocol.anchor import Anchors, Failed
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.recover import Recovery
 from offsets import Invariant
 from offsets.names import AppId
@@ -54,9 +54,9 @@ class Table:
         create_anchored(self.lake, name, {P0: Position(0, -1), P1: Position(0, -1)})
         self.committer = self.another()
 
-    def another(self) -> Committer:
+    def another(self) -> DeltaCommitter:
         """A committer of another task."""
-        committer = Committer(self.lake, "test", {})
+        committer = DeltaCommitter(self.lake, "test", {})
         view = self.delta.view()
         assert view is not None
         committer.trust(self.name, view)
@@ -146,7 +146,7 @@ def test_a_zombie_is_refused_whether_it_is_ahead_or_behind(
     assert before <= table.files()
 
 
-def rival_lands(committer: Committer, claim: Claim) -> None:
+def rival_lands(committer: DeltaCommitter, claim: Claim) -> None:
     assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
 
 
@@ -169,14 +169,14 @@ def test_a_lost_reply_is_landed_even_if_the_position_has_moved_on_since(
 ) -> None:
     """Our commit is in the log, another owner is already past it: Landed at the newer position, not refused."""
     claim = table.claim(-1, 9, DAY)
-    real = Committer._look
+    real = DeltaCommitter._look
 
-    def look(self: Committer, *args: Any) -> Any:
-        monkeypatch.setattr(Committer, "_look", real)
+    def look(self: DeltaCommitter, *args: Any) -> Any:
+        monkeypatch.setattr(DeltaCommitter, "_look", real)
         rival_lands(table.another(), table.claim(9, 19, DAY))
         return real(self, *args)
 
-    monkeypatch.setattr(Committer, "_look", look)
+    monkeypatch.setattr(DeltaCommitter, "_look", look)
     with around_commit(monkeypatch, after=RuntimeError("the reply was lost")):
         report = table.committer.commit("order", [claim])
     assert outcomes(report) == [Landed(Position(0, 19))]
@@ -212,7 +212,7 @@ def test_an_offer_whose_lost_reply_was_taken_for_a_lost_request_is_not_doubled(
         raise TableUnreadable("the table cannot be read now")
 
     with around_commit(monkeypatch, after=OSError("the reply was lost")), monkeypatch.context() as patch:
-        patch.setattr(Committer, "_look", unreadable)
+        patch.setattr(DeltaCommitter, "_look", unreadable)
         first = table.committer.commit("order", [claim])
     assert outcomes(first) == [Unknown()]
     second = table.committer.commit("order", [first.settled[0].claim])
@@ -423,7 +423,7 @@ ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", SMAL
 
 def recovery(lake: Lake, routing: Routing = ROUTING) -> Recovery:
     topic: Any = QuietTopic()
-    return Recovery(lake, topic, routing, Committer(lake, "test", {}))
+    return Recovery(lake, topic, routing, DeltaCommitter(lake, "test", {}))
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -501,7 +501,7 @@ def test_two_tasks_that_meet_tables_of_an_earlier_version_change_each_once(earli
 
 def test_what_an_earlier_version_has_staged_is_staged_again_once_its_table_has_event_times(earlier: Lake) -> None:
     """A rolling upgrade: its files are dropped, not lost; it goes on beside the new task, and its rows have null."""
-    old = Committer(earlier, "old", {})
+    old = DeltaCommitter(earlier, "old", {})
     view = earlier.table("order").view()
     assert view is not None
     old.trust("order", view)
@@ -560,7 +560,7 @@ def test_a_start_notices_a_restore_that_happened_while_no_task_ran(spark: Any, t
     """MONOTONE: the operations since our last commit are looked at before anything is read."""
     lake = Lake(spark, tmp_path, APP)
     recovery(lake).recover({P0: 1})
-    committer = Committer(lake, "test", {})
+    committer = DeltaCommitter(lake, "test", {})
     claim = Claim(WriterKey("order", P0), 0, -1, 9, (stage_offsets(lake, "order", P0, [0, 9], DAY),), 0)
     assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
     spark.sql(f"RESTORE TABLE delta.`{lake.table('order').folder}` TO VERSION AS OF 0")

@@ -23,7 +23,7 @@ from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ConfigError, FoundProblem
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.maintain import Limits, Maintenance, Step
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.spark.test_sweep import Kept
@@ -50,7 +50,7 @@ def staged(lake: Lake, name: str, first: int, last: int, day: date = CLOSED, age
 
 
 def commit(lake: Lake, name: str, expected: int, new: int, files: Sequence[StagedFile]) -> None:
-    committer, view = Committer(lake, "test", {}), lake.table(name).view()
+    committer, view = DeltaCommitter(lake, "test", {}), lake.table(name).view()
     assert view is not None
     committer.trust(name, view)
     report = committer.commit(name, [Claim(WriterKey(name, P0), 0, expected, new, tuple(files), view.version)])

@@ -19,7 +19,7 @@ from exporter.core.outcome import Landed, Stale
 from exporter.core.writers import Claim, WriterKey
 from exporter.lake import log_files as log_state
 from exporter.lake.lake import Lake
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support import log_store
@@ -57,7 +57,7 @@ class Export:
         """The outcome of a commit from where the table is to `new`: a row of each offset, the days in turn."""
         view = self.table.view()
         assert view is not None
-        committer = Committer(self.lake, "test", {})
+        committer = DeltaCommitter(self.lake, "test", {})
         committer.trust(NAME, view)
         at = view.position(APP, tp)
         assert at is not None
@@ -158,7 +158,7 @@ def test_the_store_asks_the_system_itself(spark: Any, tmp_path: Path) -> None:
     export.begin()
     view = export.table.view()
     assert view is not None
-    committer = Committer(export.lake, "test", {})
+    committer = DeltaCommitter(export.lake, "test", {})
     committer.trust(NAME, view)
     file = stage_offsets(export.lake, NAME, P0, [0], DAYS[0])
     path = export.table.folder / file.path

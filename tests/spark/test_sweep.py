@@ -18,7 +18,7 @@ from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.sweep import sweep
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
@@ -38,7 +38,7 @@ def lake(spark: Any, tmp_path: Path) -> Lake:
 
 
 def commit(lake: Lake, expected: int, new: int, files: Sequence[StagedFile]) -> None:
-    committer, view = Committer(lake, "test", {}), lake.table("order").view()
+    committer, view = DeltaCommitter(lake, "test", {}), lake.table("order").view()
     assert view is not None
     committer.trust("order", view)
     claim = Claim(WriterKey("order", P0), 0, expected, new, tuple(files), view.version)

@@ -13,7 +13,7 @@ import pytest
 from exporter.core.outcome import Landed, Refused
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.lake.lake import Lake
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.stores.parquet import KAFKA_COLUMN
 from offsets.positions import Position
 from offsets.table_log import last_named_offsets
@@ -70,7 +70,7 @@ class DeltaTables:
         return stage_offsets(self.lake, event_type, TP, [record.offset for record in records], records[0].day, epoch)
 
     def commit(self, claim: Claim, commit_id: str) -> None:
-        committer = Committer(self.lake, "story", {})
+        committer = DeltaCommitter(self.lake, "story", {})
         committer._offer(self.lake.table(claim.key.event_type), [claim], commit_id, {})
 
     def offsets(self, event_type: str) -> list[int]:

@@ -44,7 +44,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
 from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
 from exporter.settings.model import Settings, routing
 from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
@@ -390,12 +390,12 @@ class Crash(BaseException):
 
 def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
     """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
-    real, there = Committer.commit, threading.Event()
+    real, there = DeltaCommitter.commit, threading.Event()
     monkeypatch.setattr(
         "exporter.task.service.COMMIT_THREADS", 8
     )  # those that wait must not keep `landing` from its turn
 
-    def commit(self: Committer, event_type: str, claims: Any) -> Report:
+    def commit(self: DeltaCommitter, event_type: str, claims: Any) -> Report:
         if event_type != landing:
             there.wait(60)
             raise Crash(event_type)
@@ -403,7 +403,7 @@ def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
         there.set()
         return report
 
-    monkeypatch.setattr(Committer, "commit", commit)
+    monkeypatch.setattr(DeltaCommitter, "commit", commit)
 
 
 def deadly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.errors import DependencyUnreachable, TableUnreadable
 from exporter.faults import Fault, point
@@ -155,23 +156,22 @@ class Feed:
     def _metadata(self, name: str, commit_id: str, staged: Staged) -> dict[str, Any]:
         """userMetadata. No `partitions`: those are positions, and this commit moves none."""
         view = self._reading.views[name]
-        return {
-            "commit_id": commit_id,
-            "action": "replay",
-            "app": self._lake.app,
-            "routing": self._routing.fingerprint(),
-            "table_id": view.table_id,
-            "checked_through": view.version,
-            "replayed": {
-                str(tp): {
-                    "replay": self._reading.last(name, tp) + 1,
-                    "rows": sum(file.rows for file in files),
-                    "first": min(file.offsets.first_offset for file in files),
-                    "last": max(file.offsets.last_offset for file in files),
-                }
-                for tp, files in staged.items()
-            },
+        replayed = {
+            str(tp): {
+                "replay": self._reading.last(name, tp) + 1,
+                "rows": sum(file.rows for file in files),
+                "first": min(file.offsets.first_offset for file in files),
+                "last": max(file.offsets.last_offset for file in files),
+            }
+            for tp, files in staged.items()
         }
+        return user_metadata(
+            commit_id,
+            action="replay",
+            app=self._lake.app,
+            checked_through=view.version,
+            more={"routing": self._routing.fingerprint(), "table_id": view.table_id, "replayed": replayed},
+        )
 
     def _add(self, name: str, file: StagedFile, commit_id: str) -> dict[str, Any]:
         at = DataFile.parse(file.path)

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.user_metadata import moved_to, user_metadata
 from exporter.errors import DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
@@ -86,20 +87,16 @@ class Applying:
             expected=(*(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None), *condemned),
             positions=step.transactions,
             adds=step.adds(),
-            user_metadata={
-                **step.says,
-                "commit_id": commit_id,
-                "action": self._action,
-                "app": self._lake.app,
-                "owner": self._journal.owner,
-                "routing": step.routing,
-                "checked_through": step.view.version if step.view else -1,
-                "partitions": {
-                    str(row.tp): {"epoch": row.new.epoch, "new": row.new.offset}
-                    for row in step.rows
-                    if row.tp is not None and row.new is not None
+            user_metadata=user_metadata(
+                commit_id,
+                action=self._action,
+                app=self._lake.app,
+                checked_through=step.view.version if step.view else -1,
+                partitions={
+                    row.tp: moved_to(row.new) for row in step.rows if row.tp is not None and row.new is not None
                 },
-            },
+                more={**step.says, "owner": self._journal.owner, "routing": step.routing},
+            ),
             properties=step.properties,
             create=step.create,
             evolve=step.evolve,

@@ -17,7 +17,7 @@ import pytest
 from exporter.core.outcome import Report, Settled, Unwritten
 from exporter.core.writers import Claim, StagedFile, Writer, WriterKey
 from exporter.protocol import commit as commit_module
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.stores import parquet as files
 from exporter.task.offers import Offers
 from offsets.ranges import OffsetRange, TopicPartition
@@ -78,7 +78,7 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     claim = Claim(KEY, 0, -1, 0, (carried,), 3)
     monkeypatch.setattr(module, name, fails)
     lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(folder=tmp_path, event_type=name))
-    (settled,) = Committer(lake, "owner", {}).commit("order", [claim]).settled
+    (settled,) = DeltaCommitter(lake, "owner", {}).commit("order", [claim]).settled
     assert isinstance(settled.outcome, Unwritten) and "OverflowError: date value out of range" in settled.outcome.reason
     assert settled.claim == claim
 

@@ -17,7 +17,7 @@ from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
 from exporter.protocol import commit as commit_module
-from exporter.protocol.commit import Committer
+from exporter.protocol.commit import DeltaCommitter
 from exporter.wal.dynamodb import TABLE, Calls, WalUnreachable, WriteAheadLog
 from exporter.wal.journal import Journal
 from exporter.wal.keeper import newest
@@ -78,7 +78,7 @@ class World:
         self.wal = WriteAheadLog(Calls(self, 0.0), "wal", APP)
         self.journal = Journal(self.wal, required, "me", "R")
         lake: Any = SimpleNamespace(app=APP, table=lambda name: self.table)
-        self.committer = Committer(lake, "me", {}, self.journal, lease)
+        self.committer = DeltaCommitter(lake, "me", {}, self.journal, lease)
         self.committer.trust(NAME, self.table.view())
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -145,7 +145,7 @@ def test_a_heartbeat_writes_nothing_to_the_log() -> None:
 def test_without_a_log_nothing_is_written_or_waited_for() -> None:
     """wal_mode = off."""
     world = World()
-    committer = Committer(world.committer._lake, "me", {})
+    committer = DeltaCommitter(world.committer._lake, "me", {})
     committer.trust(NAME, world.table.view())
     committer.commit(NAME, [claim()])
     assert world.story == ["delta"]

@@ -1,0 +1,230 @@
+"""What whoever commits can rely on, of the Committer in memory and of that of a lake alike (FENCE, ORDER, TEMP).
+
+tests/spark/test_commit.py makes each accident of a Delta table happen; here is what both must do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from exporter.core.memory_committer import MemoryCommitter, MemoryTable
+from exporter.core.outcome import Committer, Landed, Outcome, Refused, Report, Stale, Unknown
+from exporter.core.writers import Claim, StagedFile, WriterKey
+from exporter.errors import InvariantBroken
+from offsets.positions import Position
+from offsets.ranges import OffsetRange, TopicPartition
+
+P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
+DAY = date(2026, 1, 31)
+NAME = "order"
+
+
+class Place(Protocol):
+    """A table with two partitions at offset -1, a committer that trusts it, and what may happen to both."""
+
+    committer: Committer
+
+    def files(self, tp: TopicPartition, first: int, last: int) -> tuple[StagedFile, ...]:
+        """One staged file, every offset of the range a row."""
+
+    def others_move(self, tp: TopicPartition, to: int) -> None: ...
+
+    def table_changes(self) -> None: ...
+
+    def file_vanishes(self, file: StagedFile) -> None: ...
+
+    def reply_is_lost(self, arrived: bool) -> None: ...
+
+    def position(self, tp: TopicPartition) -> Position | None: ...
+
+
+class InMemory:
+    """The fake."""
+
+    def __init__(self) -> None:
+        self.committer = MemoryCommitter("app", {"routing": "r"})
+        self.committer.tables[NAME] = MemoryTable({P0: Position(0, -1), P1: Position(0, -1)})
+        view = self.committer.view(NAME)
+        assert view is not None
+        self.committer.trust(NAME, view)
+        self.staged = 0
+
+    def files(self, tp: TopicPartition, first: int, last: int) -> tuple[StagedFile, ...]:
+        self.staged += 1
+        fingerprint = self.committer.tables[NAME].fingerprint
+        path = f"day={DAY}/{self.staged}.parquet"
+        return (StagedFile(path, OffsetRange(first, last), last - first + 1, 100, fingerprint=fingerprint),)
+
+    def others_move(self, tp: TopicPartition, to: int) -> None:
+        self.committer.others_move(NAME, tp, Position(0, to))
+
+    def table_changes(self) -> None:
+        self.committer.table_changes(NAME)
+
+    def file_vanishes(self, file: StagedFile) -> None:
+        self.committer.file_vanishes(NAME, file.path)
+
+    def reply_is_lost(self, arrived: bool) -> None:
+        self.committer.reply_is_lost(arrived)
+
+    def position(self, tp: TopicPartition) -> Position | None:
+        return self.committer.tables[NAME].positions[tp]
+
+
+class InALake:
+    """A Delta table."""
+
+    def __init__(self, session: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from exporter.lake.lake import Lake
+        from exporter.protocol.commit import DeltaCommitter
+        from tests.support.lakes import create_anchored
+
+        self.patch = monkeypatch
+        self.lake = Lake(session, root, "app")
+        create_anchored(self.lake, NAME, {P0: Position(0, -1), P1: Position(0, -1)})
+        self.new: Callable[[], DeltaCommitter] = lambda: DeltaCommitter(self.lake, "test", {"routing": "r"})
+        self.committer = self.another()
+
+    def another(self) -> Any:
+        committer = self.new()
+        committer.trust(NAME, self.view())
+        return committer
+
+    def view(self) -> Any:
+        view = self.lake.table(NAME).view()
+        assert view is not None
+        return view
+
+    def files(self, tp: TopicPartition, first: int, last: int) -> tuple[StagedFile, ...]:
+        from tests.support.lakes import stage_offsets
+
+        return (stage_offsets(self.lake, NAME, tp, list(range(first, last + 1)), DAY),)
+
+    def others_move(self, tp: TopicPartition, to: int) -> None:
+        other = self.another()
+        at = self.view().position("app", tp)
+        report = other.commit(NAME, [Claim(WriterKey(NAME, tp), 0, at.offset, to, (), other.checked_through(NAME))])
+        assert isinstance(report.settled[0].outcome, Landed)
+
+    def table_changes(self) -> None:
+        folder = self.lake.table(NAME).folder
+        self.lake.session.sql(f"ALTER TABLE delta.`{folder}` ADD COLUMNS (more INT)")
+
+    def file_vanishes(self, file: StagedFile) -> None:
+        (self.lake.table(NAME).folder / file.path).unlink()
+
+    def reply_is_lost(self, arrived: bool) -> None:
+        from exporter.lake.table import DeltaTable
+
+        real = DeltaTable.commit
+
+        def commit(table: DeltaTable, change: Any, check: Any) -> int:
+            self.patch.setattr(DeltaTable, "commit", real)
+            if arrived:
+                real(table, change, check)
+            raise ConnectionError("the reply was lost")
+
+        self.patch.setattr(DeltaTable, "commit", commit)
+
+    def position(self, tp: TopicPartition) -> Position | None:
+        found: Position | None = self.view().position("app", tp)
+        return found
+
+
+@pytest.fixture(params=["memory", pytest.param("lake", marks=pytest.mark.spark)])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    if request.param == "memory":
+        return InMemory()
+    return InALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
+
+
+def claim(place: Place, expected: int, new: int, tp: TopicPartition = P0, rows: bool = True) -> Claim:
+    """(expected, new] of one partition, with a file or as a heartbeat."""
+    files = place.files(tp, expected + 1, new) if rows else ()
+    return Claim(WriterKey(NAME, tp), 0, expected, new, files, place.committer.checked_through(NAME))
+
+
+def outcomes(report: Report) -> dict[TopicPartition, Outcome | object]:
+    return {settled.claim.key.tp: settled.outcome for settled in report.settled}
+
+
+def test_a_claim_lands_where_the_table_is_as_it_expects(place: Place) -> None:
+    """Rows and heartbeats of several partitions in one commit, whose version is looked through from then on."""
+    before = place.committer.checked_through(NAME)
+    report = place.committer.commit(NAME, [claim(place, -1, 9), claim(place, -1, 4, P1, rows=False)])
+    assert outcomes(report) == {P0: Landed(Position(0, 9)), P1: Landed(Position(0, 4))}
+    assert (place.position(P0), place.position(P1)) == (Position(0, 9), Position(0, 4))
+    assert report.version == place.committer.checked_through(NAME) == before + 1
+    assert all(len(settled.claim.offers) == 1 for settled in report.settled)
+
+
+def test_only_the_partition_that_somebody_else_has_moved_is_refused(place: Place) -> None:
+    """Protocol 4.3: the rest of the commit may be offered again, and lands."""
+    claims = [claim(place, -1, 9), claim(place, -1, 4, P1)]
+    place.others_move(P0, 19)
+    report = place.committer.commit(NAME, claims)
+    assert outcomes(report) == {P0: Refused(Position(0, 19)), P1: Unknown()}
+    assert (place.position(P0), place.position(P1)) == (Position(0, 19), Position(0, -1))
+    again = [settled.claim for settled in report.settled if settled.claim.key.tp == P1]
+    assert outcomes(place.committer.commit(NAME, again)) == {P1: Landed(Position(0, 4))}
+
+
+def test_a_commit_whose_reply_was_lost_has_landed(place: Place) -> None:
+    """Protocol 4.4: found by looking, whatever was raised."""
+    place.reply_is_lost(arrived=True)
+    report = place.committer.commit(NAME, [claim(place, -1, 9)])
+    assert (outcomes(report), report.version) == ({P0: Landed(Position(0, 9))}, None)
+
+
+def test_a_commit_that_never_arrived_is_offered_again_under_another_id(place: Place) -> None:
+    """Unknown: nothing of it is in the table; both ids are remembered, for the first may still arrive."""
+    place.reply_is_lost(arrived=False)
+    first = place.committer.commit(NAME, [claim(place, -1, 9)])
+    assert outcomes(first) == {P0: Unknown()} and place.position(P0) == Position(0, -1)
+    second = place.committer.commit(NAME, [first.settled[0].claim])
+    assert outcomes(second) == {P0: Landed(Position(0, 9))}
+    offers = second.settled[0].claim.offers
+    assert len(set(offers)) == 2 and offers[:1] == first.settled[0].claim.offers
+
+
+def test_a_claim_whose_file_is_gone_is_dropped_and_the_others_land(place: Place) -> None:
+    """A commit that names a deleted file would succeed (protocol 4.2)."""
+    claims = [claim(place, -1, 9), claim(place, -1, 4, P1)]
+    place.file_vanishes(claims[0].files[0])
+    found = outcomes(place.committer.commit(NAME, claims))
+    assert isinstance(found[P0], Stale) and found[P1] == Landed(Position(0, 4))
+    assert place.position(P0) == Position(0, -1)
+
+
+def test_what_was_staged_against_another_table_is_dropped(place: Place) -> None:
+    """The metadata are compared inside the transaction (protocol 4.2); what is staged anew lands."""
+    stale = claim(place, -1, 9)
+    place.table_changes()
+    assert isinstance(outcomes(place.committer.commit(NAME, [stale]))[P0], Stale)
+    assert outcomes(place.committer.commit(NAME, [claim(place, -1, 9)])) == {P0: Landed(Position(0, 9))}
+
+
+@pytest.mark.parametrize(("expected", "new", "first", "last"), [(4, 4, 5, 9), (4, 9, 4, 9), (4, 9, 5, 10)])
+def test_a_claim_that_is_not_whole_stops(place: Place, expected: int, new: int, first: int, last: int) -> None:
+    """COVER, FENCE: a position that does not rise, rows at or below the expected one, rows beyond the new one."""
+    files = place.files(P0, first, last)
+    with pytest.raises(InvariantBroken):
+        place.committer.commit(NAME, [Claim(WriterKey(NAME, P0), 0, expected, new, files, 0)])
+
+
+def test_a_table_that_is_gone_stops(place: Place) -> None:
+    """Nothing is committed into one that somebody made in its place."""
+    with pytest.raises(InvariantBroken):
+        place.committer.require_ours(NAME, None)
+
+
+def test_files_carry_the_topic_that_the_tables_know(place: Place) -> None:
+    """Once it is known to be the one."""
+    assert place.committer.footer(P0) == {"routing": "r"}
+    place.committer.trust_topics({"events": "t1"})
+    assert place.committer.footer(P0) == {"routing": "r", "topic_id": "t1"}
