@@ -50,7 +50,7 @@ MAY_USE = {
 THIRD_PARTIES = {
     "entry": "",
     "cli": "click rich",
-    "settings": "apscheduler pydantic pydantic_core pydantic_settings tomli",
+    "settings": "apscheduler pydantic pydantic_core tomli",
     "task": "",
     "kafka": "kafka pyarrow",
     "core": "",

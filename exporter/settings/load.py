@@ -21,6 +21,7 @@ from exporter.settings.model import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, f
 from exporter.settings.pem import pem_problems
 from exporter.settings.problem import Problem
 from exporter.settings.reference import EXAMPLE, reference
+from exporter.settings.rules import broken
 from exporter.settings.tables import PATHS, TABLES
 
 if TYPE_CHECKING:
@@ -89,16 +90,30 @@ def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str,
         path=str(path),
     )
     _refuse([*_unknown_names(given), *_unknown_variables(environ)])
+    fine: dict[str, object] = {}
     try:
-        settings = Settings(**given.merged())  # type: ignore[arg-type]
+        settings = Settings.model_validate(given.merged(), context=fine)
     except ValidationError as error:
-        problems = [_problem(detail, given) for detail in error.errors(include_url=False, include_context=False)]
+        problems = [_problem(detail, given) for detail in _all_errors(error, fine)]
     else:
         problems = list(pem_problems(settings.kafka_client))
-        settings._origins.update(given.origins())
-        settings._declared.update(_read_columns(settings, problems))
+        declared = _read_columns(settings, problems)
     _refuse(problems)
-    return settings
+    return settings.told(given.origins(), declared)
+
+
+def _all_errors(error: ValidationError, fine: Mapping[str, object]) -> list[ErrorDetails]:
+    """The model's errors, in its order. It compares settings with each other only where each is fine by itself.
+
+    fine: the settings that are.
+    """
+    errors = error.errors(include_url=False, include_context=False)
+    if fine.keys() < Settings.model_fields.keys():
+        errors += [
+            {"type": "value_error", "loc": (name,), "msg": reason, "input": None} for name, reason in broken(fine)
+        ]
+    order = list(Settings.model_fields)
+    return sorted(errors, key=lambda one: order.index(str(one["loc"][0])))
 
 
 def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path:

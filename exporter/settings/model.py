@@ -8,57 +8,67 @@ Filled by load.py, shown by reference.py, turned into clients' options by kafka/
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.settings.rules import broken
 from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, TypeTable
 from exporter.settings.values import (
     CRON_DEFAULT,
     EPOCH,
     Beginning,
+    Brokers,
     Count,
     CountFrom0,
     Cron,
     DaysFrom1,
+    Group,
+    Host,
     Instant,
     LeaseSeconds,
-    Names,
-    NamesOrNone,
+    Master,
+    Memory,
     Partitions,
     Port,
+    Root,
     Seconds,
     SecondsFrom0,
+    TopicNames,
     WalMode,
+    WalTable,
 )
-from offsets.names import APP, TOPIC, BadName, case_clash, table_folder
+from offsets.names import BadName, case_clash, table_folder
 from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
 CONFIG_DEFAULT = Path("exporter.toml")
 NOTHING: tuple[object, ...] = (None, "", ())
 """Defaults that mean: not given."""
-_BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
-_HOST = re.compile(r"[A-Za-z0-9.:-]+")
-_MEMORY = re.compile(r"[1-9][0-9]*[kmgtKMGT]")
-_WAL_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
-_ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
-_MASTER = re.compile(r"local(?:\[(?:\*|[1-9][0-9]*)\])?|yarn|(?:spark|k8s)://\S+")
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting that exists. Built by load(); the order here is the order of the reference and the example."""
 
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
-    brokers: Names = Field(description="Kafka brokers to start from, as host:port.", examples=[("localhost:9092",)])
-    topics: NamesOrNone = Field(
+    brokers: Brokers = Field(description="Kafka brokers to start from, as host:port.", examples=[("localhost:9092",)])
+    topics: TopicNames = Field(
         default=(), description="The topics to export, all into one set of tables; these or topics_pattern.",
         examples=[("events",)],
     )  # fmt: skip
@@ -70,7 +80,7 @@ class Settings(BaseSettings):
     topics_refresh_secs: Seconds = Field(
         default=30, description="Seconds between two looks for new partitions and for new topics of the pattern."
     )
-    group: str = Field(
+    group: Group = Field(
         description="Consumer group in which the tasks share the topics' partitions, and whose offsets lag tools read.",
         examples=["exporter"],
     )
@@ -91,7 +101,7 @@ class Settings(BaseSettings):
         "there are tables. Without it the group.",
         examples=["exporter"],
     )
-    table_root: str = Field(
+    table_root: Root = Field(
         description="Folder that holds one Delta table per event type: an absolute path or file:///path.",
         examples=["file:///var/lib/exporter/tables"],
     )
@@ -203,7 +213,7 @@ class Settings(BaseSettings):
         "or record the lost offsets in the dead letters and go on after them.",
     )
 
-    wal_table: str = Field(
+    wal_table: WalTable = Field(
         default="",
         description="DynamoDB table of the write-ahead log and of the leases; without it there is neither. "
         "`exporter check --create-wal` makes it.",
@@ -238,7 +248,7 @@ class Settings(BaseSettings):
         description="TCP port of the health server: /healthz, /readyz, /metrics, /status; 0 = there is none.",
         examples=[9108],
     )
-    http_host: str = Field(
+    http_host: Host = Field(
         default="127.0.0.1",
         description="Address that the health server listens on. It has no login: 0.0.0.0 shows topics, tables and "
         "positions to whoever reaches the port.",
@@ -260,14 +270,14 @@ class Settings(BaseSettings):
         "cron writes them, the latter by name (mon-fri), in UTC.",
     )
     maintain_file_bytes_max: Count = Field(
-        default=536_870_912,
+        default=512 << 20,
         description="Bytes of a file up to which maintenance packs the files of a closed day together.",
     )
 
-    spark_master: str = Field(
+    spark_master: Master = Field(
         default="local[*]", description="Where Spark runs: local[*], local[<cores>], or the address of a cluster."
     )
-    driver_memory: str = Field(
+    driver_memory: Memory = Field(
         default="1g", description="Heap of the JVM, as Java writes it: a number with k, m, g or t."
     )
 
@@ -279,17 +289,11 @@ class Settings(BaseSettings):
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _declared: dict[str, str] = PrivateAttr(default_factory=dict)
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what load() hands over: it merges the layers, because it is told the environment."""
-        return (init_settings,)
+    def told(self, origins: Mapping[str, str], declared: Mapping[str, str]) -> Settings:
+        """The same, with where each given value came from, and with the DDL of each event type."""
+        made = self.model_copy()
+        made._origins, made._declared = dict(origins), dict(declared)
+        return made
 
     def origin(self, name: str) -> str:
         """Where a setting's value came from: `flag --x`, `environment EXPORTER_X`, `file <path>` or `default`."""
@@ -322,139 +326,9 @@ class Settings(BaseSettings):
         """Event type -> DDL text, columns_file read."""
         return dict(self._declared)
 
-    @field_validator("brokers")
-    @classmethod
-    def _host_and_port(cls, brokers: tuple[str, ...]) -> tuple[str, ...]:
-        for broker in brokers:
-            match = _BROKER.fullmatch(broker)
-            if not match or not 0 < int(match[1]) < 65_536:
-                raise ValueError(f"{broker!r} should be host:port")
-        return brokers
-
-    @field_validator("topics")
-    @classmethod
-    def _topic_names(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
-        for topic in topics:
-            if not TOPIC.match(topic) or topic in (".", ".."):
-                raise ValueError(f"{topic!r} should be a topic's name: at most 249 of [A-Za-z0-9._-]")
-        if len(set(topics)) < len(topics):
-            raise ValueError("a topic is named twice")
-        return topics
-
-    @field_validator("topics_pattern")
-    @classmethod
-    def _names_or_pattern(cls, pattern: str, info: ValidationInfo) -> str:
-        if "topics" not in info.data:
-            return pattern
-        if not info.data["topics"] and not pattern:
-            raise ValueError("either topics or topics_pattern is needed")
-        if info.data["topics"] and pattern:
-            raise ValueError("cannot be given together with topics")
-        return Topics(info.data["topics"], pattern).pattern
-
-    @field_validator("partitions")
-    @classmethod
-    def _only_if_static(cls, partitions: str, info: ValidationInfo) -> str:
-        static = info.data.get("assignment") == "static"
-        if static and not partitions:
-            raise ValueError("is needed with assignment = static")
-        if partitions and not static:
-            raise ValueError("has no effect without assignment = static")
-        if partitions:
-            Share.parse(partitions)
-        return partitions
-
-    @field_validator("group")
-    @classmethod
-    def _group_name(cls, group: str) -> str:
-        if not group.strip() or not group.isprintable():
-            raise ValueError("should be the name of a consumer group")
-        return group
-
-    @field_validator("app")
-    @classmethod
-    def _app_name(cls, app: str, info: ValidationInfo) -> str:
-        name = app or str(info.data.get("group", ""))
-        if name and not APP.match(name):
-            by_default = "" if app else f" (by default it is the group, {name!r})"
-            raise ValueError(f"should have letters, digits, _ and - only{by_default}")
-        return name
-
-    @field_validator("table_root")
-    @classmethod
-    def _local_root(cls, root: str) -> str:
-        scheme, separator, _ = root.partition("://")
-        if separator and scheme != "file":
-            raise ValueError(
-                f"{scheme}:// is not supported yet: with several writers such stores can lose commits silently; "
-                "use file:///path on storage that all tasks share"
-            )
-        path = root.removeprefix("file://")
-        if not path.startswith("/") or not root.isprintable():
-            raise ValueError("should be an absolute path or file:///path")
-        if separator and "%" in path:
-            raise ValueError("a file:// path is not decoded: write it plainly, without %-codes")
-        return root
-
-    @field_validator("staged_bytes_max")
-    @classmethod
-    def _room_to_roll(cls, staged_bytes_max: int, info: ValidationInfo) -> int:
-        if staged_bytes_max < info.data.get("roll_bytes_max", 0):
-            raise ValueError("should not be less than roll_bytes_max, which could never be reached")
-        return staged_bytes_max
-
-    @field_validator("stage_age_max_secs")
-    @classmethod
-    def _older_than_roll(cls, stage_age_max_secs: float, info: ValidationInfo) -> float:
-        if stage_age_max_secs <= info.data.get("roll_age_max_secs", 0):
-            raise ValueError("should be more than roll_age_max_secs, else files are dropped before they are committed")
-        return stage_age_max_secs
-
-    @field_validator("wal_table")
-    @classmethod
-    def _table_name(cls, table: str) -> str:
-        if table and not _WAL_TABLE.fullmatch(table):
-            raise ValueError("should be the name of a DynamoDB table: 3 to 255 of [A-Za-z0-9_.-]")
-        return table
-
-    @field_validator("wal_mode")
-    @classmethod
-    def _mode_of_a_log(cls, mode: str | None, info: ValidationInfo) -> str:
-        table = info.data.get("wal_table", "-")
-        if mode in ("required", "best_effort") and not table:
-            raise ValueError("needs wal_table")
-        return mode or ("required" if table else "off")
-
-    @field_validator("wal_endpoint")
-    @classmethod
-    def _url_of_a_log(cls, endpoint: str, info: ValidationInfo) -> str:
-        if endpoint and not info.data.get("wal_table", "-"):
-            raise ValueError("has no effect without wal_table")
-        if endpoint and not _ENDPOINT.fullmatch(endpoint):
-            raise ValueError("should be http://host:port or https://host:port")
-        return endpoint
-
-    @field_validator("http_host")
-    @classmethod
-    def _address(cls, host: str) -> str:
-        if not _HOST.fullmatch(host):
-            raise ValueError("should be an address or a host name, without a port")
-        return host
-
-    @field_validator("spark_master", "driver_memory")
-    @classmethod
-    def _for_spark(cls, value: str, info: ValidationInfo) -> str:
-        if info.field_name == "spark_master" and not _MASTER.fullmatch(value):
-            raise ValueError("should be local, local[*], local[<cores>], yarn, spark://... or k8s://...")
-        if info.field_name == "driver_memory" and not _MEMORY.fullmatch(value):
-            raise ValueError("should be a number with k, m, g or t, such as 2g")
-        return value
-
     @field_validator("types")
     @classmethod
-    def _storable(cls, types: dict[str, TypeTable], info: ValidationInfo) -> dict[str, TypeTable]:
-        if not types and info.data.get("new_type") != "table":
-            raise ValueError("no event type is declared")
+    def _storable(cls, types: dict[str, TypeTable]) -> dict[str, TypeTable]:
         try:
             for name in types:
                 table_folder(name)
@@ -466,6 +340,28 @@ class Settings(BaseSettings):
         if clash is not None:
             raise ValueError(f"event types {clash[0]!r} and {clash[1]!r} differ by case only")
         return types
+
+    @field_validator("*")
+    @classmethod
+    def _by_itself(cls, value: object, info: ValidationInfo) -> object:
+        """Notes what is fine by itself, so that what is wrong between settings can be told beside a wrong one."""
+        if info.context is not None:
+            info.context[info.field_name] = value
+        return value
+
+    @model_validator(mode="after")
+    def _together(self) -> Settings:
+        """Raises all that is wrong between settings, under the name of the one that is blamed."""
+        wrong = [
+            InitErrorDetails(type="value_error", loc=(name,), input=None, ctx={"error": ValueError(reason)})
+            for name, reason in broken(dict(self))
+        ]
+        if wrong:
+            raise ValidationError.from_exception_data(type(self).__name__, wrong, hide_input=True)
+        fill = partial(object.__setattr__, self)  # nobody has seen it yet
+        fill("app", self.app or self.group)
+        fill("wal_mode", self.wal_mode or ("required" if self.wal_table else "off"))
+        return self
 
 
 SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in TABLES)

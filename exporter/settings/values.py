@@ -6,10 +6,13 @@ import re
 from datetime import datetime, timezone
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, TypeAdapter, ValidationError
+
+from offsets.names import TOPIC
 
 CRON_DEFAULT = "30 3 * * *"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_BROKER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _TIME = "an ISO-8601 date and time with a zone, such as 2026-01-31T00:00:00Z"
 
 
@@ -61,6 +64,56 @@ def _first_position(value: object) -> str | datetime:
     return instant
 
 
+def _host_and_port(brokers: tuple[str, ...]) -> tuple[str, ...]:
+    for broker in brokers:
+        match = _BROKER.fullmatch(broker)
+        if not match or not 0 < int(match[1]) < 65_536:
+            raise ValueError(f"{broker!r} should be host:port")
+    return brokers
+
+
+def _topic_names(topics: tuple[str, ...]) -> tuple[str, ...]:
+    for topic in topics:
+        if not TOPIC.match(topic) or topic in (".", ".."):
+            raise ValueError(f"{topic!r} should be a topic's name: at most 249 of [A-Za-z0-9._-]")
+    if len(set(topics)) < len(topics):
+        raise ValueError("a topic is named twice")
+    return topics
+
+
+def _group_name(group: str) -> str:
+    if not group.strip() or not group.isprintable():
+        raise ValueError("should be the name of a consumer group")
+    return group
+
+
+def _local_root(root: str) -> str:
+    scheme, separator, _ = root.partition("://")
+    if separator and scheme != "file":
+        raise ValueError(
+            f"{scheme}:// is not supported yet: with several writers such stores can lose commits silently; "
+            "use file:///path on storage that all tasks share"
+        )
+    path = root.removeprefix("file://")
+    if not path.startswith("/") or not root.isprintable():
+        raise ValueError("should be an absolute path or file:///path")
+    if separator and "%" in path:
+        raise ValueError("a file:// path is not decoded: write it plainly, without %-codes")
+    return root
+
+
+def _matching(pattern: str, reason: str, or_empty: bool = False) -> AfterValidator:
+    """Texts that match as a whole; of others it is told what they should be."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text) and not (or_empty and not text):
+            raise ValueError(reason)
+        return text
+
+    return AfterValidator(check)
+
+
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
@@ -69,8 +122,23 @@ WalMode = Annotated[Literal["required", "best_effort", "off"] | None, BeforeVali
 Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=65_535)]
 DaysFrom1 = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=3650)]
 LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
-NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Brokers = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1), AfterValidator(_host_and_port)]
+TopicNames = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_topic_names)]
+Group = Annotated[str, AfterValidator(_group_name)]
+Root = Annotated[str, AfterValidator(_local_root)]
+WalTable = Annotated[
+    str,
+    _matching("[A-Za-z0-9_.-]{3,255}", "should be the name of a DynamoDB table: 3 to 255 of [A-Za-z0-9_.-]", True),
+]
+Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]
+Master = Annotated[
+    str,
+    _matching(
+        r"local(?:\[(?:\*|[1-9][0-9]*)\])?|yarn|(?:spark|k8s)://\S+",
+        "should be local, local[*], local[<cores>], yarn, spark://... or k8s://...",
+    ),
+]
+Memory = Annotated[str, _matching("[1-9][0-9]*[kmgtKMGT]", "should be a number with k, m, g or t, such as 2g")]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 Beginning = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]

@@ -21,6 +21,7 @@ from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.settings.load import load
 from exporter.settings.model import SCALARS, Settings, flag, routing, variable
 from exporter.settings.reference import example_toml, reference
+from exporter.settings.rules import RULES, broken
 from exporter.settings.tables import TABLES, KafkaClient
 from offsets.selection import Share, Topics
 
@@ -651,3 +652,23 @@ def test_a_command_gets_one_flag_per_scalar() -> None:
     shown = runner.invoke(verb, ["--help"]).output
     assert all(f"{flag(name)} VALUE" in shown for name in SCALARS)
     assert "A verb." in shown
+
+
+def test_problems_of_each_kind_are_told_together_in_the_order_of_the_settings() -> None:
+    """A value that is wrong by itself hides none that does not go with others, but for those that it belongs to."""
+    lines = "heartbeat_secs = true\nstage_age_max_secs = 60\nwal_mode = 'required'\nwal_endpoint = 'http://h:1'\n"
+    message = refused(lines + "assignment = 'static'")
+    told = re.findall(r"^\s*(\w+) (?:\(default\)|= .* in exporter\.toml): ", message, re.MULTILINE)
+    assert told == ["partitions", "heartbeat_secs", "stage_age_max_secs", "wal_mode", "wal_endpoint"]
+    hidden = refused("roll_age_max_secs = true\nstage_age_max_secs = 60\nwal_table = 'a b'\nwal_mode = 'required'")
+    assert "2 problems" in hidden
+
+
+def test_a_rule_between_settings_needs_all_of_them() -> None:
+    """Each names settings that exist, and blames one of those that it compares."""
+    for rule in RULES:
+        assert {rule.blames} <= {*rule.needs} <= Settings.model_fields.keys()
+    assert list(broken({"staged_bytes_max": 1})) == []
+    assert list(broken({"staged_bytes_max": 1, "roll_bytes_max": 2})) == [
+        ("staged_bytes_max", "should not be less than roll_bytes_max, which could never be reached")
+    ]

@@ -1,0 +1,107 @@
+"""What settings have to be to each other. What each has to be by itself is told by values.py and tables.py. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from offsets.names import APP
+from offsets.selection import Share, Topics
+
+_ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
+
+
+class Rule(NamedTuple):
+    """blames: the setting that is told of. needs: the settings whose values `check` takes; it raises ValueError."""
+
+    blames: str
+    needs: tuple[str, ...]
+    check: Callable[..., None]
+
+
+def broken(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The settings that do not go with others, and why not: of each the first reason, in the order of the settings.
+
+    values: of the settings that are fine by themselves. A rule that needs another one keeps silent.
+    """
+    told: set[str] = set()
+    for rule in RULES:
+        if rule.blames not in told and values.keys() >= {*rule.needs}:
+            try:
+                rule.check(*(values[name] for name in rule.needs))
+            except ValueError as error:
+                told.add(rule.blames)
+                yield rule.blames, str(error)
+
+
+def _topics_or_pattern(topics: tuple[str, ...], pattern: str) -> None:
+    if not topics and not pattern:
+        raise ValueError("either topics or topics_pattern is needed")
+    if topics and pattern:
+        raise ValueError("cannot be given together with topics")
+    Topics(topics, pattern)
+
+
+def _partitions_if_static(assignment: str, partitions: str) -> None:
+    static = assignment == "static"
+    if static and not partitions:
+        raise ValueError("is needed with assignment = static")
+    if partitions and not static:
+        raise ValueError("has no effect without assignment = static")
+    if partitions:
+        Share.parse(partitions)
+
+
+def _app_name(app: str) -> None:
+    if app and not APP.match(app):
+        raise ValueError("should have letters, digits, _ and - only")
+
+
+def _group_as_app(app: str, group: str) -> None:
+    if not app and not APP.match(group):
+        raise ValueError(f"should have letters, digits, _ and - only (by default it is the group, {group!r})")
+
+
+def _room_to_roll(staged_bytes_max: int, roll_bytes_max: int) -> None:
+    if staged_bytes_max < roll_bytes_max:
+        raise ValueError("should not be less than roll_bytes_max, which could never be reached")
+
+
+def _older_than_roll(stage_age_max_secs: float, roll_age_max_secs: float) -> None:
+    if stage_age_max_secs <= roll_age_max_secs:
+        raise ValueError("should be more than roll_age_max_secs, else files are dropped before they are committed")
+
+
+def _mode_of_a_log(mode: str | None, table: str) -> None:
+    if mode in ("required", "best_effort") and not table:
+        raise ValueError("needs wal_table")
+
+
+def _address_of_a_log(endpoint: str, table: str) -> None:
+    if endpoint and not table:
+        raise ValueError("has no effect without wal_table")
+
+
+def _url_of_a_log(endpoint: str) -> None:
+    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError("should be http://host:port or https://host:port")
+
+
+def _some_type(types: Collection[str], new_type: str) -> None:
+    if not types and new_type != "table":
+        raise ValueError("no event type is declared")
+
+
+RULES = (
+    Rule("topics_pattern", ("topics", "topics_pattern"), _topics_or_pattern),
+    Rule("partitions", ("assignment", "partitions"), _partitions_if_static),
+    Rule("app", ("app",), _app_name),
+    Rule("app", ("app", "group"), _group_as_app),
+    Rule("staged_bytes_max", ("staged_bytes_max", "roll_bytes_max"), _room_to_roll),
+    Rule("stage_age_max_secs", ("stage_age_max_secs", "roll_age_max_secs"), _older_than_roll),
+    Rule("wal_mode", ("wal_mode", "wal_table"), _mode_of_a_log),
+    Rule("wal_endpoint", ("wal_endpoint", "wal_table"), _address_of_a_log),
+    Rule("wal_endpoint", ("wal_endpoint",), _url_of_a_log),
+    Rule("types", ("types", "new_type"), _some_type),
+)
