@@ -19,8 +19,9 @@ from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
 from exporter.settings.model import Settings, routing
 from exporter.spark import session as spark
-from exporter.wal.dynamodb import WalUnreachable, WriteAheadLog
+from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
+from offsets.intents import WalUnreachable, WriteAheadLog
 
 WAL_DEADLINE_SECS = 10.0
 """How long one call to the write-ahead log is tried before the log counts as out of reach."""
@@ -116,7 +117,7 @@ def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> Wr
     if not settings.wal_table or settings.wal_mode == "off":
         return None
     try:
-        return WriteAheadLog.connect(
+        return DynamoDbLog.connect(
             settings.wal_table, settings.app, settings.wal_endpoint, settings.wal_keep_days, deadline_secs
         )
     except WalUnreachable as error:

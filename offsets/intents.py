@@ -1,11 +1,17 @@
-"""What the write-ahead log holds of one commit, and its keys. Pure."""
+"""What the write-ahead log holds of one commit, its keys, and what can be asked of it. Pure.
+
+The tables are the truth. The log can be lost at any time, is rebuilt from them and never moves a position by itself.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
+from offsets.leases import Leases
 from offsets.names import APP, TOPIC, BadName, event_type_of, table_folder
 from offsets.ranges import TopicPartition
 
@@ -93,3 +99,79 @@ def parse_keys(pk: str, sk: str) -> tuple[str, IntentKey, int, str]:
     if (partition_key(parsed[0], tp), sort_key(*parsed[1:])) != (pk, sk):
         raise wrong
     return parsed
+
+
+class WalUnreachable(Exception):
+    """The log did not answer within the deadline, or refused whatever was asked.
+
+    table_missing: it answers, but what it is kept in is not there. code: its own word for what is wrong; may be empty.
+    """
+
+    def __init__(self, message: str, table_missing: bool = False, code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.table_missing = table_missing
+        self.code = code
+
+
+class WalMismatch(Exception):
+    """What the log holds, or what it is kept in, is not what this code writes; trying again would not help."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class WriteAheadLog(Leases, Protocol):
+    """The log of one app. Any call may raise WalUnreachable, and then may have been done all the same.
+
+    Every method may be called again after that with the same arguments, and from several threads. What a call is given
+    is written as a whole or, where WalMismatch is raised, not at all; more of it than the log's store writes at once
+    may be written in part.
+    """
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Operation -> how often it was asked, whatever came of it."""
+        ...
+
+    @property
+    def calls(self) -> Mapping[tuple[str, str], int]:
+        """(call, answered, refused or unreachable) -> how often, so far."""
+        ...
+
+    def start(self, intents: Sequence[Intent]) -> None:
+        """Write all intents of one commit, none of which may be there. WalMismatch if one is, in another state."""
+        ...
+
+    def complete(self, intents: Sequence[Intent], version: int) -> None:
+        """They landed, all in this version of the table. Idempotent; an intent that is gone is written whole."""
+        ...
+
+    def record(self, intents: Sequence[Intent]) -> None:
+        """Completed intents, of their own versions: own ones, or read from a table's history after the log was lost.
+
+        Of an IntentKey only the newest stays for ever. WalMismatch if an item says that it failed, or landed elsewhere.
+        """
+        ...
+
+    def fail(self, intents: Sequence[Intent]) -> None:
+        """They never landed and never will; when that may be said is for the caller (protocol, section 6).
+
+        One that is not there is passed over. WalMismatch if one has landed.
+        """
+        ...
+
+    def read(self, tp: TopicPartition) -> tuple[Intent, ...]:
+        """Every started intent, and per IntentKey the newest completed one, by key and position.
+
+        Raises WalMismatch for items that this version cannot read.
+        """
+        ...
+
+    def failed(self, tp: TopicPartition) -> tuple[tuple[Intent, ...], bool]:
+        """The intents that never landed, oldest first, as long as they are remembered; and whether that is all of them.
+
+        For people: nothing is decided by it.
+        """
+        ...

@@ -11,6 +11,7 @@ avoids useless work: the compare-and-set of the commits decides (protocol, secti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from offsets.ranges import TopicPartition
 
@@ -56,3 +57,41 @@ class Held:
 
     def holds(self, now: float, lease_secs: float) -> bool:
         return now - self.began < lease_secs
+
+
+class LeaseTaken(Exception):
+    """Another process has the lease, or nobody (None) although it was ours. lease: as it is now."""
+
+    def __init__(self, tp: TopicPartition, lease: Lease | None) -> None:
+        super().__init__(f"{tp} is leased by {lease.owner if lease else 'nobody'}")
+        self.lease = lease
+
+
+class Leases(Protocol):
+    """Where leases stand. Any call may raise WalUnreachable, and then may have been done all the same.
+
+    Every method may be called again after that with the same arguments, and from several threads.
+    """
+
+    def acquire(self, tp: TopicPartition, owner: str, watched: Lease | None = None, routing: str = "") -> Lease:
+        """Take a lease that is not there, released, one's own, or still as `watched`; raises LeaseTaken.
+
+        The token rises with each taking.
+        """
+        ...
+
+    def renew(self, lease: Lease) -> Lease:
+        """The lease with its counter raised by a write of this call; LeaseTaken if it is not this one any more.
+
+        What an earlier call wrote, whose answer was lost, may have been seen by a challenger long ago: it counts for
+        nothing, and the counter is raised once more.
+        """
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Let whoever comes take it at once; nothing happens if it is not ours any more."""
+        ...
+
+    def lease(self, tp: TopicPartition) -> Lease | None:
+        """What the log says of the lease now."""
+        ...

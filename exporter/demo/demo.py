@@ -45,8 +45,9 @@ from exporter.local.dynamodb import CREDENTIALS
 from exporter.operate.audit.report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 from exporter.operate.prepare import prepare
 from exporter.spark import class_data, jars
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable, connect
+from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table
+from offsets.intents import WalMismatch, WalUnreachable
 
 TOPIC = "shop_events"
 PARTITIONS = 4

@@ -11,7 +11,7 @@ from exporter.drill import power
 from exporter.drill.outages import live
 from exporter.drill.run import NotAsItMust, Run
 from exporter.faults import Fault
-from exporter.wal.dynamodb import WriteAheadLog
+from exporter.wal.dynamodb import DynamoDbLog
 from offsets.intents import IntentState
 from offsets.ranges import TopicPartition
 
@@ -137,7 +137,7 @@ def _untold(run: Run) -> dict[str, int]:
     said = [one.fields for task in run.tasks for one in task.events() if one.name == "commit_landed"]
     landed = [(one["table"], one["version"]) for one in said]
     if run.services.log:
-        log = WriteAheadLog.connect(run.topic, run.app, run.services.endpoint)
+        log = DynamoDbLog.connect(run.topic, run.app, run.services.endpoint)
         intents = [one for at in range(run.partitions) for one in log.read(TopicPartition(run.topic, at))]
         landed += [(one.key.event_type, one.version) for one in intents if one.state is IntentState.COMPLETED]
     for name, version in landed:

@@ -16,8 +16,9 @@ from exporter.kafka.options import kafka_python_options
 from exporter.local.broker import Broker, create_topic
 from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal, runs_here
 from exporter.settings.model import Settings
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable, connect
+from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table
+from offsets.intents import WalMismatch, WalUnreachable
 
 OWN = frozenset({"broker", "dynamodb"})
 

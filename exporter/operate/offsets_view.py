@@ -17,9 +17,8 @@ from exporter.lake.accidents import History
 from exporter.lake.views import views_of
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, Logged
-from exporter.wal.dynamodb import WalUnreachable
 from exporter.workbench import Workbench, open_journal
-from offsets.intents import Intent, IntentState
+from offsets.intents import Intent, IntentState, WalUnreachable
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import Named, TableView, last_named_offsets, own_metadata

@@ -21,10 +21,10 @@ from exporter.protocol.recover import Recovery, lacking_event_time, refusal
 from exporter.protocol.truncation import truncated
 from exporter.settings.model import Settings
 from exporter.wal.check import broken
-from exporter.wal.dynamodb import WalUnreachable
 from exporter.workbench import Workbench, first_position, open_journal
 from offsets.crosscheck import Agree, FirstStart, Stop, Switch, Verdict
 from offsets.gaps import Gap, find_gaps, recorded_gaps
+from offsets.intents import WalUnreachable
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TOPIC_PROPERTY

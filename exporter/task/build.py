@@ -37,11 +37,11 @@ from exporter.stores.file import storage_trouble
 from exporter.task.again import careful_until
 from exporter.task.others import Others, exported, nobody
 from exporter.task.service import COMMIT_THREADS, Limits, Progress, Service
-from exporter.wal.dynamodb import WriteAheadLog
 from exporter.wal.journal import Journal
 from exporter.wal.lease_keeper import BEATS, LeaseKeeper
 from exporter.wal.leased import LeasedAssignment
 from exporter.workbench import WAL_DEADLINE_SECS, Workbench, first_position, open_journal, open_wal, open_workbench
+from offsets.intents import WriteAheadLog
 from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)

@@ -63,10 +63,10 @@ from exporter.task.group_offset import GroupOffset
 from exporter.task.offers import Offers, drop_aged, park_and_tell
 from exporter.task.others import Others
 from exporter.text import first_line
-from exporter.wal.dynamodb import WalUnreachable
 from exporter.wal.journal import Journal
 from exporter.wal.keeper import WalKeeper
 from offsets.gaps import find_gaps
+from offsets.intents import WalUnreachable
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView

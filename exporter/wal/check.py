@@ -24,9 +24,8 @@ from exporter.lake.accidents import HINT, SHOWN_MAX
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable
 from exporter.wal.journal import Journal, Landing, contradiction
-from offsets.intents import Intent, IntentKey, IntentState
+from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
 from offsets.positions import TOMBSTONE, Position, our_transactions
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions

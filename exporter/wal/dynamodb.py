@@ -1,33 +1,33 @@
 """View 3: the write-ahead log in DynamoDB. What was being done, by whom; the lease of a topic partition.
 
 The tables are the truth. The log can be lost at any time, is rebuilt from them and never moves a position by itself.
-This module must never write without a condition on the very item, never Scan, and never name a file.
-
-One item per commit with files and (event type, topic partition, epoch); one lease per topic partition:
-
-    pk  <app>/<topic>/<partition>
-    sk  intent/<event type>/<epoch>/<new position>/<commit id>       event type as its table's folder, numbers padded
-        lease
-    live        = sk; only while an intent is started, or the newest completed one of its key: the sparse local index
-                  `live` gives a start what it needs by one consistent Query, however long the history is
-    expires_at  seconds since 1970, only on history: failed, or completed and not the newest
-
-One partition's items may not exceed 10 GB (a local index asks for that): 20 million commits within `wal_keep_days`.
+This module must never write without a condition on the very item, never Scan, and never name a file. How its items
+look is dynamodb_items.py's, how long a call may last dynamodb_calls.py's.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from exporter.core.backoff import Backoff
-from offsets.intents import FORMAT, Intent, IntentKey, IntentState, parse_keys, partition_key, sort_key
-from offsets.leases import Lease
+from exporter.wal.dynamodb_calls import DEADLINE_SECS, Calls, Unmet, connect
+from exporter.wal.dynamodb_items import (
+    LEASE,
+    LIVE,
+    TTL_ATTRIBUTE,
+    Item,
+    from_item,
+    lease_of,
+    place,
+    to_item,
+    typed,
+)
+from offsets.intents import FORMAT, Intent, IntentKey, IntentState, WalMismatch, partition_key, sort_key
+from offsets.leases import Lease, LeaseTaken
 from offsets.ranges import TopicPartition
 
 TRANSACTION_MAX = 100
@@ -36,113 +36,7 @@ TRANSACTION_MAX = 100
 HISTORY_PAGES = 20
 """Answers of a megabyte, about 2,000 commits each, that one look through a partition's history takes at most."""
 
-LIVE = "live"
-"""Name of the index and of its sort key."""
-
-TTL_ATTRIBUTE = "expires_at"
-
-DEADLINE_SECS = 15.0
-"""For one call with all its tries, unless another is given."""
-
-PAUSE = Backoff(0.05, 1.0)
-"""Between two tries: the client's own within one call of it, and ours between its calls."""
-
-TABLE: dict[str, Any] = {
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", LIVE)],
-    "KeySchema": [
-        {"AttributeName": "pk", "KeyType": "HASH"},
-        {"AttributeName": "sk", "KeyType": "RANGE"},
-    ],
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": LIVE,
-            "KeySchema": [
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": LIVE, "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-}
-"""What create_table is asked for, but the name. Beside it: TTL on TTL_ATTRIBUTE, point-in-time recovery."""
-
-_LEASE = "lease"
-
 _DAY_SECS = 86_400
-
-Item = dict[str, Any]
-"""An item as the client writes it: attribute -> {"S": text} or {"N": digits}."""
-
-
-class WalUnreachable(Exception):
-    """DynamoDB did not answer within the deadline, or refused whatever was asked.
-
-    table_missing: it answers, but there is no such table. code: its own word for what is wrong; may be empty.
-    """
-
-    def __init__(self, message: str, table_missing: bool = False, code: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.table_missing = table_missing
-        self.code = code
-
-
-class WalMismatch(Exception):
-    """An item, or the table itself, is not what this code writes; trying again would not help."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
-class LeaseTaken(Exception):
-    """Another process has the lease, or nobody (None) although it was ours. lease: as it is now."""
-
-    def __init__(self, tp: TopicPartition, lease: Lease | None) -> None:
-        super().__init__(f"{tp} is leased by {lease.owner if lease else 'nobody'}")
-        self.lease = lease
-
-
-_TEXTS = ("commit_id", "owner", "table_id", "routing")
-_NUMBERS = ("expected", "new", "first", "last", "rows", "checked_through", "started_ms")
-
-
-def to_item(app: str, intent: Intent, live: bool = True, expires_at: int | None = None) -> Item:
-    """Raises BadName for what no key can hold."""
-    sk = sort_key(intent.key, intent.new, intent.commit_id)
-    values: dict[str, str | int] = {"pk": partition_key(app, intent.key.tp), "sk": sk, "format": FORMAT}
-    values |= {"event_type": intent.key.event_type, "epoch": intent.key.epoch, "state": intent.state.value}
-    values |= {name: getattr(intent, name) for name in (*_TEXTS, *_NUMBERS)}
-    values |= {"version": intent.version} if intent.version is not None else {}
-    values |= {LIVE: sk} if live else {}
-    values |= {TTL_ATTRIBUTE: expires_at} if expires_at is not None else {}
-    return {name: _typed(value) for name, value in values.items()}
-
-
-def from_item(item: Mapping[str, Any]) -> Intent:
-    """Raises WalMismatch for an item that this code does not write."""
-    try:
-        if int(item["format"]["N"]) != FORMAT:
-            raise WalMismatch(f"the log holds items of format {item['format']['N']}, this version knows {FORMAT}")
-        _, key, new, commit_id = parse_keys(item["pk"]["S"], item["sk"]["S"])
-        values: dict[str, Any] = {name: str(item[name]["S"]) for name in _TEXTS}
-        values |= {name: int(item[name]["N"]) for name in _NUMBERS}
-        values |= {"version": int(item["version"]["N"])} if "version" in item else {}
-        intent = Intent(key, **values, state=IntentState(item["state"]["S"]))
-    except (KeyError, ValueError) as error:
-        raise WalMismatch(f"the log holds an item that is not ours: {_place(item)}: {error!r}") from error
-    if (intent.new, intent.commit_id) != (new, commit_id):
-        raise WalMismatch(f"the log holds an item that contradicts its own key: {_place(item)}")
-    return intent
-
-
-def _place(item: Mapping[str, Any]) -> str:
-    return " ".join(str(item.get(name, {}).get("S")) for name in ("pk", "sk"))
-
-
-def _typed(value: str | int) -> dict[str, str]:
-    return {"S": value} if isinstance(value, str) else {"N": str(value)}
 
 
 @dataclass(frozen=True)
@@ -154,11 +48,10 @@ class _Write:
     settled: Callable[[Item], bool]
 
 
-class WriteAheadLog:
-    """The log of one app. Any call may raise WalUnreachable, and then may have been done all the same.
+class DynamoDbLog:
+    """offsets.intents.WriteAheadLog in a table of DynamoDB: the log of one app.
 
-    Every method may be called again after that with the same arguments. Used from several threads: the only state is
-    the newest completed intents, of which each IntentKey has one writer.
+    Its only state is the newest completed intents, of which each IntentKey has one writer.
     """
 
     def __init__(
@@ -175,7 +68,7 @@ class WriteAheadLog:
     @classmethod
     def connect(
         cls, table: str, app: str, endpoint: str = "", keep_days: float = 14, deadline_secs: float = DEADLINE_SECS
-    ) -> WriteAheadLog:
+    ) -> DynamoDbLog:
         """endpoint: empty for AWS. Nothing is asked yet."""
         return cls(connect(endpoint, deadline_secs), table, app, keep_days)
 
@@ -255,8 +148,8 @@ class WriteAheadLog:
             "ConsistentRead": True, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :head)",
             "FilterExpression": "#state = :state", "ExpressionAttributeNames": {"#state": "state"},
             "ExpressionAttributeValues": {
-                ":pk": _typed(partition_key(self.app, tp)), ":head": _typed("intent/"),
-                ":state": _typed(IntentState.FAILED.value),
+                ":pk": typed(partition_key(self.app, tp)), ":head": typed("intent/"),
+                ":state": typed(IntentState.FAILED.value),
             },
         }  # fmt: skip
         pages = self._pages(request)
@@ -289,8 +182,8 @@ class WriteAheadLog:
         try:
             answer = self._calls.call("update_item", **request, ReturnValues="ALL_NEW")
         except Unmet as error:
-            raise LeaseTaken(tp, _lease_of(tp, error.items[0])) from None
-        return _lease_of(tp, answer["Attributes"])
+            raise LeaseTaken(tp, lease_of(tp, error.items[0])) from None
+        return lease_of(tp, answer["Attributes"])
 
     def renew(self, lease: Lease) -> Lease:
         """The lease with its counter raised by a write of this call; LeaseTaken if it is not this one any more.
@@ -308,7 +201,7 @@ class WriteAheadLog:
                 self._calls.call("update_item", **request)
                 return renewed
             except Unmet as error:
-                found = _lease_of(lease.tp, error.items[0]) if error.items[0] else None
+                found = lease_of(lease.tp, error.items[0]) if error.items[0] else None
             if found != renewed:
                 raise LeaseTaken(lease.tp, found)
             lease = renewed
@@ -325,15 +218,15 @@ class WriteAheadLog:
 
     def lease(self, tp: TopicPartition) -> Lease | None:
         """What the log says of the lease now."""
-        answer = self._calls.call("get_item", TableName=self.table, Key=self._key(tp, _LEASE), ConsistentRead=True)
-        return _lease_of(tp, answer["Item"]) if answer.get("Item") else None
+        answer = self._calls.call("get_item", TableName=self.table, Key=self._key(tp, LEASE), ConsistentRead=True)
+        return lease_of(tp, answer["Item"]) if answer.get("Item") else None
 
     def _completing(self, intent: Intent, live: bool) -> _Write:
         item = to_item(self.app, intent, live, None if live else self._expires_at())
         request = {
             "Item": item, "ConditionExpression": "attribute_not_exists(pk) OR #state = :started",
             "ExpressionAttributeNames": {"#state": "state"},
-            "ExpressionAttributeValues": {":started": _typed(IntentState.STARTED.value)},
+            "ExpressionAttributeValues": {":started": typed(IntentState.STARTED.value)},
         }  # fmt: skip
         return _Write("Put", request, _same_as(intent))
 
@@ -342,7 +235,7 @@ class WriteAheadLog:
             "Key": self._key(tp, sk), "ConditionExpression": "attribute_exists(pk)",
             "UpdateExpression": "SET #expires_at = :expires_at REMOVE #live",
             "ExpressionAttributeNames": {"#expires_at": TTL_ATTRIBUTE, "#live": LIVE},
-            "ExpressionAttributeValues": {":expires_at": _typed(self._expires_at())},
+            "ExpressionAttributeValues": {":expires_at": typed(self._expires_at())},
         }  # fmt: skip
         return _Write("Update", request, lambda item: not item)
 
@@ -353,8 +246,8 @@ class WriteAheadLog:
             "Key": self._key(intent.key.tp, sk), "ConditionExpression": "#state = :started",
             "UpdateExpression": "SET #state = :failed, #expires_at = :expires_at REMOVE #live",
             "ExpressionAttributeNames": {"#state": "state", "#expires_at": TTL_ATTRIBUTE, "#live": LIVE},
-            "ExpressionAttributeValues": {name: _typed(value) for name, value in values.items()}
-            | {":expires_at": _typed(self._expires_at())},
+            "ExpressionAttributeValues": {name: typed(value) for name, value in values.items()}
+            | {":expires_at": typed(self._expires_at())},
         }  # fmt: skip
         return _Write("Update", request, lambda item: not item or from_item(item).state is IntentState.FAILED)
 
@@ -377,7 +270,7 @@ class WriteAheadLog:
             except Unmet as error:
                 for number, item in error.items.items():
                     if not batch[number].settled(item):
-                        there = _place(item) if item else "nothing"
+                        there = place(item) if item else "nothing"
                         raise WalMismatch(f"the log does not hold what it should, but {there}") from None
                 batch = [write for number, write in enumerate(batch) if number not in error.items]
 
@@ -395,14 +288,14 @@ class WriteAheadLog:
     ) -> dict[str, Any]:
         names = sorted(set(re.findall("#[a-z]+", f"{update} {condition}")))
         return {
-            "TableName": self.table, "Key": self._key(tp, _LEASE), "UpdateExpression": update,
+            "TableName": self.table, "Key": self._key(tp, LEASE), "UpdateExpression": update,
             "ConditionExpression": condition, "ExpressionAttributeNames": {name: name[1:] for name in names},
-            "ExpressionAttributeValues": {name: _typed(value) for name, value in values.items()},
+            "ExpressionAttributeValues": {name: typed(value) for name, value in values.items()},
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }  # fmt: skip
 
     def _key(self, tp: TopicPartition, sk: str) -> Item:
-        return {"pk": _typed(partition_key(self.app, tp)), "sk": _typed(sk)}
+        return {"pk": typed(partition_key(self.app, tp)), "sk": typed(sk)}
 
     def _expires_at(self) -> int:
         return int(self._now()) + self._keep_secs
@@ -422,164 +315,3 @@ def _same_as(intent: Intent) -> Callable[[Item], bool]:
         )
 
     return settled
-
-
-def _lease_of(tp: TopicPartition, item: Mapping[str, Any]) -> Lease:
-    """Raises WalMismatch for an item that this code does not write."""
-    try:
-        return Lease(
-            tp, str(item["owner"]["S"]), int(item["token"]["N"]), int(item["counter"]["N"]),
-            str(item["routing"]["S"]), {"held": False, "released": True}[item["state"]["S"]],
-        )  # fmt: skip
-    except (KeyError, ValueError) as error:
-        raise WalMismatch(f"the log holds no lease of {tp} that could be read: {error!r}") from error
-
-
-class Unmet(Exception):
-    """Conditions that were not met. items: number of the write -> what is there, {} for nothing."""
-
-    def __init__(self, items: Mapping[int, Item]) -> None:
-        super().__init__(f"{len(items)} conditions not met")
-        self.items = items
-
-
-class Calls:
-    """The client's calls, each with a deadline for all its tries; what botocore raises becomes an error of ours.
-
-    The client itself tries again, and it is called again as long as there is time for that. Its adaptive mode may hold
-    back a try for up to 2 s after throttling, which comes on top.
-    """
-
-    def __init__(
-        self,
-        client: Any,
-        deadline_secs: float,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-        local: bool = False,
-    ) -> None:
-        """local: the endpoint was given, so it may be DynamoDB Local, which lacks backups."""
-        self.client = client
-        self.local = local
-        self.counts: Counter[str] = Counter()
-        self.made: Counter[tuple[str, str]] = Counter()
-        """How many calls came to which end: (name, answered, refused or unreachable); for those who watch."""
-        self._deadline_secs = deadline_secs
-        self._clock = clock
-        self._sleep = sleep
-
-    def call(self, name: str, **request: Any) -> dict[str, Any]:
-        """The answer. Raises Unmet, WalUnreachable, WalMismatch."""
-        from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
-
-        ends, slowest = self._clock() + self._deadline_secs, Patience.within(self._deadline_secs).slowest_secs
-        tries = 0
-        while True:
-            pause = PAUSE.after(tries)
-            try:
-                self.counts[name] += 1
-                answer: dict[str, Any] = getattr(self.client, name)(**request)
-                self.made[name, "answered"] += 1
-                return answer
-            except ParamValidationError:
-                raise
-            except (BotoCoreError, ClientError) as error:
-                if unmet := _unmet(error):
-                    self.made[name, "refused"] += 1
-                    raise unmet from error
-                again = _may_help(error)
-                left = ends - self._clock() - pause - slowest
-                if not again or left < 0:
-                    self.made[name, "unreachable" if again else "refused"] += 1
-                    raise _explained(name, error) from error
-            self._sleep(pause)
-            tries += 1
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long one call of the client may last, so that several fit into a deadline.
-
-    timeout_secs: for connecting and for an answer, each. attempts: the client's own, for which it pauses.
-    """
-
-    timeout_secs: float
-    attempts: int
-
-    @classmethod
-    def within(cls, deadline_secs: float) -> Patience:
-        return cls(min(2.0, deadline_secs / 8), 2 if deadline_secs >= 4 * PAUSE.most_secs else 1)
-
-    @property
-    def slowest_secs(self) -> float:
-        return self.attempts * 2 * self.timeout_secs + (self.attempts - 1) * PAUSE.most_secs
-
-
-_CONDITION = "ConditionalCheckFailed"
-_PASSING = {
-    "ProvisionedThroughputExceeded", "ThrottlingError", "Throttling", "RequestLimitExceeded", "InternalServerError",
-    "ServiceUnavailable", "TransactionConflict", "TransactionInProgress", "LimitExceeded",
-    "ContinuousBackupsUnavailable",
-}  # fmt: skip
-
-
-def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
-    """A client of the account and region that boto3 finds; endpoint: empty for AWS. Nothing is asked yet."""
-    import boto3
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError
-
-    patience = Patience.within(deadline_secs)
-    config = Config(
-        connect_timeout=patience.timeout_secs,
-        read_timeout=patience.timeout_secs,
-        retries={"mode": "adaptive", "total_max_attempts": patience.attempts},
-        tcp_keepalive=True,
-    )
-    try:
-        client = boto3.session.Session().client("dynamodb", endpoint_url=endpoint or None, config=config)
-    except (BotoCoreError, ValueError) as error:
-        raise WalUnreachable(f"no DynamoDB client: {error}") from error
-    return Calls(client, deadline_secs, local=bool(endpoint))
-
-
-def _unmet(error: Any) -> Unmet | None:
-    """The conditions that were not met; None if it was something else."""
-    from botocore.exceptions import ClientError
-
-    if not isinstance(error, ClientError):
-        return None
-    if error.response["Error"]["Code"].removesuffix("Exception") == _CONDITION:
-        return Unmet({0: error.response.get("Item", {})})
-    reasons = error.response.get("CancellationReasons", [])
-    items = {n: reason.get("Item", {}) for n, reason in enumerate(reasons) if reason["Code"] == _CONDITION}
-    return Unmet(items) if items else None
-
-
-def _may_help(error: Any) -> bool:
-    """Whether the same call may succeed later, by itself."""
-    from botocore.exceptions import ClientError, HTTPClientError
-
-    if not isinstance(error, ClientError):
-        return isinstance(error, HTTPClientError)
-    code = error.response["Error"]["Code"].removesuffix("Exception")
-    if code == "TransactionCanceled":
-        reasons = error.response.get("CancellationReasons", [])
-        return all(reason["Code"] in {"None", *_PASSING} for reason in reasons)
-    return code in _PASSING or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500
-
-
-def _explained(name: str, error: Any) -> WalUnreachable | WalMismatch:
-    """One short sentence, without the request."""
-    from botocore.exceptions import ClientError
-
-    if not isinstance(error, ClientError):
-        return WalUnreachable(f"{name}: {str(error)[:200]}")
-    code, says = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
-    text = f"{name}: {code}: {says[:200]}"
-    if code == "ResourceNotFoundException":
-        return WalUnreachable(text, table_missing=True, code=code)
-    wrong = code == "ValidationException" or any(
-        reason["Code"] == "ValidationError" for reason in error.response.get("CancellationReasons", [])
-    )
-    return WalMismatch(text) if wrong else WalUnreachable(text, code=code)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.wal.dynamodb import TABLE, TTL_ATTRIBUTE, Calls, WalUnreachable
+from exporter.wal.dynamodb_calls import Calls
+from exporter.wal.dynamodb_items import TABLE, TTL_ATTRIBUTE
+from offsets.intents import WalUnreachable
 
 CREATE_SECS_MAX = 120.0
 """How long a new table may take to become active; 10 to 30 s are usual, none in DynamoDB Local."""

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.log import get_logger
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable, WriteAheadLog
 from offsets import Invariant
-from offsets.intents import Intent
+from offsets.intents import Intent, WalMismatch, WalUnreachable, WriteAheadLog
 from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)

@@ -21,9 +21,8 @@ from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.wal.check import LogCheck, Logged, LogVerdicts, broken
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable
 from exporter.wal.journal import Journal, Landing, contradiction
-from offsets.intents import Intent, IntentKey
+from offsets.intents import Intent, IntentKey, WalMismatch, WalUnreachable
 from offsets.ranges import TopicPartition
 from offsets.wal_verdict import Ruling
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from exporter.faults import Fault, point
 from exporter.log import get_logger
-from exporter.wal.dynamodb import LeaseTaken, WalMismatch, WalUnreachable, WriteAheadLog
-from offsets.leases import Held, Watched
+from offsets.intents import WalMismatch, WalUnreachable
+from offsets.leases import Held, Leases, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class LeaseKeeper:
 
     def __init__(
         self,
-        wal: WriteAheadLog,
+        wal: Leases,
         owner: str,
         lease_secs: float,
         on_lost: Callable[[TopicPartition], None],

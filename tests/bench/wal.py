@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
-from exporter.wal.dynamodb import connect
+from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table
 from tests.bench.catch_up import figures
 from tests.bench.desk import Desk, Run, checked

@@ -13,7 +13,7 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from exporter.drill.scenarios import SCENARIOS
-from exporter.wal.dynamodb import connect
+from exporter.wal.dynamodb_calls import connect
 from tests.support.lakes import ROOT, descendants, state_of, wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]

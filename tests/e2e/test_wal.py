@@ -27,10 +27,10 @@ from exporter.operate.offsets_view import OffsetRow, offset_rows
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.steps import RepairRow
 from exporter.operate.start_plan import start_plan
-from exporter.wal.dynamodb import WalUnreachable, WriteAheadLog
+from exporter.wal.dynamodb import DynamoDbLog
 from exporter.workbench import open_journal
 from offsets import Invariant
-from offsets.intents import Intent
+from offsets.intents import Intent, WalUnreachable
 from tests.support import naive
 from tests.support.lakes import DDL, Crash, Export, Going, mixed, wait_until, wrong_places
 from tests.support.services import administered, fresh_name, produce
@@ -131,9 +131,9 @@ def test_the_group_offset_waits_until_the_log_knows_the_commit(
     # two tables: as many as are committed at the same time
     e = log.of(export.with_({"click": DDL["click"]}), roll_age_max_secs=0.2, heartbeat_secs=0.3)
     refused: list[int] = []
-    real, answers = WriteAheadLog.complete, Event()
+    real, answers = DynamoDbLog.complete, Event()
 
-    def complete(self: WriteAheadLog, intents: Sequence[Intent], version: int) -> None:
+    def complete(self: DynamoDbLog, intents: Sequence[Intent], version: int) -> None:
         if not answers.is_set():
             wait_until(lambda: min(at for _, at in e.positions().values()) >= 119, 60, "all tables have landed")
             refused.append(version)
@@ -148,7 +148,7 @@ def test_the_group_offset_waits_until_the_log_knows_the_commit(
     produce_more(e, 0)
     e.run(spark)
     assert group_offset(0) == 60
-    monkeypatch.setattr(WriteAheadLog, "complete", complete)
+    monkeypatch.setattr(DynamoDbLog, "complete", complete)
     monkeypatch.setattr(exporter.task.group_offset, "PAUSE_SECS", 0.0)
     produce_more(e, 100)
     with e.going(spark):

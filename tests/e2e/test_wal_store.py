@@ -1,4 +1,7 @@
-"""The write-ahead log's store and leases: one contract, on a real DynamoDB and on the stricter fake."""
+"""What the write-ahead log and its leases ask of DynamoDB, and what stands there: on a real one and the stricter fake.
+
+What every write-ahead log does, whatever it is kept in, is tests/contract/test_log.py.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ from botocore.exceptions import ConnectionClosedError
 from exporter.local.dynamodb import DynamoDbLocal
 from exporter.operate.check.check import check_log
 from exporter.settings.load import load
-from exporter.wal.dynamodb import TABLE, Calls, LeaseTaken, WalMismatch, WalUnreachable, WriteAheadLog, connect
+from exporter.wal.dynamodb import DynamoDbLog
+from exporter.wal.dynamodb_calls import Calls, connect
+from exporter.wal.dynamodb_items import TABLE
 from exporter.wal.dynamodb_table import TableState, create_table, look_at_table
-from exporter.wal.lease_keeper import LeaseKeeper
-from offsets.intents import Intent, IntentKey, IntentState
-from offsets.leases import Lease
+from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
 from offsets.ranges import TopicPartition
 from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped, failure
 from tests.support.lakes import wait_until
@@ -49,7 +52,7 @@ class Store:
     table: str
     calls: Counter[str] = field(default_factory=Counter)
 
-    def log(self, around: Change | None = None, now: float = 1_000_000_000.0, table: str = "") -> WriteAheadLog:
+    def log(self, around: Change | None = None, now: float = 1_000_000_000.0, table: str = "") -> DynamoDbLog:
         """around: what happens to each call."""
 
         def counted(name: str, go_on: Callable[[], Any]) -> Any:
@@ -57,7 +60,7 @@ class Store:
             return around(name, go_on) if around else go_on()
 
         calls = Calls(Wrapped(self.client, counted), 10, clock=lambda: 0.0, sleep=lambda secs: None)
-        return WriteAheadLog(calls, table or self.table, "app", 14, now=lambda: now)
+        return DynamoDbLog(calls, table or self.table, "app", 14, now=lambda: now)
 
     def items(self) -> dict[str, dict[str, Any]]:
         """Commit id -> the intent's item, as a person would look at it."""
@@ -128,20 +131,6 @@ def test_a_start_reads_what_is_under_way_and_the_newest_that_is_done(store: Stor
         done(intent("c5", 50), 5), intent("c6", 60), done(intent("e1", 70, epoch=1), 9),
         intent("r1", 10, kind="refund/é~ x"),
     )  # fmt: skip
-
-
-def test_what_failed_is_told_as_long_as_the_history_is_kept(store: Store) -> None:
-    """Of one partition, in the order of time; not what is under way, what is done, or what others have."""
-    log = store.log()
-    made = [replace(intent(f"c{n}", n * 10, kind=f"t{n % 3}"), started_ms=100 - n) for n in range(1, 9)]
-    other = intent("x", 10, TopicPartition("events", 1))
-    log.start([*made, other])
-    log.complete([made[0]], 1)
-    log.fail([*made[1:7], other])
-    log.acquire(TP, "me")
-    found, whole = store.log().failed(TP)
-    assert whole and found == tuple(replace(one, state=IntentState.FAILED) for one in reversed(made[1:7]))
-    assert store.log().failed(TopicPartition("events", 2)) == ((), True)
 
 
 def test_a_commit_costs_two_writes_per_type_and_partition(store: Store) -> None:
@@ -346,107 +335,6 @@ def test_items_of_a_later_version_are_not_guessed_at(store: Store) -> None:
             log.read(TP)
 
 
-def test_two_challengers_a_thousand_times_never_both_get_a_lease(store: Store) -> None:
-    """Of two that saw the same token and counter exactly one takes it; the token rises by one each time."""
-    logs = [store.log(), store.log()]
-    seen: list[Lease | None] = [None]
-    won: Counter[int] = Counter()
-    taken: list[list[Lease]] = [[]]
-    gate = threading.Barrier(2)
-    failed: list[BaseException] = []
-
-    def challenge(number: int) -> None:
-        try:
-            for turn in range(1000):
-                gate.wait(30)
-                try:
-                    taken[-1].append(logs[number].acquire(TP, f"{number}/{turn}", seen[0]))
-                    won[number] += 1
-                except LeaseTaken:
-                    pass
-                gate.wait(30)
-                if number == 0:
-                    seen[0] = taken[-1][-1]
-                    taken.append([])
-        except BaseException as error:
-            failed.append(error)
-            gate.abort()
-            raise
-
-    racers = [threading.Thread(target=challenge, args=(number,)) for number in (0, 1)]
-    for racer in racers:
-        racer.start()
-    for racer in racers:
-        racer.join(120)
-    assert not failed
-    assert [len(each) for each in taken[:-1]] == [1] * 1000
-    assert [each[0].token for each in taken[:-1]] == list(range(1, 1001))
-    assert won.total() == 1000
-
-
-def test_the_renewal_of_an_owner_that_slept_is_refused(store: Store) -> None:
-    """Its lease was taken meanwhile; what it releases then is not another's."""
-    log = store.log()
-    mine = log.renew(log.acquire(TP, "sleeper", routing="f"))
-    with pytest.raises(LeaseTaken) as caught:
-        log.acquire(TP, "other")
-    assert caught.value.lease == mine
-    theirs = log.acquire(TP, "other", mine)
-    assert theirs.token == mine.token + 1
-    with pytest.raises(LeaseTaken) as caught:
-        log.renew(mine)
-    assert caught.value.lease == theirs
-    log.release(mine)
-    assert log.lease(TP) == theirs
-    log.release(theirs)
-    assert log.acquire(TP, "third").token == theirs.token + 1
-
-
-def test_a_renewal_whose_answer_was_lost_does_not_pass_for_a_later_one(store: Store) -> None:
-    """A challenger may have watched it since: the next renewal is a write of its own."""
-    log = store.log()
-    lease = log.acquire(TP, "owner")
-    log.renew(lease)  # its answer is lost: the owner goes on with what it had
-    assert log.renew(lease).counter == lease.counter + 2
-
-
-def test_a_challenger_that_saw_an_older_counter_gets_nothing(store: Store) -> None:
-    """A renewal between its look and its try is enough."""
-    log = store.log()
-    first = log.acquire(TP, "owner")
-    log.renew(first)
-    with pytest.raises(LeaseTaken):
-        log.acquire(TP, "other", first)
-
-
-@pytest.mark.parametrize("ahead", [0.0, 3600.0, -3600.0])
-def test_clocks_an_hour_apart_change_nothing(store: Store, ahead: float) -> None:
-    """Neither wall clock nor monotonic clock of another machine counts: a challenger waits lease_secs of its own."""
-    time_ = [0.0]
-
-    def keeper(name: str, more: float) -> LeaseKeeper:
-        log = store.log(now=1e9 + more)
-        return LeaseKeeper(log, name, 10, lambda tp: None, clock=lambda: time_[0] + more, scheduled=False)
-
-    owner, other = keeper("owner", 0.0), keeper("other", ahead)
-    owner.take([TP])
-    owner.beat()
-    other.take([TP])
-    for second in range(1, 30):
-        time_[0] = float(second)
-        owner.beat()
-        other.beat()
-        assert owner.held() == {TP} and not other.held()
-    for second in range(30, 39):
-        time_[0] = float(second)
-        other.beat()
-        assert not other.held()
-    time_[0] = 39.5
-    assert not owner.check(TP)
-    other.beat()
-    assert other.held() == {TP}
-
-
 def test_the_table_is_made_once_and_looked_at(store: Store) -> None:
     """Making it again is no error; one without TTL is told, and gets it; one of another shape is left alone."""
     calls = Calls(store.client, 10, local=True)
@@ -529,7 +417,7 @@ def test_what_never_answers_is_unreachable_within_the_deadline(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "local")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    log = WriteAheadLog.connect("table", "app", bad_endpoint, deadline_secs=2.0)
+    log = DynamoDbLog.connect("table", "app", bad_endpoint, deadline_secs=2.0)
     began = time.monotonic()
     with pytest.raises(WalUnreachable) as caught:
         log.start([intent("c", 1)])
@@ -546,9 +434,9 @@ def test_without_credentials_or_region_it_is_unreachable_too(monkeypatch: pytest
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(WalUnreachable, match="region"):
-        WriteAheadLog.connect("table", "app")
+        DynamoDbLog.connect("table", "app")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    log = WriteAheadLog.connect("table", "app", "http://127.0.0.1:1")
+    log = DynamoDbLog.connect("table", "app", "http://127.0.0.1:1")
     with pytest.raises(WalUnreachable, match="credentials"):
         log.read(TP)
 
@@ -581,8 +469,8 @@ def test_dynamodb_local_is_on_loopback_only_comes_back_empty_and_ends_with_its_p
         create_table(calls, "table")
         own.kill()
         with pytest.raises(WalUnreachable):
-            WriteAheadLog(connect(own.endpoint, 1.0), "table", "app").read(TP)
+            DynamoDbLog(connect(own.endpoint, 1.0), "table", "app").read(TP)
         own.start()
         with pytest.raises(WalUnreachable) as caught:
-            WriteAheadLog(calls, "table", "app").read(TP)
+            DynamoDbLog(calls, "table", "app").read(TP)
         assert caught.value.table_missing

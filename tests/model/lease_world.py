@@ -19,9 +19,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from exporter.wal import lease_keeper as lease
-from exporter.wal.dynamodb import LeaseTaken, WalUnreachable
 from exporter.wal.lease_keeper import LeaseKeeper
-from offsets.leases import Held, Lease, Watched
+from offsets.intents import WalUnreachable
+from offsets.leases import Held, Lease, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
 
 State = tuple[Any, ...]

@@ -36,10 +36,9 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.wal import check as wal_check
 from exporter.wal import keeper as wal_keeper
 from exporter.wal.check import LogCheck, broken
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable
 from exporter.wal.journal import Journal, Landing, _Begun
 from exporter.wal.keeper import WalKeeper
-from offsets.intents import Intent, IntentKey, IntentState
+from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView

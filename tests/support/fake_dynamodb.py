@@ -17,7 +17,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from exporter.wal.dynamodb import LIVE, TABLE, TRANSACTION_MAX
+from exporter.wal.dynamodb import TRANSACTION_MAX
+from exporter.wal.dynamodb_items import LIVE, TABLE
 
 Item = dict[str, Any]
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from botocore.exceptions import EndpointConnectionError
 
-from exporter.wal.dynamodb import Calls, WriteAheadLog, connect
+from exporter.wal.dynamodb import DynamoDbLog
+from exporter.wal.dynamodb_calls import Calls, connect
 from exporter.wal.dynamodb_table import create_table
 from tests.support.fake_dynamodb import Wrapped
 from tests.support.lakes import Export
@@ -58,7 +59,7 @@ class Log:
     def mend(self) -> None:
         self._cut.clear()
 
-    def open(self, app: str) -> Callable[[float], WriteAheadLog]:
+    def open(self, app: str) -> Callable[[float], DynamoDbLog]:
         """log_of for build_service."""
 
         def around(name: str, go_on: Callable[[], Any]) -> Any:
@@ -74,7 +75,7 @@ class Log:
             return answer
 
         client = Wrapped(self._direct.client, around)
-        return lambda deadline_secs: WriteAheadLog(Calls(client, 0.0), self.table, app)
+        return lambda deadline_secs: DynamoDbLog(Calls(client, 0.0), self.table, app)
 
     def items(self) -> list[LoggedCommitItem]:
         """Every intent, by type, partition and position."""

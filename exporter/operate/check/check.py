@@ -29,9 +29,10 @@ from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.jars import find_java, jar_paths
 from exporter.stores.writable import in_the_way, unwritable
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable, connect
+from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table, look_at_table
 from exporter.workbench import checked_routing, parse_schemas
+from offsets.intents import WalMismatch, WalUnreachable
 from offsets.table_log import ROUTING_PROPERTY, TableView
 
 CERTIFICATE_DAYS_MIN = 14

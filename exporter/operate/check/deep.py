@@ -19,8 +19,8 @@ from exporter.operate.audit.audit import audit
 from exporter.operate.check.finding import Finding
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken
-from exporter.wal.dynamodb import WalUnreachable
 from exporter.workbench import Workbench, checked_routing, open_journal, parse_schemas
+from offsets.intents import WalUnreachable
 from offsets.table_log import TableView
 
 LOG, AUDIT = "write-ahead log", "audit"

@@ -29,9 +29,9 @@ from exporter.operate.repair.skip import Skip
 from exporter.operate.repair.steps import RepairRow
 from exporter.operate.repair.wal import put_log_right
 from exporter.wal.check import LogCheck
-from exporter.wal.dynamodb import WalUnreachable
 from exporter.wal.journal import Journal
 from exporter.workbench import Workbench
+from offsets.intents import WalUnreachable
 from offsets.ranges import TopicPartition
 
 

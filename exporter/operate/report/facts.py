@@ -22,8 +22,8 @@ from exporter.lake.views import views_of
 from exporter.operate.letters.letters import Chosen, LetterCount, counts
 from exporter.operate.report.page import VERSIONS_MAX, DayFiles, Facts, Failed, Happened, Place
 from exporter.settings.model import Settings
-from exporter.wal.dynamodb import WalMismatch, WalUnreachable
 from exporter.workbench import open_wal
+from offsets.intents import WalMismatch, WalUnreachable
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import LoggedCommit, TableView, own_metadata

@@ -10,7 +10,9 @@ from botocore.exceptions import EndpointConnectionError
 
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import Failed
-from exporter.wal.dynamodb import HISTORY_PAGES, TABLE, Calls, WriteAheadLog
+from exporter.wal.dynamodb import HISTORY_PAGES, DynamoDbLog
+from exporter.wal.dynamodb_calls import Calls
+from exporter.wal.dynamodb_items import TABLE
 from offsets.intents import Intent, IntentKey
 from offsets.ranges import TopicPartition
 from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped
@@ -24,9 +26,9 @@ def intent(tp: TopicPartition, new: int, commit_id: str) -> Intent:
     return Intent(key, commit_id, "host-b", new - 10, new, new - 9, new, 7, 3, "T", "R", 1_000 + new)
 
 
-def log_over(monkeypatch: pytest.MonkeyPatch, client: Any) -> WriteAheadLog:
+def log_over(monkeypatch: pytest.MonkeyPatch, client: Any) -> DynamoDbLog:
     """The settings' log, on a client."""
-    wal = WriteAheadLog(Calls(client, 0.0), "wal", "app")
+    wal = DynamoDbLog(Calls(client, 0.0), "wal", "app")
     monkeypatch.setattr(report, "open_wal", lambda settings: wal)
     return wal
 

@@ -18,19 +18,12 @@ from botocore import xform_name
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.wal.dynamodb import (
-    TABLE,
-    TTL_ATTRIBUTE,
-    Calls,
-    LeaseTaken,
-    Patience,
-    WalUnreachable,
-    WriteAheadLog,
-    from_item,
-    to_item,
-)
+from exporter.wal.dynamodb import DynamoDbLog
+from exporter.wal.dynamodb_calls import Calls, Patience
+from exporter.wal.dynamodb_items import TABLE, TTL_ATTRIBUTE, from_item, to_item
 from exporter.wal.lease_keeper import LeaseKeeper
-from offsets.intents import Intent, IntentKey, IntentState, parse_keys, partition_key, sort_key
+from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable, parse_keys, partition_key, sort_key
+from offsets.leases import LeaseTaken
 from offsets.names import FOLDER_BYTES_MAX, BadName, table_folder
 from offsets.ranges import TopicPartition
 from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped, failure
@@ -111,8 +104,8 @@ def test_a_call_with_its_tries_fits_into_any_deadline() -> None:
         assert patience.timeout_secs <= 2
 
 
-def new_log(client: Any) -> WriteAheadLog:
-    return WriteAheadLog(Calls(client, 10, clock=lambda: 0.0, sleep=lambda secs: None), "table", "app")
+def new_log(client: Any) -> DynamoDbLog:
+    return DynamoDbLog(Calls(client, 10, clock=lambda: 0.0, sleep=lambda secs: None), "table", "app")
 
 
 @pytest.fixture
@@ -307,8 +300,8 @@ def called_operations() -> set[str]:
     model = botocore.session.get_session().get_service_model("dynamodb")
     operations = {xform_name(name): name for name in model.operation_names}
     texts = set()
-    for name in ("dynamodb.py", "dynamodb_table.py"):
-        for node in ast.walk(ast.parse((ROOT / "exporter" / "wal" / name).read_text())):
+    for path in (ROOT / "exporter" / "wal").glob("dynamodb*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
     return {operations[text] for text in texts & operations.keys()}

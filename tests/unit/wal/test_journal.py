@@ -18,11 +18,13 @@ from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
 from exporter.protocol import commit as commit_module
 from exporter.protocol.commit import DeltaCommitter
-from exporter.wal.dynamodb import TABLE, Calls, WalUnreachable, WriteAheadLog
+from exporter.wal.dynamodb import DynamoDbLog
+from exporter.wal.dynamodb_calls import Calls
+from exporter.wal.dynamodb_items import TABLE
 from exporter.wal.journal import Journal
 from exporter.wal.keeper import newest
 from offsets import Invariant
-from offsets.intents import Intent, IntentState
+from offsets.intents import Intent, IntentState, WalUnreachable
 from offsets.names import AppId
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
@@ -75,7 +77,7 @@ class World:
         self.dynamo = FakeDynamoDb()
         self.dynamo.create_table(TableName="wal", **TABLE)
         self.down = False
-        self.wal = WriteAheadLog(Calls(self, 0.0), "wal", APP)
+        self.wal = DynamoDbLog(Calls(self, 0.0), "wal", APP)
         self.journal = Journal(self.wal, required, "me", "R")
         lake: Any = SimpleNamespace(app=APP, table=lambda name: self.table)
         self.committer = DeltaCommitter(lake, "me", {}, self.journal, lease)

@@ -10,24 +10,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.errors import Fenced, InvariantBroken, LogCleaned
 from exporter.kafka.assignment import Assigned, Revoked
 from exporter.protocol.recover import Recovery
 from exporter.wal.check import LogCheck, broken, history
-from exporter.wal.dynamodb import TABLE, Calls, WalUnreachable, WriteAheadLog
 from exporter.wal.journal import Journal, Landing
 from exporter.wal.keeper import WalKeeper
 from exporter.wal.lease_keeper import LeaseKeeper
 from exporter.wal.leased import LeasedAssignment
-from offsets.intents import Intent, IntentKey, IntentState
+from exporter.wal.memory import MemoryLog
+from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
 from offsets.wal_verdict import Ruling
-from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped
 from tests.support.lakes import wait_until
 
 APP = "app"
@@ -74,14 +72,12 @@ class FakeTable:
 
 
 class World:
-    """Tables, a log on the fake, a keeper; cut: the log is out of reach."""
+    """Tables, a log in memory, a keeper; cut: the log is out of reach."""
 
     def __init__(self, required: bool = True, verify_secs: float = 5.0, **tables: FakeTable) -> None:
-        self.dynamo = FakeDynamoDb()
-        self.dynamo.create_table(TableName="wal", **TABLE)
         self.cut = False
         self.story: list[str] = []
-        self.wal = WriteAheadLog(Calls(Wrapped(self.dynamo, self._around), 0.0), "wal", APP)
+        self.wal = MemoryLog(APP, around=self._around)
         self.journal = Journal(self.wal, required, "me", "mine")
         self.tables = tables
         self.lake: Any = SimpleNamespace(app=APP, table=tables.__getitem__)
@@ -92,7 +88,7 @@ class World:
     def _around(self, name: str, go_on: Callable[[], Any]) -> Any:
         self.story.append(name)
         if self.cut:
-            raise EndpointConnectionError(endpoint_url="nowhere")
+            raise WalUnreachable("cut")
         return go_on()
 
     def judge(self, *tps: TopicPartition) -> dict[tuple[str, TopicPartition], Any]:
@@ -309,12 +305,12 @@ def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
     """Protocol 5.1, 5.3: what the log says was completed is in the tables that are read after it."""
     world = World(order=FakeTable("order", {P0: 29}), zebra=FakeTable("zebra", {P0: 29}))
     recovery(world).read([P0])
-    assert (world.story[0], world.story[-1]) == ("query", DEAD_LETTERS)
-    assert sorted(world.story) == ["dead_letters", "order", "query", "zebra"]
+    assert (world.story[0], world.story[-1]) == ("read", DEAD_LETTERS)
+    assert sorted(world.story) == ["dead_letters", "order", "read", "zebra"]
     world.story.clear()
     world.tick()
     world.tick(6.0)
-    assert (world.story[0], world.story[3]) == ("query", DEAD_LETTERS)
+    assert (world.story[0], world.story[3]) == ("read", DEAD_LETTERS)
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -417,7 +413,7 @@ def test_a_start_costs_one_query_and_one_lease_per_partition_and_lists_no_file()
     for name in names:
         world.wal.record([completed(29, 3, name=name, tp=tp) for tp in tps])
         world.tables[name].cleaned_through = 10**9
-    before = sum(world.dynamo.calls.values())
+    before = sum(world.wal.counts.values())
     _, keeper = leased(world, "a", lambda: 0.0)
     keeper.take(tps)
     keeper.beat()
@@ -425,4 +421,4 @@ def test_a_start_costs_one_query_and_one_lease_per_partition_and_lists_no_file()
     found = world.judge(*tps)
     assert {one.verdict for one in found.values()} == {Ruling.AGREE} and len(found) == 101 * 24
     world.check.settle(found, {})
-    assert sum(world.dynamo.calls.values()) - before <= 2 * 24 + 6
+    assert sum(world.wal.counts.values()) - before <= 2 * 24 + 6
