@@ -12,8 +12,8 @@ from typing import Any
 from exporter.core.columns import check_columns
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
-from exporter.formats.json.decode import Decoder
-from exporter.formats.schema import arrow_schema
+from exporter.formats.decoder import Decoder
+from exporter.formats.formats import format_of
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
@@ -61,7 +61,7 @@ def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
     for name, ddl in declared.items():
         try:
             schemas[name] = _parsed(name, ddl)
-            arrow_schema(schemas[name], name)
+            format_of(Routing).schema(schemas[name], name)
             check_columns(schemas[name], name)
         except ConfigError as error:
             broken.append(error)
@@ -107,8 +107,8 @@ def _short_lived(settings: Settings) -> Any:
 def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
     """The routing configuration, tried out once here, so that the executors never meet one that cannot work."""
     configuration = routing(settings, schemas)
-    for name, schema in schemas.items():
-        Decoder(name, arrow_schema(schema, name), configuration)
+    for name in schemas:
+        Decoder.of(name, configuration)
     return configuration
 
 

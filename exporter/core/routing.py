@@ -17,7 +17,7 @@ from typing import Any, Literal
 from offsets.names import BadName, table_folder
 
 DECODER_VERSION = 1
-"""Raised whenever a verdict of executor/route.py or formats/json/decode.py may change."""
+"""Raised whenever a verdict of executor/route.py or formats/ may change."""
 
 ALWAYS_WRITTEN = frozenset((
     "type_from", "event_time", "types", "unknown_fields", "new_type", "isolation", "record_bytes_max",
@@ -38,7 +38,10 @@ def letters_last(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class TypeFrom:
-    """Where the event type stands: a record header, a JSON field (dotted path), the key, the topic's name."""
+    """Where the event type stands: a record header, a field of the value (dotted path), the key, the topic's name.
+
+    The field's kind is `json` whatever the format: the name is from when there was no other, and is stored.
+    """
 
     kind: Literal["header", "json", "key", "topic"]
     name: str = ""
@@ -46,7 +49,7 @@ class TypeFrom:
 
 @dataclass(frozen=True)
 class EventTime:
-    """Where the event time stands: a JSON field (dotted path) in `unit`, or the record's Kafka timestamp."""
+    """Where the event time stands: a field of the value (dotted path; `json`) in `unit`, or its Kafka timestamp."""
 
     kind: Literal["json", "record"]
     path: str = ""
@@ -59,7 +62,8 @@ class Routing:
 
     types: (event type, Spark schema as canonical JSON text) sorted by event type.
     event_time_min_us: microseconds since 1970, UTC. event_time_ahead_max_secs: how far an
-    event time may lie after the record's own Kafka timestamp.
+    event time may lie after the record's own Kafka timestamp. format: of the values, by its name in
+    formats/formats.py; no setting names another yet.
     """
 
     type_from: TypeFrom
@@ -73,6 +77,7 @@ class Routing:
     event_time_ahead_max_secs: int = 86_400
     generation: int = 0
     decoder_version: int = DECODER_VERSION
+    format: str = "json"
 
     def __post_init__(self) -> None:
         if list(self.types) != sorted(self.types):

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.executor.route import Router
-from exporter.formats.json.decode import Decoder
-from exporter.formats.schema import arrow_schema
+from exporter.formats.decoder import Decoder
 
 RECORD_DDL = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -42,8 +41,7 @@ def _judged(routing: Routing, router: Router, decoders: dict[str, Decoder], batc
     routed = router.route(batch)
     for name, rows in routed.groups.items():
         if name not in decoders:
-            declared = routing.schemas.get(name)
-            decoders[name] = Decoder(name, pa.schema([]) if declared is None else arrow_schema(declared, name), routing)
+            decoders[name] = Decoder.of(name, routing)
         at = rows.to_pylist()
         decoded = decoders[name].decode(batch.column("value").take(rows), batch.column("timestamp").take(rows))
         for index in decoded.good.to_pylist():

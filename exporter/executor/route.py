@@ -2,7 +2,7 @@
 
 Pure: the answer for a record depends on that record and the routing configuration,
 never on its neighbours. It judges no more of a value than its event type needs;
-formats/json/decode.py does the rest. The good path makes no Python object per record.
+formats/decoder.py does the rest. The good path makes no Python object per record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import VALUE_BYTES
 from exporter.core.routing import Routing
-from exporter.formats.json.peek import JsonPeek
+from exporter.formats.formats import format_of
 from exporter.text import shorten
 
 DEAD_SCHEMA = pa.schema(
@@ -65,7 +65,7 @@ class Router:
         self._routing = routing
         self._declared = frozenset(routing.schemas)
         self._from = routing.type_from
-        self._peek = JsonPeek(routing.type_from) if routing.type_from.kind == "json" else None
+        self._peek = format_of(routing).peek(self._from.name) if self._from.kind == "json" else None
 
     def route(self, batch: pa.RecordBatch) -> Routed:
         """Route a batch with the columns of Spark's Kafka source (headers optional)."""

@@ -34,8 +34,7 @@ from exporter.executor.by_partition import Unsplit
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.route import Router
 from exporter.faults import Fault, point
-from exporter.formats.json.decode import Decoder
-from exporter.formats.schema import arrow_schema
+from exporter.formats.decoder import Decoder
 from exporter.stores import kept
 from exporter.stores.parquet import KAFKA_COLUMN, FileOrigin, GrowingFile
 from offsets.names import table_folder
@@ -309,10 +308,7 @@ class _Task:
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
-            routing = self._order.routing
-            declared = routing.schemas.get(name)
-            schema = pa.schema([]) if declared is None else arrow_schema(declared, name)
-            self._decoders[name] = Decoder(name, schema, routing)
+            self._decoders[name] = Decoder.of(name, self._order.routing)
         return self._decoders[name]
 
     def _has_room(self, name: str) -> bool:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.kafka_time import US
 from exporter.arrow.years import US_FIRST, US_LAST
 from exporter.core.routing import Routing
-from exporter.formats.json.shapes import UTC_US
 
 _FACTORS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 class EventTimes:
-    """path: where the time stands in a record; None if it is the record's Kafka timestamp."""
+    """The checks of one routing configuration."""
 
-    def __init__(self, routing: Routing, path: list[str] | None) -> None:
+    def __init__(self, routing: Routing) -> None:
+        time = routing.event_time
         self._routing = routing
-        self._path = path
-        self._unit = routing.event_time.unit if path else "iso"
+        self._path = None if time.kind == "record" else time.path
+        self._unit = "iso" if self._path is None else time.unit
 
     def check(self, sent: pa.Array, kafka: pa.Array) -> tuple[pa.Array, pa.BooleanArray, dict[int, str]]:
         """Event time per row, whether it is within bounds, and the reason per position where it is not."""
@@ -28,7 +29,7 @@ class EventTimes:
         inside = pc.and_(inside, pc.less_equal(micros, US_LAST))
         inside = pc.and_(inside, pc.less_equal(pc.subtract(micros, ahead), kafka.cast(pa.int64())))
         inside = pc.fill_null(inside, False)
-        times = micros.cast(UTC_US)
+        times = micros.cast(US)
         if inside.true_count == len(inside):
             return times, inside, {}
         late = pc.indices_nonzero(pc.invert(inside))
@@ -38,12 +39,12 @@ class EventTimes:
         return times, inside, dict(zip(late.to_pylist(), reasons, strict=True))
 
     def _reason(self, value: str | None, record: str | None) -> str:
-        path = "the Kafka timestamp" if self._path is None else "$." + ".".join(self._path)
+        path = "the Kafka timestamp" if self._path is None else f"$.{self._path}"
         if value is None:
             return f"missing_event_time: {path} is null or missing"
         shown = value if self._unit == "iso" else f"{value} {self._unit}"
         ahead = self._routing.event_time_ahead_max_secs
-        low = pa.scalar(self._routing.event_time_min_us, UTC_US).cast(pa.string()).as_py()
+        low = pa.scalar(self._routing.event_time_min_us, US).cast(pa.string()).as_py()
         return f"event_time_out_of_bounds: {path} = {shown} lies outside {low} .. {record} (Kafka) + {ahead} s"
 
 

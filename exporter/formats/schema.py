@@ -1,7 +1,7 @@
 """Spark schema JSON -> the Arrow schema of an event type's columns.
 
-Only what JSON text can carry without loss is allowed; anything else is a ConfigError
-that names the column's path, at start-up and not at the first record. Pure.
+What a format cannot carry without loss, or no table of ours can hold, is a ConfigError that names the column's path,
+at start-up and not at the first record. Pure.
 """
 
 from __future__ import annotations
@@ -34,66 +34,72 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
-def arrow_schema(spark_schema_json: str, event_type: str) -> pa.Schema:
-    """The Arrow schema of `StructType.json()` text; nullable=false is kept.
+def arrow_schema(spark_schema_json: str, event_type: str, form: str) -> pa.Schema:
+    """The Arrow schema of `StructType.json()` text; nullable=false is kept. form: name of the format, for messages.
 
-    Raises ConfigError for a type that has no JSON form here and for empty structs. Names are for core/columns.py
-    to judge.
+    Raises ConfigError for a type that has no form in such values here and for empty structs. Names are for
+    core/columns.py to judge.
     """
-    spec = json.loads(spark_schema_json)
-    if not isinstance(spec, dict) or spec.get("type") != "struct":
-        raise _refused(event_type, "", "the schema is not a struct of columns", "give it as columns: `a INT, b STRING`")
-    return pa.schema(_fields(spec["fields"], event_type, "", 1))
+    return _Declared(event_type, form).schema(json.loads(spark_schema_json))
 
 
-def _fields(specs: list[dict[str, Any]], event_type: str, path: str, depth: int) -> list[pa.Field]:
-    """The children of one struct."""
-    if not specs:
-        raise _refused(event_type, path, "a struct without fields cannot be stored", "declare fields or drop it")
-    fields = []
-    for spec in specs:
-        name = spec["name"]
-        data_type = _type(spec["type"], event_type, f"{path}.{name}" if path else name, depth)
-        fields.append(pa.field(name, data_type, nullable=spec["nullable"]))
-    return fields
+class _Declared:
+    """The columns that are declared for one event type."""
 
+    def __init__(self, event_type: str, form: str) -> None:
+        self._event_type = event_type
+        self._form = form
 
-def _type(spec: Any, event_type: str, path: str, depth: int) -> pa.DataType:
-    """The Arrow type of one Spark type (a name, or an object for nested types)."""
-    if depth > SCHEMA_DEPTH_MAX:
-        raise _refused(event_type, path, f"nested deeper than {SCHEMA_DEPTH_MAX} levels", "flatten it")
-    if isinstance(spec, str):
-        return _primitive(spec, event_type, path)
-    kind = spec.get("type")
-    if kind == "struct":
-        return pa.struct(_fields(spec["fields"], event_type, path, depth + 1))
-    if kind == "array":
-        element = _type(spec["elementType"], event_type, f"{path}[]", depth + 1)
-        return pa.list_(pa.field("element", element, nullable=spec["containsNull"]))
-    if kind == "map":
-        if spec["keyType"] != "string":
-            raise _refused(event_type, path, "a map's keys must be STRING: JSON has no others", "use MAP<STRING, ...>")
-        value = _type(spec["valueType"], event_type, f"{path}{{}}", depth + 1)
-        return pa.map_(pa.string(), pa.field("value", value, nullable=spec["valueContainsNull"]))
-    raise _unsupported(str(kind), event_type, path)
+    def schema(self, spec: Any) -> pa.Schema:
+        if not isinstance(spec, dict) or spec.get("type") != "struct":
+            raise self._refused("", "the schema is not a struct of columns", "give it as columns: `a INT, b STRING`")
+        return pa.schema(self._fields(spec["fields"], "", 1))
 
+    def _fields(self, specs: list[dict[str, Any]], path: str, depth: int) -> list[pa.Field]:
+        """The children of one struct."""
+        if not specs:
+            raise self._refused(path, "a struct without fields cannot be stored", "declare fields or drop it")
+        fields = []
+        for spec in specs:
+            name = spec["name"]
+            data_type = self._type(spec["type"], f"{path}.{name}" if path else name, depth)
+            fields.append(pa.field(name, data_type, nullable=spec["nullable"]))
+        return fields
 
-def _primitive(name: str, event_type: str, path: str) -> pa.DataType:
-    found = _PRIMITIVES.get(name)
-    if found is not None:
-        return found
-    decimal = _DECIMAL.fullmatch(name)
-    if decimal:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    raise _unsupported(name, event_type, path)
+    def _type(self, spec: Any, path: str, depth: int) -> pa.DataType:
+        """The Arrow type of one Spark type (a name, or an object for nested types)."""
+        if depth > SCHEMA_DEPTH_MAX:
+            raise self._refused(path, f"nested deeper than {SCHEMA_DEPTH_MAX} levels", "flatten it")
+        if isinstance(spec, str):
+            return self._primitive(spec, path)
+        kind = spec.get("type")
+        if kind == "struct":
+            return pa.struct(self._fields(spec["fields"], path, depth + 1))
+        if kind == "array":
+            element = self._type(spec["elementType"], f"{path}[]", depth + 1)
+            return pa.list_(pa.field("element", element, nullable=spec["containsNull"]))
+        if kind == "map":
+            if spec["keyType"] != "string":
+                what = f"a map's keys must be STRING: {self._form} has no others"
+                raise self._refused(path, what, "use MAP<STRING, ...>")
+            value = self._type(spec["valueType"], f"{path}{{}}", depth + 1)
+            return pa.map_(pa.string(), pa.field("value", value, nullable=spec["valueContainsNull"]))
+        raise self._unsupported(str(kind), path)
 
+    def _primitive(self, name: str, path: str) -> pa.DataType:
+        found = _PRIMITIVES.get(name)
+        if found is not None:
+            return found
+        decimal = _DECIMAL.fullmatch(name)
+        if decimal:
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+        raise self._unsupported(name, path)
 
-def _unsupported(kind: str, event_type: str, path: str) -> ConfigError:
-    what = f"type {kind.upper()} has no JSON form here"
-    hint = "use STRING, a number, BOOLEAN, DATE, TIMESTAMP, BINARY, STRUCT, ARRAY or MAP"
-    return _refused(event_type, path, what, hint)
+    def _unsupported(self, kind: str, path: str) -> ConfigError:
+        what = f"type {kind.upper()} has no {self._form} form here"
+        hint = "use STRING, a number, BOOLEAN, DATE, TIMESTAMP, BINARY, STRUCT, ARRAY or MAP"
+        return self._refused(path, what, hint)
 
-
-def _refused(event_type: str, path: str, what: str, hint: str) -> ConfigError:
-    where = f"types.{event_type}" + (f", column {path}" if path else "")
-    return ConfigError(f"{where}: {what}", hint)
+    def _refused(self, path: str, what: str, hint: str) -> ConfigError:
+        where = f"types.{self._event_type}" + (f", column {path}" if path else "")
+        return ConfigError(f"{where}: {what}", hint)

@@ -17,8 +17,7 @@ from exporter.core.routing import Routing
 from exporter.executor.letters import coordinates
 from exporter.executor.route import Router
 from exporter.executor.stage import located
-from exporter.formats.json.decode import Decoder
-from exporter.formats.schema import arrow_schema
+from exporter.formats.decoder import Decoder
 from exporter.stores.parquet import PARQUET, encodings
 from offsets.ranges import TopicPartition
 
@@ -74,8 +73,7 @@ class PlainSink:
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
-            schema = arrow_schema(self._routing.schemas[name], name)
-            self._decoders[name] = Decoder(name, schema, self._routing)
+            self._decoders[name] = Decoder.of(name, self._routing)
         return self._decoders[name]
 
 

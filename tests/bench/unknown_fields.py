@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.formats.json.decode import Decoder
+from exporter.formats.decoder import Decoder
 from tests.bench.desk import Desk
 from tests.bench.figures import Outcome, Row, Target, rounded
 from tests.bench.load import Load

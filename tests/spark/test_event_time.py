@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.functions import unix_micros
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.formats.json.decode import Decoder
+from exporter.formats.decoder import Decoder
 from exporter.operate.audit.sql import event_time
 
 pytestmark = pytest.mark.spark

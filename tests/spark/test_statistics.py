@@ -86,7 +86,7 @@ class Table:
         self.spark, self.root = spark, root
         self.ours, self.theirs = root / "ours", root / "theirs"
         declared = spark.createDataFrame([], DDL).schema.json()
-        schema = arrow_schema(declared, "ours")
+        schema = arrow_schema(declared, "ours", "JSON")
         ours = [pa.field(KAFKA_COLUMN, KAFKA_TYPE), pa.field(EVENT_TIME, pa.timestamp("us", "UTC"))]
         self.schema = pa.schema([*ours, *schema, pa.field("_rescued", pa.string())])
         lake = Lake(spark, root, "app")

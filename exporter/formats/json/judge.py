@@ -13,10 +13,14 @@ import re
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from exporter.core.routing import Routing
-from exporter.formats.json.shapes import Float, Found, Int, Note, Refused, Struct
+from exporter.formats.json.shapes import Struct
 from exporter.formats.json.text import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, too_deep
 from exporter.formats.json.unknown import Splitter, plain
+from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note
 from exporter.text import shorten
 
 LARGE_BYTES = 64 << 10
@@ -28,7 +32,7 @@ TOO_MANY = f"too_many_values: the value is no plain good record, and has over {V
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PUNCTUATION = re.compile(rb'\\.|[",:\[{]', re.DOTALL)
-_SMALL = {str(number): Int(number) for number in range(1_000)}
+_SMALL = {str(number): IntToken(number) for number in range(1_000)}
 """Of numbers that come in millions one object is enough."""
 
 
@@ -36,7 +40,7 @@ class _Unreadable(Exception):
     """One record is bad as a whole; the text is the reason."""
 
 
-class Verdict(NamedTuple):
+class RecordVerdict(NamedTuple):
     """The judge's word on one record: `text` for the reader, or None and the reason.
 
     A text and a reason: the record is refused for it if the reader takes the text. changed: known values were
@@ -65,6 +69,13 @@ def too_many_values(raw: bytes) -> bool:
     return number > VALUES_MAX
 
 
+def outsized(values: pa.BinaryArray) -> dict[int, bytes]:
+    """Rows with more values than the judge can look at, and what was sent."""
+    long = pc.indices_nonzero(pc.greater(pc.binary_length(values), VALUES_MAX)).to_pylist()
+    sent = {row: values[row].as_py() for row in long}
+    return {row: raw for row, raw in sent.items() if too_many_values(raw)}
+
+
 class Judge:
     """Reads one record exactly. Slow (about 30 MB/s), so it only sees doubtful ones."""
 
@@ -79,52 +90,53 @@ class Judge:
         self._keep_all = keep_all
         self._twins: list[str] = []
         self._scan = json.JSONDecoder(
-            parse_int=_int, parse_float=Float, parse_constant=refuse_constant, object_pairs_hook=self._object
+            parse_int=_int, parse_float=FloatToken, parse_constant=refuse_constant, object_pairs_hook=self._object
         ).decode
 
-    def verdict(self, raw: bytes | None) -> Verdict:
+    def verdict(self, raw: bytes | None) -> RecordVerdict:
         """Judge one value; never raises on its content."""
         if raw is None:
-            return Verdict(None, "tombstone: the value is null")
+            return RecordVerdict(None, "tombstone: the value is null")
         if len(raw) >= LARGE_BYTES and (word := self._without_unknown(raw)):
             return word
-        return Verdict(None, TOO_MANY) if too_many_values(raw) else self._exact(raw)
+        return RecordVerdict(None, TOO_MANY) if too_many_values(raw) else self.exact(raw)
 
-    def _without_unknown(self, raw: bytes) -> Verdict | None:
+    def _without_unknown(self, raw: bytes) -> RecordVerdict | None:
         """The verdict on a record with unknown fields by a look at the rest only, if that tells it."""
         guess = self.guess(raw)
         if guess is None or guess.text is None or too_many_values(guess.text):
             return None
-        rest = self._exact(guess.text)
+        rest = self.exact(guess.text)
         if rest.text is None:
             return None if rest.reason.startswith("not_") else rest  # those tell a position in the record
         if guess.reason:
-            return Verdict(None, guess.reason)
+            return RecordVerdict(None, guess.reason)
         return rest._replace(rescued=guess.rescued, unknown=guess.unknown)
 
-    def guess(self, raw: bytes | None) -> Verdict | None:
+    def guess(self, raw: bytes | None) -> RecordVerdict | None:
         """The verdict on a record with unknown fields, if the reader takes its text; None for all that is in doubt."""
         apart = None if raw is None else self._splitter.split(raw)
         if raw is None or apart is None:
             return None
         if self._keep_all:
             whole = plain(raw)
-            return None if whole is None else Verdict(apart.rest, "", whole[0].decode(), apart.found.count)
+            return None if whole is None else RecordVerdict(apart.rest, "", whole[0].decode(), apart.found.count)
         reason = f"unknown_field: {shorten(apart.found.first)}" if self._policy == "dead_letter" else ""
         rescued = apart.unknown.decode() if self._policy == "rescue" else None
-        return Verdict(apart.rest, reason, rescued, apart.found.count)
+        return RecordVerdict(apart.rest, reason, rescued, apart.found.count)
 
-    def _exact(self, raw: bytes) -> Verdict:
+    def exact(self, raw: bytes) -> RecordVerdict:
+        """The verdict by a look at each value of the record."""
         try:
             value = self._parse(raw)
             note = Note()
             known = self._root.read(value, note)
             self._check_route(value)
             return self._settle(raw, value, known, note)
-        except Refused as refused:
-            return Verdict(None, refused.reason)
+        except BadValue as bad:
+            return RecordVerdict(None, bad.reason)
         except _Unreadable as unreadable:
-            return Verdict(None, str(unreadable))
+            return RecordVerdict(None, str(unreadable))
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """json's hook for one object; notes its first key that occurs twice."""
@@ -166,7 +178,7 @@ class Judge:
         if value != self._event_type:
             raise _Unreadable(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
 
-    def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> Verdict:
+    def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> RecordVerdict:
         """Apply the policy for unknown fields and write the text for the reader."""
         found = Found()
         rest = self._root.unknown(value, "$", found)
@@ -177,12 +189,12 @@ class Judge:
         elif self._policy == "ignore":
             rest = None
         text = dump(known).encode() if found.count or note.changed else raw
-        return Verdict(text, "", None if rest is None else dump(rest), found.count, note.cut, note.changed)
+        return RecordVerdict(text, "", None if rest is None else dump(rest), found.count, note.cut, note.changed)
 
 
-def _int(token: str) -> Int:
+def _int(token: str) -> IntToken:
     """json's hook for a number of digits only."""
-    return _SMALL.get(token) or Int(token)
+    return _SMALL.get(token) or IntToken(token)
 
 
 def dump(value: Any) -> str:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.formats.json.shapes import Map, Struct, nodes_of, numbered
+from exporter.formats.json.shapes import Map, Node, Struct, nodes_of
+from exporter.formats.rows import numbered
 
 KEYS_MAX = 64
 """Different keys of all maps together beyond which they are taken for data, not for names."""
@@ -88,7 +89,7 @@ class MapKeys:
 def as_objects(node: Struct, fields: Callable[[Map], pa.DataType]) -> pa.DataType:
     """The reader's type with maps as objects. Maps stand below structs only, none in another."""
 
-    def kind(below: Struct | Map) -> pa.DataType:
+    def kind(below: Node) -> pa.DataType:
         if isinstance(below, Map):
             return fields(below)
         return as_objects(below, fields) if isinstance(below, Struct) else below.reader

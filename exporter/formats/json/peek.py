@@ -10,7 +10,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.core.routing import TypeFrom
 from exporter.formats.json.text import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, too_deep
 from exporter.text import shorten
 
@@ -20,26 +19,26 @@ class JsonPeek:
 
     An anchored regex takes the type when it is the object's first key and plain ASCII; every other
     value is read by msgspec. The two differ only for a value that holds the key twice (first against
-    last); which one reads a value depends on the value alone, and decode.py refuses duplicates.
+    last); which one reads a value depends on the value alone, and the judge refuses duplicates.
     """
 
-    def __init__(self, type_from: TypeFrom) -> None:
-        self._path = type_from.name.split(".")
+    def __init__(self, path: str) -> None:
+        self._path = path.split(".")
         self._regex = None
         if len(self._path) == 1 and re.fullmatch(r"[A-Za-z0-9_-]+", self._path[0]):
             blank = r"[ \t\n\r]*"
             self._regex = rf'^{blank}\{{{blank}"{self._path[0]}"{blank}:{blank}"(?P<type>[ !#-\[\]-~]*)"{blank}[,}}]'
         self._decoder = msgspec.json.Decoder(_path_struct(self._path))
 
-    def types(self, values: pa.BinaryArray, long: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """Event type per value (null or long in: null out) and a reason per other value that has none."""
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """Event type per value (null or skipped in: null out) and a reason per other value that has none."""
         found = pa.nulls(len(values), pa.string())
         if self._regex is not None:
             found = pc.struct_field(pc.extract_regex(values, pattern=self._regex), "type").cast(pa.string())
-        if long.true_count:
-            found = pc.if_else(long, None, found)
+        if skipped.true_count:
+            found = pc.if_else(skipped, None, found)
         reasons: dict[int, str] = {}
-        unread = pc.and_(found.is_null(), pc.and_not(values.is_valid(), long))
+        unread = pc.and_(found.is_null(), pc.and_not(values.is_valid(), skipped))
         if unread.true_count:
             found = self._read(found, values, unread, reasons)
         empty = pc.equal(found, "")

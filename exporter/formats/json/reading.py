@@ -15,22 +15,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.formats.json.asked import Asked
 from exporter.formats.json.layouts import MARK
-from exporter.formats.json.shapes import Doubt, Leaf, LongTimes, Map, Struct, data_of, nodes_of
+from exporter.formats.json.leaves import Leaf
+from exporter.formats.json.shapes import Map, Node, Struct, nodes_of
+from exporter.formats.json.values import Unproven
 from exporter.formats.json.wrapped import WrappedReader
+from exporter.formats.rows import bytes_of
 
 _NAMED_ROW = re.compile(r" (?:in row|at string index) (\d+)$")
 """How the reader's errors, and those of Arrow's check of UTF-8, end where they tell the record."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """route, time: where the event type and the event time stand in a value, if they do. cutter: of long timestamps."""
-
-    event_type: str
-    route: list[str] | None
-    time: list[str] | None
-    cutter: LongTimes
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class Taken:
 NO_MARKS: Mapping[str, Sequence[str]] = {}
 
 
-class Reader:
+class FastReader:
     """The fast reader of one shape. marks: flags in it that stand for what was cut out of a text, and their objects."""
 
     def __init__(self, root: Struct, asked: Asked, marks: Mapping[str, Sequence[str]]) -> None:
@@ -53,7 +47,7 @@ class Reader:
         maps = any(isinstance(node, Map) for node in nodes_of(root))
         self._marks = [[*path, mark] for mark, path in marks.items()] if maps else []
         self._asked = asked
-        self.read = WrappedReader(root).read
+        self._wrapped = WrappedReader(root)
 
     def take(self, values: pa.BinaryArray) -> Taken | None:
         """All values, or None if one of them is in doubt."""
@@ -66,11 +60,11 @@ class Reader:
         cutter, route = self._asked.cutter, self._asked.route
         cutter.count = 0
         try:
-            parsed = self.read(values)
+            parsed = self._wrapped.read(values)
             columns = self._root.columns(parsed)
             time = self._time(parsed)
-        except (pa.ArrowInvalid, Doubt) as doubt:
-            told = _NAMED_ROW.search(str(doubt))
+        except (pa.ArrowInvalid, Unproven) as why:
+            told = _NAMED_ROW.search(str(why))
             at = len(values) if told is None else int(told[1])
             return None, at if at < len(values) else None
         if self._marks and not self._all_stand(values, parsed):
@@ -84,7 +78,7 @@ class Reader:
     def _all_stand(self, values: pa.BinaryArray, parsed: pa.StructArray) -> bool:
         """Whether no mark in the values has become a key of a map."""
         standing: int = sum(len(column) - column.null_count for column in (_at(parsed, path) for path in self._marks))
-        return standing == data_of(values).count(MARK.encode())
+        return standing == bytes_of(values).count(MARK.encode())
 
     def _time(self, parsed: pa.StructArray) -> pa.Array | None:
         """The event time; what is cut of it counts once, whether a column holds it or not."""
@@ -99,11 +93,15 @@ class Reader:
 
     def _leaf(self, path: list[str]) -> tuple[Leaf, bool]:
         """The leaf at a known path, and whether a column holds it."""
-        node: Any = self._root
+        node: Node = self._root
         declared = True
         for name in path:
+            if not isinstance(node, Struct):
+                break
             child = node.children[name]
             node, declared = child.node, declared and child.declared
+        if not isinstance(node, Leaf):
+            raise TypeError(f"what stands at {path} is no scalar")
         return node, declared
 
 
@@ -114,15 +112,15 @@ class Readers:
         self, shaped: Callable[[bool], Struct], asked: Asked, marks: Mapping[str, Sequence[str]] = NO_MARKS
     ) -> None:
         self.root = shaped(False)
-        self.plain = Reader(self.root, asked, marks)
+        self.plain = FastReader(self.root, asked, marks)
         self._shaped = shaped
         self._asked = asked
         self._marks = marks
 
     @cached_property
-    def long(self) -> Reader:
-        """Of timestamps with more digits than it keeps: few topics have them, and of 50 types each takes its time."""
-        return Reader(self._shaped(True), self._asked, self._marks)
+    def long(self) -> FastReader:
+        """The reader that cuts fraction digits 7-9. Made on first use: few topics need it, and each type takes time."""
+        return FastReader(self._shaped(True), self._asked, self._marks)
 
     @cached_property
     def classify(self) -> Callable[[bytes | None], Any]:

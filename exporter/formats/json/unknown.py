@@ -15,13 +15,15 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from types import GenericAlias
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from exporter.formats.json.shapes import Found, List, Map, Struct, nodes_of
+from exporter.formats.json.leaves import Leaf
+from exporter.formats.json.shapes import List, Map, Node, Struct, nodes_of
+from exporter.formats.json.specs import dict_of, list_of, or_null
 from exporter.formats.json.text import PARSE_ERRORS, too_deep
+from exporter.formats.json.values import Found
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder().decode
@@ -77,7 +79,7 @@ class Apart(NamedTuple):
     found: Found
 
 
-_Parts = tuple[bytes, bytes | None]
+_Parts: TypeAlias = tuple[bytes, bytes | None]
 """A value without its unknown fields, and these; None if it has none."""
 
 
@@ -86,7 +88,7 @@ class Splitter:
 
     def __init__(self, root: Struct) -> None:
         self._root = root
-        self._deep: dict[int, dict[str, Any]] = {}
+        self._deep: dict[int, dict[str, Node]] = {}
         self._without: dict[int, Callable[[Any], Any]] = {}
         for node in nodes_of(root):
             if isinstance(node, Struct):
@@ -108,7 +110,7 @@ class Splitter:
         written = plain(unknown)
         return None if written is None else Apart(rest, written[0], taken)
 
-    def _below(self, node: Any, raw: Any, path: str, taken: _Taken) -> _Parts:
+    def _below(self, node: Node, raw: Any, path: str, taken: _Taken) -> _Parts:
         """The parts of a value. Raises what msgspec raises if it is of another kind."""
         try:
             self._without[id(node)](raw)
@@ -117,7 +119,11 @@ class Splitter:
             pass
         if isinstance(node, Struct):
             return self._object(node, raw, path, taken)
-        return self._list(node, raw, path, taken) if isinstance(node, List) else self._map(node, raw, path, taken)
+        if isinstance(node, List):
+            return self._list(node, raw, path, taken)
+        if isinstance(node, Map):
+            return self._map(node, raw, path, taken)
+        raise TypeError("nothing stands below a scalar")
 
     def _object(self, node: Struct, raw: Any, path: str, taken: _Taken) -> _Parts:
         members: dict[str, Any] = _members(raw)
@@ -139,7 +145,7 @@ class Splitter:
         return (_encode(members), _encode(unknown)) if unknown else (raw, None)
 
     def _member(
-        self, node: Any, name: str, path: str, members: dict[str, Any], unknown: dict[str, Any], taken: _Taken
+        self, node: Node, name: str, path: str, members: dict[str, Any], unknown: dict[str, Any], taken: _Taken
     ) -> None:
         """One member of an object that is known: what is unknown below it moves from `members` to `unknown`."""
         rest, inner = self._below(node, members[name], path, taken)
@@ -161,18 +167,18 @@ class Splitter:
         return b"[" + rest[1:] + b"]", b"[" + unknown[1:] + b"]"
 
 
-def _spec(node: Any) -> Any:
+def _spec(node: Node) -> Any:
     """msgspec's type of a value without unknown fields, null among them, that reads no other value than it must."""
     if isinstance(node, Struct):
         fields = [(f"f{i}", _spec(child.node), None) for i, child in enumerate(node.children.values())]
         names = {f"f{i}": name for i, name in enumerate(node.children)}
-        return msgspec.defstruct("Known", fields, rename=names, forbid_unknown_fields=True, gc=False) | None
-    if not _may_hold(node):
+        return or_null(msgspec.defstruct("Known", fields, rename=names, forbid_unknown_fields=True, gc=False))
+    if isinstance(node, Leaf) or not _may_hold(node):
         return msgspec.Raw
     inner = _spec(node.item.node)
-    return (GenericAlias(list, (inner,)) if isinstance(node, List) else GenericAlias(dict, (str, inner))) | None
+    return or_null(list_of(inner) if isinstance(node, List) else dict_of(inner))
 
 
-def _may_hold(node: Any) -> bool:
+def _may_hold(node: Node) -> bool:
     """Whether a field of this node may hold unknown ones."""
     return any(isinstance(below, Struct) for below in nodes_of(node))

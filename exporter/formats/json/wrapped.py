@@ -8,7 +8,7 @@
 To pass over a map's keys pyarrow has to pass over all unknown fields, so with maps it is msgspec
 that proves each value to be one object without unknown ones. Keys that occur twice: pyarrow finds
 them among fields, also within a map's values; among a map's keys they are counted here.
-Runs on Spark executors. Must never give a row for a record that it cannot prove: it raises Doubt.
+Runs on Spark executors. Must never give a row for a record that it cannot prove: it raises Unproven.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from exporter.formats.json.map_keys import MapKeys, as_objects
-from exporter.formats.json.shapes import Doubt, List, Map, Struct, nodes_of
+from exporter.formats.json.shapes import List, Map, Node, Struct, nodes_of
+from exporter.formats.json.specs import list_of, or_null
 from exporter.formats.json.text import PARSE_ERRORS
+from exporter.formats.json.values import Unproven
 
 
 class _Key(str):
@@ -59,7 +61,7 @@ class WrappedReader:
         self._schema = pa.schema([pa.field("v", kind)])
 
     def read(self, values: pa.BinaryArray) -> pa.StructArray:
-        """One row per value. Raises ArrowInvalid or Doubt if a value is in doubt."""
+        """One row per value. Raises ArrowInvalid or Unproven if a value is in doubt."""
         if not len(values):
             return pa.array([], self._root.reader)
         document = _wrapped(values)
@@ -68,32 +70,27 @@ class WrappedReader:
         if self._keys.fit(values, document):
             try:
                 return self._keys.entries(_read(document, len(values), self._keys.schema, "error"))
-            except (pa.ArrowInvalid, Doubt):
+            except (pa.ArrowInvalid, Unproven):
                 pass  # there may be other keys; if not, it is refused below
         cut = self._cut
         try:
             records = [cut(raw) for raw in values.to_pylist()]
         except PARSE_ERRORS as error:
-            raise Doubt from error
+            raise Unproven from error
         found = _fill_struct(self._root, _read(document, len(values), self._schema, "ignore"), records)
         self._keys.learn(found)
         return found
 
 
-def _cut_spec(node: Any) -> Any:
+def _cut_spec(node: Node) -> Any:
     """msgspec's type that refuses unknown fields, and leaves maps and all values as they are."""
     if isinstance(node, Struct):
-        fields = [(f"f{i}", _or_null(_cut_spec(c.node)), None) for i, c in enumerate(node.children.values())]
+        fields = [(f"f{i}", or_null(_cut_spec(c.node)), None) for i, c in enumerate(node.children.values())]
         names = {f"f{i}": name for i, name in enumerate(node.children)}
         return msgspec.defstruct("Cut", fields, rename=names, forbid_unknown_fields=True, gc=False)
     if isinstance(node, List) and any(isinstance(below, Struct) for below in nodes_of(node)):
-        return list[_or_null(_cut_spec(node.item.node))]  # type: ignore[misc]
+        return list_of(or_null(_cut_spec(node.item.node)))
     return msgspec.Raw
-
-
-def _or_null(spec: Any) -> Any:
-    """Raw holds null already."""
-    return spec if spec is msgspec.Raw else spec | None
 
 
 def _fill_struct(node: Struct, parsed: pa.StructArray, records: list[Any]) -> pa.StructArray:
@@ -104,8 +101,10 @@ def _fill_struct(node: Struct, parsed: pa.StructArray, records: list[Any]) -> pa
         if any(isinstance(below, Map) for below in nodes_of(child.node)):
             name, changed = f"f{i}", True
             below = [None if record is None else getattr(record, name) for record in records]
-            fill = _fill_map if isinstance(child.node, Map) else _fill_struct
-            column = fill(child.node, column, below)
+            if isinstance(child.node, Map):
+                column = _fill_map(child.node, column, below)
+            elif isinstance(child.node, Struct):
+                column = _fill_struct(child.node, column, below)
         columns.append(column)
     if not changed:
         return parsed
@@ -117,9 +116,9 @@ def _fill_map(node: Map, hollow: pa.StructArray, texts: list[msgspec.Raw | None]
     try:
         maps = [_entries(text) for text in texts]
     except PARSE_ERRORS as error:
-        raise Doubt from error
+        raise Unproven from error
     if hollow.null_count != maps.count(None):
-        raise Doubt
+        raise Unproven
     sizes = pa.array([len(entries) if entries else 0 for entries in maps], pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
     keys = pa.array(list(chain.from_iterable(entries for entries in maps if entries)), pa.string())
@@ -129,7 +128,7 @@ def _fill_map(node: Map, hollow: pa.StructArray, texts: list[msgspec.Raw | None]
 
 
 def _entries(text: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
-    """The keys of a map in order and, as sent, their values; None for null. Raises Doubt if a key occurs twice.
+    """The keys of a map in order and, as sent, their values; None for null. Raises Unproven if a key occurs twice.
 
     Each key has a colon: no more colons than different keys, then no key occurs twice. Else they are counted.
     """
@@ -138,23 +137,23 @@ def _entries(text: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
         return None
     found: dict[str, msgspec.Raw] = _plain(raw)
     if raw.count(b":") > len(found) < len(_exact(raw)):
-        raise Doubt
+        raise Unproven
     return {key: found[key] for key in sorted(found)}
 
 
 def _read_list(kind: pa.DataType, raws: list[msgspec.Raw]) -> pa.Array:
-    """JSON values, each proven to be one, as an array. Raises ArrowInvalid or Doubt. UTF-8 is checked before."""
+    """JSON values, each proven to be one, as an array. Raises ArrowInvalid or Unproven. UTF-8 is checked before."""
     if not raws:
         return pa.array([], kind)
     schema = pa.schema([pa.field("v", pa.list_(kind))])
     table = _parsed(pa.py_buffer(b'{"v":[' + b",".join(raws) + b"]}"), schema, "error")
     column = table.column(0)
     if table.num_rows != 1 or table.num_columns != 1 or column.num_chunks != 1:
-        raise Doubt
+        raise Unproven
     table.validate(full=True)
     values = column.chunk(0).flatten()
     if len(values) != len(raws):
-        raise Doubt
+        raise Unproven
     return values
 
 
@@ -182,12 +181,12 @@ def _wrapped(values: pa.BinaryArray) -> pa.Buffer:
 
 
 def _read(document: pa.Buffer, rows: int, schema: pa.Schema, unknown: str) -> pa.StructArray:
-    """What _wrapped made of so many values, in one parse; unknown: error or ignore. Raises ArrowInvalid or Doubt."""
+    """What _wrapped made of so many values, in one parse; unknown: error or ignore. Raises ArrowInvalid or Unproven."""
     table = _parsed(document, schema, unknown)
     if table.num_rows != rows or table.num_columns != 1:
-        raise Doubt
+        raise Unproven
     table.validate(full=True)
     column = table.column(0)
     if column.num_chunks != 1 or column.null_count:
-        raise Doubt
+        raise Unproven
     return column.chunk(0)

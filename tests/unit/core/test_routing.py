@@ -33,6 +33,7 @@ CHANGES = {
     "event_time_ahead_max_secs": 1,
     "generation": 1,
     "decoder_version": 2,
+    "format": "avro",
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.executor.route import Routed, Router
-from exporter.formats.json.decode import Decoder
+from exporter.formats.decoder import Decoder
 from exporter.formats.json.text import JSON_DEPTH_MAX, too_deep
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

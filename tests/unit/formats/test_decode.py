@@ -6,6 +6,8 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -19,14 +21,24 @@ from exporter.arrow.years import US_FIRST, US_LAST
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.formats.decoded import Decoded
-from exporter.formats.json import decode
-from exporter.formats.json.decode import BLOCK_ROWS, NAMED_MAX, PART_ROWS, WARY_AFTER, Decoder
-from exporter.formats.json.map_keys import KEYS_MAX
+from exporter.formats.decoder import Decoder
+from exporter.formats.json.format import Json, JsonReader
+from exporter.formats.json.map_keys import KEYS_MAX, MapKeys
+from exporter.formats.json.reading import Readers
+from exporter.formats.json.ways import Habits, Tuning, Way
+from exporter.formats.json.wrapped import WrappedReader
 from tests.unit.formats.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
 
 KAFKA_US = 1_706_745_600_000_000  # 2024-02-01
 LATE = "event_time_out_of_bounds"
 PLAIN = Routing(TypeFrom("topic"), EventTime("record"), ())
+TUNING = Tuning()
+BLOCK_ROWS, PART_ROWS, FEW, WARY_AFTER = TUNING.block_rows, TUNING.part_rows, TUNING.few, TUNING.wary_after
+TUNINGS = {
+    "classifier": Tuning(wary_after=0),
+    "judge": Tuning(judge_all=True),
+    "entries": Tuning(maps_as_objects=False, judge_all=True),
+}
 GOLDEN_VERDICTS: dict[str, str] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
 
 
@@ -58,22 +70,51 @@ def run(decoder: Decoder, values: list[bytes | None], kafka_us: int = KAFKA_US) 
     return decoded
 
 
-def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any") -> Decoder:
+def new_decoder(schema: str, config: Routing = PLAIN, reader: str = "any", tuning: Tuning = TUNING) -> Decoder:
     """reader: any, or force the classifier, the judge or the cutting reader from the first batch on.
 
     entries: the judge, with every map rewritten as a list, which leaves no map to the wrapped reader.
     keyed: the one that has seen some keys in every map, and takes maps with no others for objects.
     """
-    free_maps = (lambda root: None) if reader == "entries" else decode.free_maps
-    with mock.patch.object(decode, "free_maps", free_maps):
-        decoder = Decoder("a", SCHEMAS[schema], config)
-    decoder._doubted = WARY_AFTER if reader == "classifier" else 0
-    decoder._judge_all |= reader in ("judge", "entries")
-    decoder._long = reader == "long"
+    decoder = Decoder("a", SCHEMAS[schema], config, Json(TUNINGS.get(reader, tuning)))
+    if reader == "long":
+        habits(decoder).long = True
     if reader == "keyed" and schema == "map":
         run(decoder, [KEYED])
-        assert decoder._readers.plain.read.__self__._keys.schema is not None
+        _by_keys(decoder, [KEYED])
     return decoder
+
+
+def json_reader(decoder: Decoder) -> JsonReader:
+    """What is behind it."""
+    assert isinstance(decoder.reader, JsonReader)
+    return decoder.reader
+
+
+def habits(decoder: Decoder) -> Habits:
+    """What it has learnt of the values so far."""
+    return json_reader(decoder).habits
+
+
+@contextmanager
+def no_classifier() -> Iterator[None]:
+    """Whoever asks the classifier meanwhile fails."""
+    with mock.patch.object(Readers, "classify", mock.PropertyMock(side_effect=AssertionError("classified"))):
+        yield
+
+
+@contextmanager
+def all_reads() -> Iterator[list[int]]:
+    """How many values the fast reader has been given each time."""
+    sizes: list[int] = []
+    read = WrappedReader.read
+
+    def counted(self: WrappedReader, values: pa.BinaryArray) -> pa.StructArray:
+        sizes.append(len(values))
+        return read(self, values)
+
+    with mock.patch.object(WrappedReader, "read", counted):
+        yield sizes
 
 
 def decoded_alone(schema: str, value: bytes, config: Routing = PLAIN, reader: str = "any") -> Decoded:
@@ -154,8 +195,8 @@ def test_casts_are_exact() -> None:
 
 
 def _by_keys(decoder: Decoder, values: list[bytes]) -> Decoded:
-    """Decoded with the keys that are known alone: a value that needs msgspec's cut fails."""
-    with mock.patch.object(decoder._readers.plain.read.__self__, "_cut", side_effect=AssertionError):
+    """Decoded with the keys that are known alone: one that needs msgspec's cut, and teaches keys, fails."""
+    with mock.patch.object(MapKeys, "learn", side_effect=AssertionError("learnt")):
         return run(decoder, values)
 
 
@@ -187,7 +228,8 @@ def test_keys_that_are_data_are_not_learnt(keys: list[str]) -> None:
     decoder = new_decoder("map")
     for key in keys:
         assert run(decoder, [json.dumps({"m": {key: 1}}).encode()]).table["m"].to_pylist() == [[(key, 1)]]
-    assert decoder._readers.plain.read.__self__._keys.schema is None
+    with pytest.raises(AssertionError, match="learnt"):
+        _by_keys(decoder, [json.dumps({"m": {keys[0]: 1}}).encode()])
     assert run(decoder, [b'{"m":{"a":null}}']).table["m"].to_pylist() == [[("a", None)]]
 
 
@@ -272,7 +314,7 @@ def test_long_event_times_are_counted_once(declared: bool) -> None:
     first = run(decoder, values)
     for _ in range(3):
         again = run(decoder, values)
-        assert decoder._long
+        assert habits(decoder).long
         assert shown(again) == shown(first)
         assert counts(again) == counts(first) == (0, 0, 6)
 
@@ -290,11 +332,9 @@ def test_known_fields_need_no_column() -> None:
 def test_route_is_compared_with_the_parsed_type() -> None:
     """A record whose parsed type is another than the one it was routed by is refused, by every reader."""
     config = routing(type_from=TypeFrom("json", "t"))
-    for wary in (0, WARY_AFTER):
-        decoder = Decoder("a", SCHEMAS["flat"], config)
-        decoder._doubted = wary
+    for reader in ("any", "classifier"):
+        decoder = new_decoder("flat", config, reader)
         assert code_of(run(decoder, [b'{"t":"b"}'])) == "type_mismatch"
-        decoder._doubted = wary
         decoded = run(decoder, [b'{"t":"a"}', b'{"t":"b"}', b'{"t":"a","t":"b"}', b"{}", b'{"t":"a","i":3}'])
         assert [code_of(decoded, row) for row in range(5)] == [
             "good", "type_mismatch", "duplicate_key", "type_mismatch", "good",
@@ -441,10 +481,9 @@ def test_alone_is_as_in_a_batch(schema: str, unknown: Any, data: st.DataObject) 
     config = routing(unknown_fields=unknown)
     batches = data.draw(st.lists(st.lists(_values(schema), min_size=1, max_size=6), min_size=1, max_size=3))
     part = data.draw(st.sampled_from([1, 2, PART_ROWS]))
-    decoder = new_decoder(schema, config)
+    decoder = new_decoder(schema, config, tuning=Tuning(part_rows=part))
     for values in batches:
-        with mock.patch.object(decode, "PART_ROWS", part):
-            batch = run(decoder, values)
+        batch = run(decoder, values)
         seen = shown(batch)
         total = [0, 0, 0]
         for row, value in enumerate(values):
@@ -567,7 +606,7 @@ def test_a_value_that_only_looks_like_a_decimal_is_judged_alone() -> None:
     """One hexadecimal id of digits and an e does not send its whole batch to the classifier."""
     decoder = new_decoder("flat")
     values = [b'{"s":"1e5"}', *[b'{"s":"x"}'] * 99]
-    with mock.patch.object(decoder._readers, "classify", side_effect=AssertionError("classified")):
+    with no_classifier():
         assert run(decoder, values).table.num_rows == 100
 
 
@@ -576,12 +615,13 @@ def test_a_few_records_that_the_reader_names_are_judged_alone() -> None:
     decoder = new_decoder("flat")
     bad = {3: b'{"i":"x"}', 7: b'{"i":1', 8: b'{"s":"\xff"}', 20: b'{"i":1,"i":2}'}
     values = [bad.get(row, b'{"i":%d}' % row) for row in range(21)]
-    with mock.patch.object(decoder._readers, "classify", side_effect=AssertionError("classified")):
+    with no_classifier():
         decoded = run(decoder, values)
     assert decoded.table["i"].to_pylist() == [row for row in range(21) if row not in bad]
     codes = {row: reason.partition(":")[0] for row, _, reason in decoded.bad}
     assert codes == {3: "type_mismatch", 7: "not_json", 8: "not_utf8", 20: "duplicate_key"}
-    assert decoder._doubted == 0
+    assert json_reader(decoder).ways == {Way.WITHOUT: 1}
+    assert habits(decoder).classified == 0
 
 
 def test_a_record_that_is_named_in_the_place_of_another_is_not_refused() -> None:
@@ -599,13 +639,13 @@ def test_a_refused_record_costs_few_others_a_second_reading(bad: bytes | None, a
     """Whether the reader names it or not: those before it in its block, and a part; what it says is as if alone."""
     decoder = new_decoder("flat")
     values = [bad if row == at else b'{"i":%d}' % row for row in range(10_000)]
-    with mock.patch.object(decoder._readers.plain, "read", side_effect=decoder._readers.plain.read) as reads:
+    with all_reads() as reads:
         decoded = run(decoder, values)
     alone = run(new_decoder("flat"), [bad])
     assert decoded.table["i"].to_pylist() == [*range(at), *alone.table["i"].to_pylist(), *range(at + 1, 10_000)]
     assert [(row, *why) for row, *why in decoded.bad] == [(at, *why) for _, *why in alone.bad]
     assert decoded.table["_rescued"].null_count == decoded.table.num_rows - alone.rescued
-    assert sum(len(call.args[0]) for call in reads.call_args_list) <= 10_000 + BLOCK_ROWS + 2 * PART_ROWS
+    assert 9_999 <= sum(reads) <= 10_000 + BLOCK_ROWS + 2 * PART_ROWS
 
 
 @pytest.mark.parametrize("cut", [b"", b"{", b'{"i":1', b'{"i":1}]', b'{"s":"\xff'])
@@ -614,21 +654,20 @@ def test_records_that_are_cut_short_cost_no_other_a_second_reading(cut: bytes) -
     decoder = new_decoder("flat")
     bad = (0, 5, BLOCK_ROWS - 1, BLOCK_ROWS, 9_999)
     values = [cut if row in bad else b'{"i":%d}' % row for row in range(10_000)]
-    with mock.patch.object(decoder._readers.plain, "read", side_effect=decoder._readers.plain.read) as reads:
+    with all_reads() as reads:
         decoded = run(decoder, values)
     (alone,) = run(new_decoder("flat"), [cut]).bad
     assert decoded.bad == [(row, *alone[1:]) for row in bad]
     assert decoded.table["i"].to_pylist() == [row for row in range(10_000) if row not in bad]
-    sizes = [len(call.args[0]) for call in reads.call_args_list]
-    assert sizes == [BLOCK_ROWS - 3, BLOCK_ROWS - 1, 9_999 - 2 * BLOCK_ROWS]
+    assert reads == [BLOCK_ROWS - 3, BLOCK_ROWS - 1, 9_999 - 2 * BLOCK_ROWS]
 
 
-@pytest.mark.parametrize("ending", [1, NAMED_MAX, NAMED_MAX + 1, 200])
+@pytest.mark.parametrize("ending", [1, FEW, FEW + 1, 200])
 def test_good_records_with_a_line_break_behind_are_read_as_any(ending: int) -> None:
     """Few are judged in vain, more are not looked at; a record that is refused besides is told all the same."""
     decoder = new_decoder("flat")
     values = [b'{"i":%d}' % row + b"\n" * (row < ending) for row in range(300)]
-    with mock.patch.object(decoder._readers, "classify", side_effect=AssertionError("classified")):
+    with no_classifier():
         assert run(decoder, values).table["i"].to_pylist() == [*range(300)]
         values[0], values[250] = b'{"i":', b'{"i":"x"}'
         assert [(row, why.partition(":")[0]) for row, _, why in run(decoder, values).bad] == [
@@ -641,9 +680,9 @@ def test_blocks_grow_again_after_a_refused_record() -> None:
     """From a part on, up to a whole block."""
     decoder = new_decoder("flat")
     run(decoder, [b'{"i":"x"}', *[b"{}"] * 99])
-    with mock.patch.object(decoder._readers.plain, "read", side_effect=decoder._readers.plain.read) as reads:
+    with all_reads() as reads:
         run(decoder, [b"{}"] * 40_000)
-    sizes = [len(call.args[0]) for call in reads.call_args_list]
+    sizes = reads
     assert sizes[0] == PART_ROWS and max(sizes) == BLOCK_ROWS
     assert all(before <= after for before, after in itertools.pairwise(sizes[:-1]))
 
@@ -651,19 +690,20 @@ def test_blocks_grow_again_after_a_refused_record() -> None:
 def test_more_named_records_than_a_few_go_to_the_classifier() -> None:
     """And are refused as if each had come alone."""
     decoder = new_decoder("flat")
-    values = [b'{"i":"x"}' if row % 2 else b'{"i":1}' for row in range(4 * NAMED_MAX)]
+    values = [b'{"i":"x"}' if row % 2 else b'{"i":1}' for row in range(4 * FEW)]
     decoded = run(decoder, values)
-    assert [row for row, _, _ in decoded.bad] == list(range(1, 4 * NAMED_MAX, 2))
-    assert decoder._doubted == 1
+    assert [row for row, _, _ in decoded.bad] == list(range(1, 4 * FEW, 2))
+    assert habits(decoder).classified == 1
+    assert json_reader(decoder).ways == {Way.CLASSIFIED: 1}
 
 
 def test_one_batch_that_was_sorted_out_makes_nobody_wary() -> None:
     """Only after some in a row the reader is not tried first; one batch without is enough to trust it again."""
     decoder = new_decoder("flat")
-    bad, good = [b'{"i":1.5}'] * (NAMED_MAX + 1), [b'{"i":1}']
+    bad, good = [b'{"i":1.5}'] * (FEW + 1), [b'{"i":1}']
     for _ in range(WARY_AFTER):
-        assert decoder._doubted < WARY_AFTER
+        assert habits(decoder).classified < WARY_AFTER
         run(decoder, bad)
-    assert decoder._doubted == WARY_AFTER
+    assert habits(decoder).classified == WARY_AFTER
     run(decoder, good)
-    assert decoder._doubted == 0
+    assert habits(decoder).classified == 0

@@ -21,7 +21,7 @@ def struct(*fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema_of(*fields: dict[str, Any]) -> pa.Schema:
-    return arrow_schema(json.dumps(struct(*fields)), "orders")
+    return arrow_schema(json.dumps(struct(*fields)), "orders", "JSON")
 
 
 def test_types() -> None:
@@ -57,7 +57,7 @@ def test_spark_agrees() -> None:
             types.StructField("b", types.BinaryType(), False),
         ]
     )
-    assert arrow_schema(spark.json(), "orders") == to_arrow(spark, timestamp_utc=True)
+    assert arrow_schema(spark.json(), "orders", "JSON") == to_arrow(spark, timestamp_utc=True)
 
 
 ARRAY_OF_VOID = {"type": "array", "elementType": "void", "containsNull": True}
@@ -100,4 +100,4 @@ def test_too_deep() -> None:
 def test_not_a_struct() -> None:
     """A bare type is no table."""
     with pytest.raises(ConfigError):
-        arrow_schema('"long"', "orders")
+        arrow_schema('"long"', "orders", "JSON")

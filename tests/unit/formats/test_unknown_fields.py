@@ -18,13 +18,25 @@ from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.decoded import Decoded
+from exporter.formats.decoder import Decoder
 from exporter.formats.json import judge
-from exporter.formats.json.decode import Decoder
+from exporter.formats.json.format import Json
 from exporter.formats.json.judge import LARGE_BYTES, too_many_values
 from exporter.formats.json.layouts import LAYOUTS_MAX, MARK
 from exporter.formats.json.unknown import plain
 from tests.unit.formats.decode_cases import CASES
-from tests.unit.formats.test_decode import PLAIN, counts, decoded_alone, new_decoder, routing, run, shown
+from tests.unit.formats.test_decode import (
+    PLAIN,
+    TUNINGS,
+    counts,
+    decoded_alone,
+    habits,
+    json_reader,
+    new_decoder,
+    routing,
+    run,
+    shown,
+)
 
 SHOP = pa.schema(
     [
@@ -53,15 +65,13 @@ def taught(schema: pa.Schema, values: Sequence[bytes], config: Routing = PLAIN) 
 
 def cut_rows(decoder: Decoder, values: Sequence[bytes]) -> list[int]:
     """Rows of a block whose unknown fields are cut out by what the decoder has learnt."""
-    cut = decoder._layouts.cut(pa.array(values, pa.binary()))
+    cut = json_reader(decoder).layouts.cut(pa.array(values, pa.binary()))
     return [] if cut is None else [row for row, text in enumerate(cut.unknown.to_pylist()) if text is not None]
 
 
 def judged(schema: pa.Schema, value: bytes, config: Routing = PLAIN) -> Decoded:
     """By the judge alone."""
-    decoder = Decoder("a", schema, config)
-    decoder._judge_all = True
-    return run(decoder, [value])
+    return run(Decoder("a", schema, config, Json(TUNINGS["judge"])), [value])
 
 
 # --- a reader that shares no code with the exporter -------------------------------------------------
@@ -357,8 +367,8 @@ def test_unknown_fields_are_cut_out_where_others_had_them(usual: bytes, value: b
     """Without msgspec or the judge looking at the record; of any kind, in structs, and as the judge writes them."""
     decoder = taught(_ALIKE, [usual])
     with (
-        mock.patch.object(decoder._judge, "verdict", side_effect=AssertionError("judged")),
-        mock.patch.object(decoder._judge, "guess", side_effect=AssertionError("taken apart")),
+        mock.patch.object(judge.Judge, "verdict", side_effect=AssertionError("judged")),
+        mock.patch.object(judge.Judge, "guess", side_effect=AssertionError("taken apart")),
     ):
         decoded = run(decoder, [value, b"{}", value])
     assert decoded.table["_rescued"].to_pylist() == [unknown, None, unknown]
@@ -494,7 +504,7 @@ def test_a_record_of_a_type_without_columns_is_kept_as_if_judged(name: str) -> N
 def test_a_type_without_columns_needs_no_judge() -> None:
     """Its records are written as the judge would, without an object of each value."""
     decoder = Decoder("a", pa.schema([]), _TYPED)
-    with mock.patch.object(decoder._judge, "verdict", side_effect=AssertionError("judged")):
+    with mock.patch.object(judge.Judge, "verdict", side_effect=AssertionError("judged")):
         decoded = run(decoder, [b'{"t":"a", "u":[1.0], "at":{"ts":"2024-01-05T10:11:12Z"}}'])
     assert decoded.table["_rescued"][0].as_py() == '{"t":"a","u":[1.0],"at":{"ts":"2024-01-05T10:11:12Z"}}'
 
@@ -503,7 +513,7 @@ def test_records_of_unknown_names_are_not_judged() -> None:
     """The judge makes an object of each value: it is asked only about what is in doubt."""
     decoder = Decoder("a", SHOP, PLAIN)
     values = [b'{"id":%d,"k%d":{"a":1},"lines":[{"u":%d}]}' % (row, row, row) for row in range(600)]
-    with mock.patch.object(decoder._judge, "verdict", side_effect=AssertionError("judged")):
+    with mock.patch.object(judge.Judge, "verdict", side_effect=AssertionError("judged")):
         decoded = run(decoder, values)
     assert decoded.table["_rescued"][7].as_py() == '{"k7":{"a":1},"lines":[{"u":7}]}'
 
@@ -517,7 +527,7 @@ def test_times_that_are_cut_count_only_where_they_are_stored() -> None:
         decoded = run(decoder, [long % b"", long % b',"u":1', long % b""])
         assert counts(decoded) == (0, 0, 2)
         assert decoded.bad == [(1, "decode", "unknown_field: $.u")]
-    assert decoder._long
+    assert habits(decoder).long
 
 
 def test_the_type_of_a_record_is_compared_without_its_unknown_fields_too() -> None:
@@ -543,7 +553,7 @@ _MANY = {
 _WEIGHED = """
 import resource, sys
 from tests.unit.formats.test_unknown_fields import _MANY, SHOP, PLAIN, judged, pa, run
-from exporter.formats.json.decode import Decoder
+from exporter.formats.decoder import Decoder
 schema = SHOP.append(pa.field("many", pa.list_(pa.field("element", pa.int64()))))
 run(Decoder("a", schema, PLAIN), [b'{"id":1,"u":{}}', b'{'])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -562,10 +572,7 @@ def test_a_record_of_a_million_values_takes_a_small_multiple_of_its_size() -> No
 @contextmanager
 def _few_values(limit: int) -> Iterator[None]:
     """As if the judge stopped at so many, and looked for unknown fields before it reads."""
-    with (
-        mock.patch.multiple(judge, VALUES_MAX=limit, LARGE_BYTES=1),
-        mock.patch("exporter.formats.json.decode.VALUES_MAX", limit),
-    ):
+    with mock.patch.multiple(judge, VALUES_MAX=limit, LARGE_BYTES=1):
         yield
 
 
@@ -589,14 +596,14 @@ def _few_values(limit: int) -> Iterator[None]:
 def test_of_a_record_with_too_many_values_the_judge_makes_none(value: bytes, code: str) -> None:
     """It is good if the reader alone takes it, or its declared fields; else `too_many_values`, in whatever company."""
     fields = [("id", pa.int64()), ("s", pa.string()), ("xs", pa.list_(pa.int64())), ("d", pa.decimal128(9, 2))]
-    schema, exact = pa.schema(fields), judge.Judge._exact
+    schema, exact = pa.schema(fields), judge.Judge.exact
     looked: list[bytes] = []
 
     def look(self: judge.Judge, raw: bytes) -> judge.Verdict:
         looked.append(raw)
         return exact(self, raw)
 
-    with _few_values(10), mock.patch.object(judge.Judge, "_exact", look):
+    with _few_values(10), mock.patch.object(judge.Judge, "exact", look):
         alone = run(Decoder("a", schema, PLAIN), [value])
         assert [why.partition(":")[0] for _, _, why in alone.bad] == [code] * bool(code)
         assert not [raw for raw in looked if too_many_values(raw)]

@@ -1,0 +1,66 @@
+"""From the values of one event type to the rows of its table, or to reasons: what is common to all formats.
+
+    values ── the format's reader ── Read ── event time within bounds ── years that a table holds ── Decoded
+
+Runs on Spark executors. Must never let a value become null in silence, drop a record, or look at a clock.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.arrow.kafka_time import US
+from exporter.arrow.years import Years
+from exporter.core.routing import Routing
+from exporter.formats.decoded import Decoded
+from exporter.formats.event_times import EventTimes
+from exporter.formats.format import Format
+from exporter.formats.formats import format_of
+from exporter.formats.rows import all_but, numbered
+
+
+class Decoder:
+    """Decodes batches of values of one event type, each record by itself (ROUTE).
+
+    schema: the declared columns; if there are none the whole value is kept in `_rescued`. form: instead of the format
+    that the routing names. Raises ConfigError if a declared column is in the way of the event type or the event time.
+    """
+
+    def __init__(self, event_type: str, schema: pa.Schema, routing: Routing, form: Format | None = None) -> None:
+        self.reader = (form or format_of(routing)).reader(event_type, schema, routing)
+        self._event_times = EventTimes(routing)
+        self._years = Years(schema)
+        self._table_schema = pa.schema([*schema, pa.field("_rescued", pa.string()), pa.field("_event_time", US)])
+
+    @classmethod
+    def of(cls, event_type: str, routing: Routing) -> Decoder:
+        """That of a type as the configuration declares it, or of one that has a table without being declared."""
+        declared = routing.schemas.get(event_type)
+        schema = pa.schema([]) if declared is None else format_of(routing).schema(declared, event_type)
+        return cls(event_type, schema, routing)
+
+    def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
+        """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
+        read = self.reader.read(values)
+        rows, ignored, kafka = read.rows, read.ignored, timestamps.cast(US)
+        if len(rows) < len(kafka):
+            kafka = kafka.take(rows)
+        times, inside, late = self._event_times.check(kafka if read.time is None else read.time, kafka)
+        table = pa.table([*read.columns, read.rescued, times], schema=self._table_schema)
+        bad = [(row, "decode", reason) for row, reason in read.refused.items()]
+        if late:
+            bad += [(rows[at].as_py(), "event_time", reason) for at, reason in late.items()]
+            table, rows, ignored = table.filter(inside), rows.filter(inside), ignored.filter(inside)
+        if beyond := self._years.beyond(table):
+            bad += [(rows[at].as_py(), "decode", reason) for at, reason in beyond.items()]
+            within = all_but(numbered(len(rows)), sorted(beyond))
+            table, rows, ignored = table.take(within), rows.take(within), ignored.take(within)
+        return Decoded(
+            table,
+            rows,
+            sorted(bad),
+            rescued=len(rows) - table["_rescued"].null_count,
+            ignored=pc.sum(ignored).as_py() or 0,
+            truncated=read.truncated,
+        )

@@ -1,0 +1,80 @@
+"""What a format has to do: the seam between a record's bytes and everything behind them. Runs on Spark executors.
+
+    Format ── schema()   Spark's columns -> Arrow's, or why the format cannot carry them
+           ── peek()     Peek: the event type of each value, without the rest
+           ── reader()   Reader: a batch of values -> Read: columns, event time as sent, unknown fields, refusals
+
+What every format needs afterwards is common: decoder.py. A format must never let a value become null in silence, drop
+a value, look at a clock, or let a verdict depend on a value's neighbours (ROUTE). If something of it is out of reach
+(a registry, say), it raises: that is an outage, and never a reason to refuse a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from exporter.core.routing import Routing
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a reader makes of a batch of values: each input row is in exactly one of `rows` and `refused`.
+
+    rows: ascending int32 input rows. The columns have one entry for each of these, in their order:
+    columns: the declared ones, of their Arrow types. time: the event time as sent: timestamp[us, UTC] if its unit is
+    iso, else integers of the unit; None if the routing takes the record's Kafka timestamp. rescued: string: the
+    unknown fields, null if there are none or the policy is another. ignored: int32: how many unknown fields were left
+    out; null is none.
+    refused: row -> reason, which begins with its code and a colon. truncated: values in `rows` that lost digits which
+    no column can hold.
+    """
+
+    rows: pa.Int32Array
+    columns: Sequence[pa.Array | pa.ChunkedArray]
+    time: pa.Array | None
+    rescued: pa.StringArray
+    ignored: pa.Int32Array
+    refused: Mapping[int, str]
+    truncated: int = 0
+
+
+class Reader(Protocol):
+    """Reads values of one event type. May remember what makes the next batch faster, never what changes a verdict."""
+
+    def read(self, values: pa.BinaryArray) -> Read:
+        """Values of any content, null among them (`tombstone`); under 2 GB in all."""
+        ...
+
+
+class Peek(Protocol):
+    """Finds the event types of values."""
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """The event type per value, and the reason for each that has none; neither for null and skipped values."""
+        ...
+
+
+class Format(Protocol):
+    """One format of values. Holds no settings and no state."""
+
+    def schema(self, spark_json: str, event_type: str) -> pa.Schema:
+        """The Arrow schema of declared columns, given as `StructType.json()` text; nullable=false is kept.
+
+        Raises ConfigError for what the format cannot carry.
+        """
+        ...
+
+    def peek(self, path: str) -> Peek:
+        """path: where the event type stands in a value, names with dots between them."""
+        ...
+
+    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> Reader:
+        """A reader of values of this type. An empty schema: the whole value is kept as `rescued`.
+
+        Raises ConfigError if a declared column is in the way of the event type or the event time.
+        """
+        ...

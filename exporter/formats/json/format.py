@@ -1,0 +1,131 @@
+"""JSON values -> the declared columns of one event type. Runs on Spark executors.
+
+Three readers, from fast to exact, with ONE verdict per record whatever the path (ROUTE):
+
+    reader      pyarrow's JSON reader over a block of the batch (wrapped.py); taken only if all is proven good. Unknown
+                fields whose place is known are cut out before it reads (layouts.py)
+    classifier  msgspec, typed and strict, per record; tells the doubtful ones from the others
+    judge       stdlib json, per record; the only one that refuses a record and words the reason
+
+ways.py draws which of them see which records of a block. Values always come out of the reader: what the judge passes
+is read by it too, rewritten where the reader cannot take it as sent (unknown fields taken out, fraction digits 7-9
+cut, decimals written plainly). So the judge passes all that the reader passes, and a record alone decodes as it does
+in a batch. The reader is not trusted with decimals beyond the plain (see decimal_guard). A schema with maps below
+arrays or maps has every record judged and these maps rewritten as lists of entries. What a column is to each of the
+three stands in shapes.py and leaves.py. Must never let a value become null in silence, drop a record, or look at a
+clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.core.routing import Routing
+from exporter.formats.format import Read
+from exporter.formats.json.asked import Asked
+from exporter.formats.json.block import Judged, joined
+from exporter.formats.json.blocks import BlockReader
+from exporter.formats.json.judge import Judge
+from exporter.formats.json.layouts import Layouts
+from exporter.formats.json.peek import JsonPeek
+from exporter.formats.json.reading import Readers
+from exporter.formats.json.ways import Habits, Tuning, Way
+from exporter.formats.rows import all_but, numbered, patched
+from exporter.formats.schema import arrow_schema
+from exporter.text import shorten
+
+
+class Json:
+    """The format of values that are one JSON object each."""
+
+    def __init__(self, tuning: Tuning | None = None) -> None:
+        self._tuning = tuning or Tuning()
+
+    def schema(self, spark_json: str, event_type: str) -> pa.Schema:
+        """See Format."""
+        return arrow_schema(spark_json, event_type, "JSON")
+
+    def peek(self, path: str) -> JsonPeek:
+        """See Format."""
+        return JsonPeek(path)
+
+    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> JsonReader:
+        """See Format."""
+        return JsonReader(event_type, schema, routing, self._tuning)
+
+
+class JsonReader:
+    """Reads values of one event type. ways: how many blocks took which, so far."""
+
+    def __init__(self, event_type: str, schema: pa.Schema, routing: Routing, tuning: Tuning) -> None:
+        asked = Asked.by(event_type, schema, routing, tuning.maps_as_objects)
+        readers = Readers(asked.shape, asked)
+        judge = Judge(readers.root, routing, asked.route, event_type, keep_all=len(schema) == 0)
+        self.ways: Counter[Way] = Counter()
+        self._unknown_fields = routing.unknown_fields
+        self._keeps_all = len(schema) == 0
+        self._blocks = BlockReader(asked, readers, judge, tuning, routing.unknown_fields == "dead_letter")
+
+    @property
+    def habits(self) -> Habits:
+        """What the values so far suggest about the next ones."""
+        return self._blocks.habits
+
+    @property
+    def layouts(self) -> Layouts:
+        """Where records of this type are known to hold unknown fields."""
+        return self._blocks.layouts
+
+    def read(self, values: pa.BinaryArray) -> Read:
+        """See Reader."""
+        blocks = [self._blocks.judge_block(values)]
+        at = blocks[0].size
+        while at < len(values):
+            blocks.append(self._blocks.judge_block(values.slice(at)))
+            at += blocks[-1].size
+        self.ways.update(block.way for block in blocks if block.way)
+        read = self._read(joined(blocks))
+        self.habits.cuts = read.truncated > 0
+        self.habits.long = read.truncated * 100 > len(values)
+        return read
+
+    def _read(self, done: Judged) -> Read:
+        """What the reader took, without what is refused all the same."""
+        refused = {row: verdict.reason for row, verdict in done.verdicts.items() if verdict.text is None}
+        rows, unknown, columns, time = numbered(done.size), self._unknown(done), done.taken.columns, done.taken.time
+        if refused:
+            rows = all_but(rows, sorted(refused))
+            unknown = [column.take(rows) for column in unknown]
+        if odd := self._refused_if_taken(done):
+            refused |= odd
+            kept = pc.invert(pc.is_in(rows, value_set=pa.array(list(odd), pa.int32())))
+            rows, time = rows.filter(kept), None if time is None else time.filter(kept)
+            unknown, columns = ([column.filter(kept) for column in some] for some in (unknown, columns))
+        truncated = done.taken.cut + sum(v.cut for v in done.verdicts.values() if v.text is not None)
+        rescued, ignored = unknown
+        return Read(rows, columns, time, rescued, ignored, refused, truncated)
+
+    def _unknown(self, done: Judged) -> list[Any]:
+        """Of each row what is kept of its unknown fields, most often null, and how many are not."""
+        texts, counts = pa.nulls(done.size, pa.string()), pa.nulls(done.size, pa.int32())
+        if self._unknown_fields == "ignore" and not self._keeps_all:
+            counts = counts if done.cut is None else done.cut.found
+            return [texts, patched(counts, {row: verdict.unknown for row, verdict in done.verdicts.items()})]
+        if self._unknown_fields == "rescue" and done.cut is not None:
+            texts = done.cut.unknown
+        elif all(verdict.rescued is None for verdict in done.verdicts.values()):
+            return [texts, counts]
+        return [patched(texts, {row: verdict.rescued for row, verdict in done.verdicts.items()}), counts]
+
+    def _refused_if_taken(self, done: Judged) -> dict[int, str]:
+        """Rows that are refused although the reader took them, and why: it saw them without their unknown fields."""
+        odd = {row: v.reason for row, v in done.verdicts.items() if v.text is not None and v.reason}
+        if done.cut is not None and self._unknown_fields == "dead_letter":
+            first = done.cut.first
+            rows = set(pc.indices_nonzero(first.is_valid()).to_pylist()) - done.verdicts.keys()
+            odd |= {row: f"unknown_field: {shorten(first[row].as_py())}" for row in rows}
+        return odd
