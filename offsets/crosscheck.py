@@ -24,13 +24,12 @@ class PartitionState:
 
     position: None = absent. named_offset: greatest last offset in the names of files committed since the
     last position of ours, for the position's epoch (any, if absent); -1 if none.
-    fault: why the table cannot be trusted; empty if it can. unused: an undeclared type's position that stands where
-    its epoch was anchored. A task that met the type while another one switched leaves it in an epoch that is closed.
+    unused: an undeclared type's position that stands where its epoch was anchored. A task that met the type while
+    another one switched leaves it in an epoch that is closed.
     """
 
     position: Position | None
     named_offset: int = -1
-    fault: str = ""
     unused: bool = False
 
     def left_behind(self, epoch: int) -> bool:
@@ -139,9 +138,6 @@ def verdict(
 
 
 def _problem(name: str, state: PartitionState) -> Stop | None:
-    if state.fault:
-        hint = "see the table's history; `exporter audit` lists the offsets"
-        return Stop(Invariant.MONOTONE, f"table {name}: {state.fault}", hint)
     if state.position is None and state.named_offset >= 0:
         return Stop(
             Invariant.ONCE,

@@ -99,11 +99,6 @@ def floor(positions: Iterable[int]) -> int:
     return min(positions) + 1
 
 
-def should_skip(offset: int, bound: int) -> bool:
-    """True if a record at `offset` is already covered for a type whose bound is `bound`."""
-    return offset <= bound
-
-
 KINDS_WITH_ROW = frozenset({"condemned", "skipped"})
 """Of condemned records whose dead-letter row came with them."""
 KINDS_CONDEMNED = KINDS_WITH_ROW | {"held"}

@@ -80,7 +80,6 @@ class LoggedCommit:
     user_metadata: str
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    table_id: str | None
     overwrites: bool
     restored_to: int | str | None = None
     at_ms: int = 0
@@ -107,7 +106,7 @@ def own_metadata(text: str) -> dict[str, Any]:
 
 def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     """One commit file of `_delta_log` (a JSON object a line). Source: the Delta protocol, 'Actions'."""
-    operation, user_metadata, table_id, overwrites, at_ms = EMPTY, "", None, False, 0
+    operation, user_metadata, overwrites, at_ms = EMPTY, "", False, 0
     restored_to: int | str | None = None
     added: list[str] = []
     removed: list[str] = []
@@ -128,10 +127,8 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
             added.append(action["add"]["path"])
         elif "remove" in action:
             removed.append(action["remove"]["path"])
-        elif "metaData" in action:
-            table_id = action["metaData"].get("id")
     return LoggedCommit(
-        version, operation, user_metadata, tuple(added), tuple(removed), table_id, overwrites, restored_to, at_ms
+        version, operation, user_metadata, tuple(added), tuple(removed), overwrites, restored_to, at_ms
     )
 
 

@@ -40,7 +40,7 @@ from exporter.core.writers import (
     staged_range_error,
 )
 from exporter.errors import InvariantBroken
-from offsets.positions import Position, should_skip
+from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.model.world import CALLED, LIMITS, LOST, Move, SharedMove, State, Stopped
 
@@ -104,7 +104,7 @@ class PairWorld:
                 real = self.real_writer(p, writer)
                 for plan in plan_round({real.key: real}, {TPS[p]: end}, Budget(len(log)), 0.0):
                     bound = plan.bounds[TYPE]
-                    mine = (o for o in range(plan.start, plan.end) if log[o] == TYPE and not should_skip(o, bound))
+                    mine = (o for o in range(plan.start, plan.end) if log[o] == TYPE and o > bound)
                     files = {TYPE: (self.real_file(offsets),)} if (offsets := tuple(mine)) else {}
                     done = integrate({real.key: real}, Fragment(plan, files), 0.0).writers[real.key]
                     yield f"reads p{p} to {end - 1}", _put(process, p, _compact(done)), 1 << p, 1 << p

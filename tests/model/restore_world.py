@@ -30,10 +30,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from offsets import crosscheck, rewind
+from offsets import Invariant, crosscheck, rewind
 from offsets.condemning import condemned_transactions
 from offsets.names import AppId
-from offsets.positions import Position, condemned_offsets, live_position, should_skip
+from offsets.positions import Position, condemned_offsets, live_position
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit
 from tests.model.search import remember
@@ -131,10 +131,12 @@ class RestoreWorld:
         return tuple(sorted(condemned_offsets(dict(txns), APP, TP)))
 
     def verdict(self, seen: State) -> crosscheck.Verdict:
-        """The project's verdict over one reading, the dead letters last."""
+        """The project's verdict over one reading, the dead letters last; one that was taken back ends the reading."""
+        if fault := next((fault for _, fault, *_ in seen if fault), ""):
+            return crosscheck.Stop(Invariant.MONOTONE, fault, "as accidents.History does while it is read")
         states = {
-            self.types[index]: crosscheck.PartitionState(Position(*position), fault=fault)
-            for index, (position, fault, *_) in zip(self.order(), seen, strict=True)
+            self.types[index]: crosscheck.PartitionState(Position(*position))
+            for index, (position, *_) in zip(self.order(), seen, strict=True)
         }
         history = dict.fromkeys(seen[-1][3], FINGERPRINT)
         return crosscheck.verdict(states, DEAD_LETTERS, history, FINGERPRINT, self.types)
@@ -278,7 +280,7 @@ class RestoreWorld:
         if (own, expected[1]) not in table[-1][1]:
             return None
         name = self.types[index]
-        records = tuple(o for o in range(new + 1) if not should_skip(o, expected[1]) and self.scope.log[o] == name)
+        records = tuple(o for o in range(new + 1) if o > expected[1] and self.scope.log[o] == name)
         files = (*table[-1][2], *([(len(table), expected[0], records)] if records else []))
         return _append(world, index, (COMMIT, _written(table, {own: new}), files, checked, table[-1][4]))
 

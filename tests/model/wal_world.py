@@ -165,7 +165,7 @@ class _Script:
 
     def logged(self, version: int) -> LoggedCommit:
         text = self.versions[version - 1][0] if version else ""
-        return LoggedCommit(version, "STREAMING UPDATE", text, (), (), None, False)
+        return LoggedCommit(version, "STREAMING UPDATE", text, (), (), False)
 
 
 class _Committer(DeltaCommitter):

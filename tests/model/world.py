@@ -48,7 +48,7 @@ from exporter.core.writers import (
 from exporter.errors import InvariantBroken
 from offsets import crosscheck
 from offsets.names import AppId
-from offsets.positions import Position, live_position, should_skip
+from offsets.positions import Position, live_position
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.model.search import remember
 
@@ -160,7 +160,7 @@ class World:
         for name in self.types:
             bound = plan.bound(name)
             mine = (o for o in range(plan.start, plan.end) if self.scope.log[o] == name)
-            offsets = tuple(o for o in mine if bound is not None and not should_skip(o, bound))
+            offsets = tuple(o for o in mine if bound is not None and o > bound)
             if offsets:
                 files[name] = (self.real_file(offsets),)
         return Fragment(plan, files)

@@ -47,24 +47,6 @@ def test_tables_of_types_that_are_no_longer_active_do_not_hold_the_start_back():
 
 
 @pytest.mark.parametrize("name", [DEAD, "A", "gone"])
-def test_a_table_that_cannot_be_trusted_stops_the_start(name):
-    """MONOTONE: a fault of any table of ours, active or not, stops and names the table (traps 4, 11)."""
-    tables = {DEAD: at(9), "A": at(9), "B": at(9), "gone": at(9)}
-    tables[name] = PartitionState(Position(0, 9), fault="RESTORE at version 7")
-    found = verdict(tables, DEAD, {0: OWN}, OWN, ACTIVE)
-    assert isinstance(found, Stop)
-    assert found.invariant is Invariant.MONOTONE
-    assert name in found.reason
-    assert "RESTORE at version 7" in found.reason
-    assert found.hint
-
-
-def test_a_fault_stops_before_anything_else_is_believed():
-    """An untrusted table is no first start, whatever the other tables lack."""
-    assert isinstance(verdict({"A": PartitionState(None, fault="unreadable")}, DEAD, {}, OWN, ACTIVE), Stop)
-
-
-@pytest.mark.parametrize("name", [DEAD, "A", "gone"])
 def test_a_file_beyond_its_tables_position_stops_the_start(name):
     """MONOTONE: a position that was moved back by hand would double what the file holds."""
     tables = {DEAD: at(90), "A": at(90), "B": at(90), name: at(90, named=91)}
@@ -171,7 +153,7 @@ def test_a_switch_from_a_type_without_an_anchor_drains_to_the_others():
     assert (found.through, found.positions["B"]) == (7, None)
 
 
-@pytest.mark.parametrize("state", [at(9, named=10), PartitionState(Position(0, 9), fault="gone")])
+@pytest.mark.parametrize("state", [at(9, named=10), PartitionState(None, named_offset=4)])
 def test_a_stop_tells_what_happened_and_what_to_do(state):
     """Every Stop has a reason and a hint that a person can act on."""
     found = verdict({DEAD: state}, DEAD, {0: OWN}, OWN, ACTIVE)

@@ -53,7 +53,7 @@ class Table:
         return TableView(0, "id", "f", {str(app_id): 9 for app_id in self.appids}, properties)
 
     def logged(self, version: int) -> LoggedCommit:
-        return LoggedCommit(version, "", "", (), (), None, False)
+        return LoggedCommit(version, "", "", (), (), False)
 
 
 def lake() -> Any:
@@ -115,7 +115,7 @@ def test_a_plan_is_integrated_among_the_writers_of_its_own_partition(monkeypatch
 def test_an_empty_log_is_filled_by_looking_at_what_each_commit_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a commit of one partition nothing is asked for the others."""
     log = ["", *(metadata(f"c{tp.partition}", 9, 10, tp) for tp in TPS)]
-    said = [LoggedCommit(number, "", text, (), (), None, False) for number, text in enumerate(log)]
+    said = [LoggedCommit(number, "", text, (), (), False) for number, text in enumerate(log)]
     table: Any = SimpleNamespace(event_type="click", logged=said.__getitem__)
     view = TableView(len(log) - 1, "id", "f", {str(AppId(APP, tp, 0)): 9 for tp in TPS})
     asked = counted(monkeypatch, TableView, "position", lambda _, app, tp: tp)
@@ -135,8 +135,8 @@ def test_what_an_overwrite_took_away_is_looked_through_once(monkeypatch: pytest.
     ]  # fmt: skip
     removed = tuple(str(add["path"]) for add in adds)
     log = [
-        LoggedCommit(0, "", f'{{"commit_id": "c", "app": "{APP}", "checked_through": -1}}', (), (), None, False),
-        LoggedCommit(1, "WRITE", "", (), removed, None, True),
+        LoggedCommit(0, "", f'{{"commit_id": "c", "app": "{APP}", "checked_through": -1}}', (), (), False),
+        LoggedCommit(1, "WRITE", "", (), removed, True),
     ]
     view = Table("click").view()
     anchors = {str(AppId(APP, tp, 0, "anchor")): 1 for tp in TPS}

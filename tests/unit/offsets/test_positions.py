@@ -19,7 +19,6 @@ from offsets.positions import (
     last_replay,
     live_position,
     our_transactions,
-    should_skip,
 )
 from offsets.ranges import TopicPartition
 from offsets.rewind import Move, first_anchor, live_positions, move_transactions
@@ -93,16 +92,8 @@ def test_a_foreign_transaction_that_resembles_ours_is_passed_over():
 def test_floor_is_just_after_the_least_position(positions):
     """FLOOR: every offset beyond some type's position is read."""
     start = floor(positions)
-    assert all(should_skip(offset, max(positions)) for offset in range(max(0, start - 3), start))
     assert start - 1 in positions
     assert not any(position < start - 1 for position in positions)
-
-
-def test_a_bound_is_inclusive():
-    """The record at the bound is covered; the next one is not. Holes do not matter: offsets are compared."""
-    assert should_skip(41, 41)
-    assert not should_skip(42, 41)
-    assert not should_skip(0, -1)
 
 
 def test_positions_are_ordered_by_epoch_then_offset():

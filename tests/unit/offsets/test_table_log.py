@@ -76,8 +76,8 @@ def test_the_live_files_are_those_added_and_not_removed_since():
     assert live == [["a", "b"], ["b", "a"], ["a", "c"], ["a", "c", "b"]]
 
 
-def test_a_commit_file_tells_operation_files_and_table_id():
-    """A JSON object a line; empty lines, transactions and protocol actions say nothing here."""
+def test_a_commit_file_tells_operation_and_files():
+    """A JSON object a line; empty lines, transactions and metadata say nothing here."""
     lines = [
         info("STREAMING UPDATE", json.dumps({"commit_id": "c1"})),
         "",
@@ -90,13 +90,13 @@ def test_a_commit_file_tells_operation_files_and_table_id():
     commit = parse_commit(7, lines)
     assert (commit.version, commit.operation, commit.commit_id) == (7, "STREAMING UPDATE", "c1")
     assert commit.added == (named(41), named(42))
-    assert (commit.removed, commit.table_id, commit.rewinds) == (("x",), "table-1", False)
+    assert (commit.removed, commit.rewinds) == (("x",), False)
 
 
 def test_an_empty_marker_adds_no_file():
     """Traps 26: a commit with a position only has nothing added or removed."""
     commit = parse_commit(1, [info("STREAMING UPDATE", "{}"), '{"txn": {"appId": "a", "version": 1}}'])
-    assert (commit.added, commit.removed, commit.table_id, commit.commit_id) == ((), (), None, None)
+    assert (commit.added, commit.removed, commit.commit_id) == ((), (), None)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Table:
     def commits(self, after: int, through: int) -> list[LoggedCommit]:
         text = '{{"commit_id": "{}"}}'
         return [
-            LoggedCommit(at, "", text.format(self.ids[at]), (), (), None, False) for at in range(after + 1, through + 1)
+            LoggedCommit(at, "", text.format(self.ids[at]), (), (), False) for at in range(after + 1, through + 1)
         ]
 
 

@@ -68,7 +68,7 @@ class FakeTable:
     def logged(self, version: int) -> LoggedCommit:
         if version <= self.cleaned_through:
             raise LogCleaned(f"version {version} is cleaned up")
-        return LoggedCommit(version, self.operations.get(version, ""), self.log[version], (), (), None, False)
+        return LoggedCommit(version, self.operations.get(version, ""), self.log[version], (), (), False)
 
 
 class World:
