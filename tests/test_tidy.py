@@ -20,9 +20,6 @@ CLASS_LINES_MAX = 300
 ARGUMENTS_MAX = 8
 TOO_LARGE = frozenset(
     {
-        "exporter/cli/main.py",
-        "exporter/demo/demo.py",
-        "exporter/demo/shop.py",
         "exporter/drill/run.py",
         "exporter/drill/run.py:Run",
         "exporter/drill/run.py:Run.__init__",
@@ -32,7 +29,6 @@ TOO_LARGE = frozenset(
         "exporter/formats/json/shapes.py",
         "exporter/protocol/recover.py",
         "exporter/protocol/recover.py:Recovery",
-        "exporter/settings/model.py",
         "exporter/settings/model.py:Settings",
         "exporter/task/service.py",
         "exporter/task/service.py:Service",

@@ -26,34 +26,32 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from exporter import faults
-from exporter.core.routing import DEAD_LETTERS
 from exporter.demo import shop
 from exporter.demo.child import EXPORT_SECS_MAX, GONE_SECS_MAX, DemoChild, nap
-from exporter.demo.story import COLUMNS, Story
+from exporter.demo.produce import produce
+from exporter.demo.result import differences, read_report, read_tally, show, unknown_commits
+from exporter.demo.settings import TOPIC, WAL_TABLE, settings_toml
+from exporter.demo.shop_types import EVENT_TYPES
+from exporter.demo.story import Story
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.local import dynamodb as dynamodb_local
 from exporter.local.broker import Broker, create_topic
 from exporter.local.children import EXPORTER, FOLLOW_PARENT, quick_java, sigterm_as_ctrl_c
 from exporter.local.dynamodb import CREDENTIALS
-from exporter.operate.audit.report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
+from exporter.operate.audit.report import AuditReport
 from exporter.operate.prepare import prepare
 from exporter.spark import class_data, jars
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table
 from offsets.intents import WalMismatch, WalUnreachable
 
-TOPIC = "shop_events"
 PARTITIONS = 4
 SEED = 1
-WAL_TABLE = "demo-wal"
-KILL_AT_COMMIT_OF = shop.EVENT_TYPES[0].name
+KILL_AT_COMMIT_OF = EVENT_TYPES[0].name
 """The table after whose first Delta commit the first exporter is killed: the one with most events, so that this commit
 has rows, which the write-ahead log knows of; by then about half of the tables have a commit."""
 
@@ -77,16 +75,13 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
         _export_the_rest(stage)
         report = _audit(stage)
         problems = differences(report, produced)
-        _show(report, produced, place, problems)
+        show(report, produced, place, problems)
         if problems:
             raise FoundProblem("; ".join(problems), f"the topic is kept in {place / 'kafka'}, the logs in {place}")
         story.say(f"done in {time.monotonic() - began:.0f} s")
         if keep:
             _wait_for_ctrl_c(story, stage)
     shutil.rmtree(place / "kafka" / "data", ignore_errors=True)
-
-
-# The steps ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,7 +193,7 @@ def _export_until_killed(stage: Stage) -> shop.Tally:
         if exporter.state() == "ended":
             raise exporter.failed("ended before it could be killed")
         producer.wait(deadline)
-        produced = _tally(producer.output())
+        produced = read_tally(producer.output())
         step.result = (
             f"{produced.records:,} events of {len(produced.rows)} types ({produced.value_bytes / 1e6:.0f} MB, "
             f"{produced.bad.total()} bad in {len(produced.bad)} ways); {exporter.committed:,} rows committed so far"
@@ -271,163 +266,9 @@ def _wait_for_ctrl_c(story: Story, stage: Stage) -> None:
         story.say("stopping the broker")
 
 
-# Pure: settings, expectations, texts ----------------------------------------------------------------
-
-
-def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") -> str:
-    """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's."""
-    log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
-    lines = [
-        "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
-        f"brokers = [{_quoted(bootstrap)}]",
-        f"topics = [{_quoted(TOPIC)}]",
-        'group = "demo"',
-        f"table_root = {_quoted(str(lake))}",
-        'first_position = "earliest"',
-        f"record_bytes_max = {shop.RECORD_BYTES_MAX}",
-        *log,
-        "",
-        "# for the demo: many small commits, and a group that soon forgets a killed member",
-        f"round_records_max = {max(1000, records // 5)}",
-        f"roll_records_max = {max(100, records // 80)}",
-        "roll_age_max_secs = 5",
-        "heartbeat_secs = 5",
-        "session_timeout_ms = 6000",
-        "",
-        "[type_from]",
-        'kind = "json"',
-        'name = "type"',
-        "",
-        "[event_time]",
-        'kind = "json"',
-        'path = "ts"',
-        'unit = "iso"',
-    ]
-    for name, ddl in shop.schemas().items():
-        lines += ["", f"[types.{name}]", f"columns = {_quoted(ddl)}"]
-    return "\n".join(lines) + "\n"
-
-
-def differences(report: AuditReport, produced: shop.Tally) -> list[str]:
-    """What keeps the demo from being a success, in words; empty if the lake is as it must be."""
-    found = [] if report.clean else [f"the audit has {report.findings} findings"]
-    if report.once != produced.records or report.checked != produced.records:
-        found.append(f"{produced.records:,} offsets produced, {report.checked:,} audited, {report.once:,} once")
-    if report.pending or report.unchecked:
-        found.append(f"{report.pending} offsets are pending, {report.unchecked} unchecked")
-    rows = {table.event_type: table.rows for table in report.tables}
-    for name, wanted in expected_rows(produced).items():
-        if rows.get(name, 0) != wanted:
-            found.append(f"table {name} has {rows.get(name, 0):,} rows instead of {wanted:,}")
-    return found
-
-
-def expected_rows(produced: shop.Tally) -> dict[str, int]:
-    """Table -> rows it must have, from what was produced alone; the most frequent first."""
-    return {**dict(produced.rows.most_common()), DEAD_LETTERS: produced.dead_letters}
-
-
-def read_report(text: str) -> AuditReport:
-    """The report that `exporter audit --format json` printed."""
-    given: dict[str, Any] = json.loads(text)
-    given.pop("clean")
-    given["topics"] = tuple(given["topics"])
-    given["tables"] = tuple(TableCount(**one) for one in given["tables"])
-    given["examples"] = tuple(Example(**one) for one in given["examples"])
-    given["absent"] = tuple(AbsentFile(**one) for one in given["absent"])
-    given["missing_by_table"] = tuple(Missing(**one) for one in given["missing_by_table"])
-    return AuditReport(**given)
-
-
-def audit_line(report: AuditReport) -> str:
-    """The audit in one sentence of two lines."""
-    zeros = ", ".join(f"{getattr(report, kind)} {kind.replace('_', ' ')}" for kind in FINDINGS)
-    return (
-        f"Audit: {report.checked:,} offsets, {report.once:,} of them exactly once "
-        f"({report.dead_letters:,} as dead letters);\n       {zeros}."
-    )
-
-
-def queries(lake: Path) -> str:
-    """Two pieces of Python to paste; the first needs duckdb and deltalake, the second only this environment.
-
-    A table: one process in forty that let DuckDB 2.0 scan a pyarrow dataset aborted as it ended.
-    """
-    return f"""# DuckDB over deltalake (pip install duckdb deltalake), then in python:
-import duckdb; from deltalake import DeltaTable
-checkout = DeltaTable({str(lake / "checkout")!r}).to_pyarrow_table(columns=["day", "total"])
-duckdb.sql("SELECT day, count(*) AS orders, sum(total) AS total FROM checkout GROUP BY day ORDER BY day").show()
-
-# Spark, in python, with nothing else installed:
-from exporter.spark.session import start; spark = start("local[2]", "1g", "look")
-spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)"""
-
-
-@dataclass(frozen=True)
-class LoggedCommit:
-    """A commit that a table's log holds. rows: those it added."""
-
-    table: str
-    version: int
-    rows: int
-    at_ms: int
-
-
-def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[LoggedCommit]:
-    """Commits with a claim of the exporter that are in the tables and that it has not heard of, oldest first."""
-    found: list[LoggedCommit] = []
-    for path in lake.glob("*/_delta_log/*.json"):
-        table, version = path.parts[-3], int(path.stem) if path.stem.isdigit() else -1
-        if version < 0 or (table, version) in acknowledged:
-            continue
-        actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        metadata = json.loads(info.get("userMetadata") or "{}")
-        if "commit_id" not in metadata or "action" in metadata:  # start-up's own commits have an action
-            continue
-        rows = sum(claim.get("rows", 0) for claim in metadata.get("partitions", {}).values())
-        found.append(LoggedCommit(table, version, rows, info.get("timestamp", 0)))
-    return sorted(found, key=lambda commit: commit.at_ms)
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string; JSON's escapes are a part of TOML's."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _offsets(floors: Mapping[str, int]) -> str:
     """Topic partition -> offset, without the topic: 0:1,200, 1:950."""
     return ", ".join(f"{partition.rpartition('-')[2]}:{offset:,}" for partition, offset in sorted(floors.items()))
-
-
-def _tally(text: str) -> shop.Tally:
-    made = json.loads(text)
-    tally = shop.Tally(records=made["records"], value_bytes=made["value_bytes"])
-    tally.rows.update(made["rows"])
-    tally.bad.update(made["bad"])
-    return tally
-
-
-# What is shown ------------------------------------------------------------------------------------------
-
-
-def _show(report: AuditReport, produced: shop.Tally, place: Path, problems: Sequence[str]) -> None:
-    """The result, on stdout: tables, audit, where the lake is, what to ask it. The whole audit if it is not clean."""
-    wanted = expected_rows(produced)
-    tables = {table.event_type: table for table in report.tables}
-    shown = Table("table", *(["produced", "rows", "files", "days"]), box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in shown.columns[1:]:
-        column.justify = "right"
-    for name in [*wanted, *sorted(tables.keys() - wanted.keys())]:
-        table = tables.get(name, TableCount(name, 0, 0, 0, -1))
-        shown.add_row(name, *(f"{count:,}" for count in (wanted.get(name, 0), table.rows, table.files, table.days)))
-    console = Console(width=COLUMNS, highlight=False)
-    console.print(shown)
-    print(audit_line(report))
-    if problems:
-        print(report.as_text())
-        return
-    print(f"Lake: {place / 'lake'}\nSettings: {place / 'exporter.toml'}\n\n{queries(place / 'lake')}", flush=True)
 
 
 def produce_main() -> None:
@@ -435,7 +276,7 @@ def produce_main() -> None:
     bootstrap, records = sys.argv[1], int(sys.argv[2])
     bad_every = min(shop.BAD_EVERY, records // 20)
     try:
-        made = shop.produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1)
+        made = produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1)
     except ExporterError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

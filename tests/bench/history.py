@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter.demo.shop import BASE_DAY
+from exporter.demo.shop_types import BASE_DAY
 from exporter.lake.lake import Lake
 from exporter.spark import session as spark
 from offsets.names import AppId, DataFile

@@ -21,12 +21,13 @@ from random import Random
 from typing import Any, Literal, NamedTuple
 
 from exporter.demo import shop as events
+from exporter.demo.shop_types import BASE_DAY, EVENT_TYPES
 
 BAD_EVERY = 5_000
 """One record in so many is bad."""
 _BODIES = 256
 _MILLIS_PER_DAY = 86_400_000
-_BASE_MILLIS = 1_741_564_800_000  # events.BASE_DAY
+_BASE_MILLIS = 1_741_564_800_000  # BASE_DAY
 _WORDS = ["amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "hazel", "indigo", "juniper", "kelp", "lotus"]
 
 Size = Literal["small", "medium", "large", "huge"]
@@ -69,8 +70,8 @@ class Load:
         return self._made(count, partition)
 
     def _shop(self, count: int, partition: int) -> Iterator[Record]:
-        copies = self.types // len(events.EVENT_TYPES)
-        days = [str(events.BASE_DAY - timedelta(day)).encode() for day in range(self.days)]
+        copies = self.types // len(EVENT_TYPES)
+        days = [str(BASE_DAY - timedelta(day)).encode() for day in range(self.days)]
         names = {(name, at): _copied(name, at) for name in events.schemas() for at in range(copies)}
         made = events.events(1, count, partition, self.partitions, self.bad_every)
         for number, event in enumerate(made):
@@ -86,7 +87,7 @@ class Load:
     def _made(self, count: int, partition: int) -> Iterator[Record]:
         mine, bits, copies = kinds(self.size, self.types), Random(f"{partition}").getrandbits, self.partitions
         lateness = [0] * 995 + [*range(1, 6)]
-        days = [str(events.BASE_DAY - timedelta(day)).encode() for day in range(6)]
+        days = [str(BASE_DAY - timedelta(day)).encode() for day in range(6)]
         for seq in range(partition, count, copies):
             drawn = bits(48)
             kind = mine[(drawn >> 16) % len(mine)]
@@ -135,7 +136,7 @@ def kinds(size: Size, types: int) -> tuple[Kind, ...]:
 def _kind(size: Size, number: int) -> Kind:
     random, copies = Random(number), 16 if size == "huge" else _BODIES
     if size == "medium":
-        (view,) = (one for one in events.EVENT_TYPES if one.name == "page_view")
+        (view,) = (one for one in EVENT_TYPES if one.name == "page_view")
         columns, name = f"user_id BIGINT, session STRING, {view.columns}", "page_view"
         made = [{"user_id": random.getrandbits(14), "session": "abcdef012345", **view.body(random)} for _ in range(256)]
     elif size == "small":

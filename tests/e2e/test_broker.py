@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from exporter.demo import shop as events
+from exporter.demo.produce import produce as produce_events
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.local.broker import Broker, answers, create_topic
 from tests.support.services import Record, produce
@@ -147,7 +148,7 @@ def test_the_events_of_a_seed_are_at_the_same_offsets_with_either_client(
 ) -> None:
     """What is in the topic is what events() says, byte by byte, and the tally counts it."""
     name, count, partitions = topic(partitions=3), 3_001, 3
-    made = events.produce(
+    made = produce_events(
         kafka, name, count, seed=7, partitions=partitions, bad_every=50, processes=1, librdkafka=librdkafka
     )
     expected = [
@@ -162,4 +163,4 @@ def test_the_events_of_a_seed_are_at_the_same_offsets_with_either_client(
 def test_events_that_are_not_acknowledged_are_an_error(kafka: str) -> None:
     """A missing topic: exit code 69, not a smaller number."""
     with pytest.raises(DependencyUnreachable, match="not all events could be written"):
-        events.produce(kafka, "there-is-no-such-topic", 10, librdkafka=True)
+        produce_events(kafka, "there-is-no-such-topic", 10, librdkafka=True)

@@ -13,7 +13,9 @@ import psutil
 import pytest
 
 from exporter.demo import shop as events
-from exporter.demo.demo import differences, expected_rows, settings_toml
+from exporter.demo.result import differences, expected_rows
+from exporter.demo.settings import settings_toml
+from exporter.demo.shop_types import EVENT_TYPES
 from exporter.local.broker import answers
 from exporter.local.dynamodb import runs_here
 from exporter.operate.audit.report import AuditReport, TableCount
@@ -66,7 +68,7 @@ def test_the_demo_kills_its_exporter_and_still_has_each_record_once(tmp_path: Pa
         assert "The write-ahead log said started; " in told and "finish log" in told
     assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
     assert "0 missing, 0 twice" in shown
-    assert all(event_type.name in shown for event_type in events.EVENT_TYPES)
+    assert all(event_type.name in shown for event_type in EVENT_TYPES)
     assert len(seen) >= 5, "broker, producer, two exporters, audit"
     assert [process for process in seen if alive(process)] == []
     settings = load(folder / "exporter.toml", {}, {})

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.demo import shop as events
-from exporter.demo.shop import BASE_DAY
+from exporter.demo.shop_types import BASE_DAY
 from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE
 from offsets.names import DataFile
 from offsets.ranges import TopicPartition

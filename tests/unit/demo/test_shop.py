@@ -12,6 +12,7 @@ import pytest
 
 from exporter.demo import shop as events
 from exporter.demo.shop import BAD_KINDS, Event
+from exporter.demo.shop_types import BASE_DAY, EVENT_TYPES
 
 COUNT = 20_000
 
@@ -51,7 +52,7 @@ def test_every_type_occurs_and_the_last_one_is_rare() -> None:
     """Ten types; the most frequent one comes over a hundred times as often as the rarest."""
     rows = events.tally(3, COUNT).rows
     assert set(rows) == set(events.schemas()) and len(rows) == 10
-    assert sum(kind.share for kind in events.EVENT_TYPES) == 1000
+    assert sum(kind.share for kind in EVENT_TYPES) == 1000
     assert 0 < rows["warehouse_climate"] * 100 < rows["page_view"]
 
 
@@ -68,10 +69,10 @@ def test_event_times_are_out_of_order_and_at_most_five_days_late_or_a_day_ahead(
         happened = datetime.fromisoformat(json.loads(event.value or b"")["ts"].replace("Z", "+00:00"))
         written = datetime.fromtimestamp(event.timestamp_ms / 1000, timezone.utc)
         assert timedelta(hours=-24) < written - happened <= timedelta(days=events.DAYS_LATE_MAX)
-        assert written.date() == events.BASE_DAY
+        assert written.date() == BASE_DAY
         days[str(happened.date())] += 1
     assert len(days) == 7
-    assert days[str(events.BASE_DAY)] > 0.9 * COUNT
+    assert days[str(BASE_DAY)] > 0.9 * COUNT
 
 
 def test_a_user_stays_in_one_partition() -> None:

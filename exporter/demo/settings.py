@@ -1,0 +1,50 @@
+"""The settings file of the demo, which a user can take over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from exporter.demo import shop
+
+TOPIC = "shop_events"
+WAL_TABLE = "demo-wal"
+
+
+def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") -> str:
+    """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's."""
+    log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
+    lines = [
+        "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
+        f"brokers = [{_quoted(bootstrap)}]",
+        f"topics = [{_quoted(TOPIC)}]",
+        'group = "demo"',
+        f"table_root = {_quoted(str(lake))}",
+        'first_position = "earliest"',
+        f"record_bytes_max = {shop.RECORD_BYTES_MAX}",
+        *log,
+        "",
+        "# for the demo: many small commits, and a group that soon forgets a killed member",
+        f"round_records_max = {max(1000, records // 5)}",
+        f"roll_records_max = {max(100, records // 80)}",
+        "roll_age_max_secs = 5",
+        "heartbeat_secs = 5",
+        "session_timeout_ms = 6000",
+        "",
+        "[type_from]",
+        'kind = "json"',
+        'name = "type"',
+        "",
+        "[event_time]",
+        'kind = "json"',
+        'path = "ts"',
+        'unit = "iso"',
+    ]
+    for name, ddl in shop.schemas().items():
+        lines += ["", f"[types.{name}]", f"columns = {_quoted(ddl)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; JSON's escapes are a part of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
