@@ -33,7 +33,7 @@ MAY_USE = {
     "arrow": "",
     "stores": "core arrow ground offsets",
     "protocol": "kafka core rounds executor arrow stores lake wal ground offsets",
-    "lake": "core stores ground offsets",
+    "lake": "core arrow stores ground offsets",
     "wal": "kafka core lake ground offsets",
     "spark": "stores ground offsets",
     "monitor": "core ground offsets",

@@ -34,11 +34,6 @@ TYPES_OVER_MAX = "types_over_max"
 REASON = "dead_letters:"
 """Before a reason's code: count of the dead letters that were staged for it."""
 
-MANIFEST_DDL = (
-    "topic string, partition int, event_type string, path string, first_offset bigint, last_offset bigint, "
-    "rows bigint, size_bytes bigint, arrow_bytes bigint, stats string, body binary, counts string, unwritten string"
-)
-
 STEPS = ("fetch", "route", "decode", "split", "encode")
 """What a task does, one at a time. fetch: wait for the JVM, which reads Kafka. encode: and write files."""
 MICROS = "micros:"

@@ -12,18 +12,28 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from exporter.arrow.kafka_time import US
+from exporter.arrow.own_columns import HEADERS_TYPE
+from exporter.arrow.spark_types import as_ddl
 from exporter.core.routing import Routing
 from exporter.executor.route import Router
 from exporter.formats.decoder import Decoder
 
-RECORD_DDL = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>, epoch int"
+RECORD = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", US),
+        ("headers", HEADERS_TYPE),
+        ("epoch", pa.int32()),
+    ]
 )
-"""A dead letter as Spark's Kafka source would give the record, and the epoch that it was read in."""
-RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers", "epoch")
-"""Their order, by which alone mapInArrow knows them; a join changes it."""
-JUDGED_DDL = f"{RECORD_DDL}, target string, verdict string"
+"""A dead letter as Spark's Kafka source would give the record, and the epoch that it was read in. In this order, by
+which alone mapInArrow knows them; a join changes it."""
+JUDGED_DDL = as_ddl([*RECORD, pa.field("target", pa.string()), pa.field("verdict", pa.string())])
 """target: event type whose table gets the row, else null. verdict: why it stays a dead letter, else null."""
 
 

@@ -1,4 +1,4 @@
-"""Dead-letter rows: their Arrow schema, and how a bad record becomes one."""
+"""Dead-letter rows: how a bad record becomes one."""
 
 from __future__ import annotations
 
@@ -9,22 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
-from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE
+from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, HEADERS_TYPE, KAFKA_TYPE
 from offsets.ranges import TopicPartition
-
-DEAD_LETTER_SCHEMA = pa.schema(
-    [
-        (KAFKA_COLUMN, KAFKA_TYPE),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("stage", pa.string()),
-        ("reason", pa.string()),
-        ("event_type", pa.string()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-    ]
-)
 
 Dead = tuple[int, str | None, str, str]
 """A bad record: row in its batch, event type if known, stage, reason."""
@@ -33,16 +19,15 @@ Dead = tuple[int, str | None, str, str]
 def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[Dead], tp: TopicPartition, epoch: int) -> pa.Table:
     """The dead-letter rows of a batch that holds just the bad records, in the order of `dead`."""
     nothing = pa.nulls(len(dead), pa.int64())
-    headers_type = DEAD_LETTER_SCHEMA.field("headers").type
-    lists = batch.column("headers").cast(headers_type) if "headers" in batch.schema.names else None
+    lists = batch.column("headers").cast(HEADERS_TYPE) if "headers" in batch.schema.names else None
     if lists is not None:  # no headers came as an empty list; Kafka has no empty one
-        lists = pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, headers_type), lists)
+        lists = pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, HEADERS_TYPE), lists)
     return pa.Table.from_arrays(
         [
             coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),
             batch.column("key"),
             batch.column("value"),
-            lists if lists is not None else pa.nulls(len(dead), headers_type),
+            lists if lists is not None else pa.nulls(len(dead), HEADERS_TYPE),
             pa.array([row[2] for row in dead], pa.string()),
             pa.array([row[3] for row in dead], pa.string()),
             pa.array([row[1] for row in dead], pa.string()),

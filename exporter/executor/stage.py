@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held
 from exporter.arrow.keys import letter_keys, partition_keys
+from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
 from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
@@ -32,11 +33,12 @@ from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
+from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.route import Router
 from exporter.faults import Fault, point
 from exporter.formats.decoder import Decoder
 from exporter.stores import kept
-from exporter.stores.parquet import KAFKA_COLUMN, FileOrigin, GrowingFile
+from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets.names import table_folder
 from offsets.partitions import DAY, Partition
 from offsets.ranges import TopicPartition
@@ -48,24 +50,6 @@ SPLIT_BYTES = 4 << 20
 CARRIED_FILE_BYTES = 64 << 10
 """Arrow bytes up to which the rows of a file are carried to the driver: such a file costs more than what is in it, and
 would be read and written once more before its commit."""
-
-MANIFEST_SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("event_type", pa.string()),
-        ("path", pa.string()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("rows", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("arrow_bytes", pa.int64()),
-        ("stats", pa.string()),
-        ("body", pa.binary()),
-        ("counts", pa.string()),
-        ("unwritten", pa.string()),
-    ]
-)
 
 
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

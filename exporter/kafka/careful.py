@@ -18,6 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.arrow.kafka_time import KAFKA_MS, LEAST_US, MOST_US, US, VALUE_BYTES
+from exporter.arrow.own_columns import HEADERS_TYPE
+from exporter.arrow.spark_types import as_ddl
 from exporter.log import hushed
 from offsets.ranges import TopicPartition
 
@@ -30,7 +32,6 @@ MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
 DAMAGED = "CorruptRecordError"
 """Names the error of a batch whose checksum is wrong."""
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 COLUMNS = pa.schema(
     [
         ("key", pa.binary()),
@@ -39,15 +40,12 @@ COLUMNS = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", US),
-        ("headers", HEADERS),
+        ("headers", HEADERS_TYPE),
         (KAFKA_MS, pa.int64()),
         (VALUE_BYTES, pa.int64()),
     ]
 )
-DDL = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    f"headers array<struct<key: string, value: binary>>, {KAFKA_MS} bigint, {VALUE_BYTES} bigint"
-)
+DDL = as_ddl(COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN, KAFKA_TYPE
+from exporter.arrow.spark_types import as_json, json_field
 from exporter.core.columns import EVENT_TIME, clashes
 from exporter.errors import ConfigError, Widened
 from exporter.lake.fillable import unfillable
@@ -14,45 +16,6 @@ from offsets.table_log import TableView
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 """Spark schema JSON of an event type that is not declared: all of a record is in `_rescued`."""
-
-_KAFKA_TYPE: dict[str, Any] = {
-    "type": "struct",
-    "fields": [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in (
-            ("topic", "string"),
-            ("partition", "integer"),
-            ("epoch", "integer"),
-            ("offset", "long"),
-            ("timestamp", "timestamp"),
-        )
-    ],
-}
-_HEADERS_TYPE: dict[str, Any] = {
-    "type": "array",
-    "containsNull": True,
-    "elementType": {
-        "type": "struct",
-        "fields": [
-            {"name": "key", "type": "string", "nullable": True, "metadata": {}},
-            {"name": "value", "type": "binary", "nullable": True, "metadata": {}},
-        ],
-    },
-}
-DEAD_LETTER_FIELDS: tuple[tuple[str, Any], ...] = (
-    ("key", "binary"),
-    ("value", "binary"),
-    ("headers", _HEADERS_TYPE),
-    ("stage", "string"),
-    ("reason", "string"),
-    ("event_type", "string"),
-    ("first_offset", "long"),
-    ("last_offset", "long"),
-)
-
-
-def _field(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def _all_nullable(kind: Any) -> Any:
@@ -71,14 +34,13 @@ def table_schema(declared_json: str | None) -> str:
 
     None: of the dead letters, whose records need have no event time.
     """
-    fields = [_field("_kafka", _KAFKA_TYPE)]
     if declared_json is None:
-        fields += [_field(name, kind) for name, kind in DEAD_LETTER_FIELDS]
+        fields = [json_field(one.name, as_json(one.type)) for one in DEAD_LETTER_SCHEMA]
     else:
-        fields.append(_field(EVENT_TIME, "timestamp"))
-        fields += [_field(f["name"], _all_nullable(f["type"])) for f in json.loads(declared_json)["fields"]]
-        fields.append(_field("_rescued", "string"))
-    fields += [_field(column.name, column.type) for column in DAY.columns]
+        fields = [json_field(KAFKA_COLUMN, as_json(KAFKA_TYPE)), json_field(EVENT_TIME, "timestamp")]
+        fields += [json_field(f["name"], _all_nullable(f["type"])) for f in json.loads(declared_json)["fields"]]
+        fields.append(json_field("_rescued", "string"))
+    fields += [json_field(column.name, column.type) for column in DAY.columns]
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
 
 
@@ -94,7 +56,7 @@ def _with_event_time(table: Any) -> Any:
     if any(name.lower() == EVENT_TIME for name in names):
         return table
     at = names.index("_kafka") + 1 if "_kafka" in names else 0
-    fields = [*table["fields"][:at], _field(EVENT_TIME, "timestamp"), *table["fields"][at:]]
+    fields = [*table["fields"][:at], json_field(EVENT_TIME, "timestamp"), *table["fields"][at:]]
     return {**table, "fields": fields}
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
@@ -27,7 +28,7 @@ from exporter.lake.schema import table_schema
 from exporter.spark import class_data, jars
 from exporter.spark import session as spark
 from exporter.stores import kept
-from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets.names import AppId
 from offsets.partitions import DAY, Partition
 from offsets.ranges import TopicPartition

@@ -18,10 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
 from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken
-from exporter.executor.letters import DEAD_LETTER_SCHEMA
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from exporter.core.manifest import MANIFEST_DDL, RoundResult
+from exporter.core.manifest import RoundResult
 from exporter.core.order import Room, StagingOrder
 from exporter.core.slices import Slices, slices
 from exporter.core.writers import Fragment, StagedFile
 from exporter.errors import RoundFailed
 from exporter.executor import headers
 from exporter.executor.gathered import gathered
+from exporter.executor.manifest import MANIFEST_DDL
 from exporter.executor.stage import stage
 from exporter.executor.warm import pass_on
 from exporter.kafka import careful

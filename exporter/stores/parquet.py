@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
 from exporter.core.order import Room
 from exporter.core.writers import StagedFile
@@ -30,16 +31,6 @@ from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
 from offsets.partitions import Partition
 from offsets.ranges import OffsetRange, TopicPartition
 
-KAFKA_COLUMN = "_kafka"
-KAFKA_TYPE = pa.struct(
-    [
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("epoch", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
-    ]
-)
 DICTIONARY_BYTES_MAX = 64 << 10
 """A column whose different values take more is written plain: less CPU, and smaller (a quarter, measured)."""
 PARQUET: dict[str, Any] = {

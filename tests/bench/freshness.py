@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.local.children import FOLLOW_PARENT
-from exporter.stores.parquet import KAFKA_COLUMN
 from tests.bench import feeder
 from tests.bench.desk import Desk
 from tests.bench.figures import Outcome, Row, Target, rounded

@@ -16,13 +16,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.core.columns import EVENT_TIME
 from exporter.core.writers import StagedFile
 from exporter.formats.schema import arrow_schema
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
-from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets.ranges import TopicPartition
 from tests.support.days import partition_of
 

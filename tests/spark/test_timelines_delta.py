@@ -10,11 +10,11 @@ from typing import Any
 import deltalake
 import pytest
 
+from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.outcome import Landed, Refused
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.lake.lake import Lake
 from exporter.protocol.commit import DeltaCommitter
-from exporter.stores.parquet import KAFKA_COLUMN
 from offsets.positions import Position
 from offsets.table_log import last_named_offsets
 from tests.support.lakes import create_anchored, stage_offsets

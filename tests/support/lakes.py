@@ -31,6 +31,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.core.backoff import Backoff
 from exporter.core.order import StagingOrder
 from exporter.core.outcome import Report
@@ -47,7 +48,7 @@ from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
 from exporter.settings.model import Settings, routing
-from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE, FileOrigin, GrowingFile
+from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
 from exporter.workbench import Workbench, parse_schemas
 from offsets.names import AppId, event_type_of, table_folder

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.demo import shop as events
 from exporter.demo.shop_types import BASE_DAY
-from exporter.stores.parquet import KAFKA_COLUMN, KAFKA_TYPE
 from offsets.names import DataFile
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit, replay

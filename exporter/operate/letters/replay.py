@@ -25,7 +25,7 @@ from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import DependencyUnreachable, Fenced
-from exporter.executor.judge_letters import JUDGED_DDL, RECORD_COLUMNS, judge
+from exporter.executor.judge_letters import JUDGED_DDL, RECORD, judge
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.operate.letters.feed import Feed
@@ -113,7 +113,7 @@ class Replay:
 
     def _judged(self, records: DataFrame) -> DataFrame:
         routing = self.routing
-        return records.select(*RECORD_COLUMNS).mapInArrow(lambda batches: judge(routing, batches), JUDGED_DDL)
+        return records.select(*RECORD.names).mapInArrow(lambda batches: judge(routing, batches), JUDGED_DDL)
 
     def _delete(self, reading: ReplayReading, rows: DataFrame) -> None:
         """Take rows out of the dead letters that stand in their table. Raises Moved if somebody else rewrote them."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exporter.arrow.own_columns import KAFKA_TYPE
 from exporter.drill import drills, producer
 from exporter.drill.kills import ELSEWHERE, POINTS
 from exporter.drill.plain import PlainLake, problems
@@ -20,7 +21,6 @@ from exporter.drill.services import given_services
 from exporter.errors import ConfigError, FoundProblem
 from exporter.faults import Fault
 from exporter.settings.load import load
-from exporter.stores.parquet import KAFKA_TYPE
 
 WANTED = {(0, 0): "order", (0, 1): "click", (0, 2): "order", (1, 0): "dead_letters"}
 

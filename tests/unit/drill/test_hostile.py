@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
 from exporter.drill.producer import Record
 from exporter.drill.soak import quarters
-from exporter.executor.letters import DEAD_LETTER_SCHEMA
 from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
@@ -59,7 +59,7 @@ def placed(root: Path, records: Iterable[Record]) -> list[str]:
             pa.array(range(len(records)), pa.int64()),
             pa.array(times, pa.timestamp("us", "UTC")),
             pa.array([0] * len(records), pa.int32()),
-            pa.nulls(len(records), DEAD_LETTER_SCHEMA.field("headers").type),
+            pa.nulls(len(records), HEADERS_TYPE),
         ],
         names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
     )

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
 from exporter.core.order import Room, StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Parked, PartitionPlan
 from exporter.executor import stage as stage_module
-from exporter.executor.letters import DEAD_LETTER_SCHEMA
 from exporter.executor.stage import stage
 from exporter.rounds.read import _result
 from offsets.names import DataFile, table_folder
@@ -55,7 +55,7 @@ def batch(
             pa.array([first + step * i for i in range(count)], pa.int64()),
             pa.array([KAFKA_TIME_US] * count, pa.timestamp("us", "UTC")),
             pa.array([0] * count, pa.int32()),
-            pa.nulls(count, DEAD_LETTER_SCHEMA.field("headers").type),
+            pa.nulls(count, HEADERS_TYPE),
         ],
         names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
     )
@@ -162,7 +162,7 @@ def test_a_kafka_timestamp_that_no_table_holds_makes_a_dead_letter_with_its_valu
 
 def test_keys_and_headers_count_among_the_bytes_of_a_round(tmp_path):
     """The size of the next round follows from them (round_bytes_max), be the values large or not."""
-    kind = DEAD_LETTER_SCHEMA.field("headers").type
+    kind = HEADERS_TYPE
     heads = [None, [], [("n" * 20, b"v" * 30)], [("n" * 3, None), ("m" * 7, b"v" * 100)]]
     pairs = [None if one is None else [{"key": k, "value": v} for k, v in one] for one in heads]
     sent = batch([None, b"x" * 1_000, b"", None])

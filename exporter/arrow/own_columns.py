@@ -1,0 +1,34 @@
+"""The columns that the exporter itself writes, declared once: Spark's notations of them follow (spark_types.py)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from exporter.arrow.kafka_time import US
+
+KAFKA_COLUMN = "_kafka"
+KAFKA_TYPE = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("epoch", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", US),
+    ]
+)
+"""Where a record stood. In each table."""
+HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+DEAD_LETTER_SCHEMA = pa.schema(
+    [
+        (KAFKA_COLUMN, KAFKA_TYPE),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS_TYPE),
+        ("stage", pa.string()),
+        ("reason", pa.string()),
+        ("event_type", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+"""The table of the dead letters, without the columns of its partitions. The last two are of a gap alone."""

@@ -1,0 +1,27 @@
+"""The columns of a manifest: what a task of a round says of the files that it staged."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from exporter.arrow.spark_types import as_ddl
+
+MANIFEST_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("event_type", pa.string()),
+        ("path", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("rows", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("arrow_bytes", pa.int64()),
+        ("stats", pa.string()),
+        ("body", pa.binary()),
+        ("counts", pa.string()),
+        ("unwritten", pa.string()),
+    ]
+)
+MANIFEST_DDL = as_ddl(MANIFEST_SCHEMA)
+"""The same, for Spark."""

@@ -1,0 +1,75 @@
+"""The exporter's own columns in Spark's notations: as they have always been, whatever they are derived from."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
+from exporter.arrow.spark_types import as_ddl, as_json
+from exporter.executor.judge_letters import JUDGED_DDL
+from exporter.executor.manifest import MANIFEST_DDL
+from exporter.kafka.careful import DDL
+from exporter.lake.schema import table_schema
+
+LETTERS_JSON = (
+    '{"type":"struct","fields":[{"name":"_kafka","type":{"type":"struct","fields":['
+    '{"name":"topic","type":"string","nullable":true,"metadata":{}},'
+    '{"name":"partition","type":"integer","nullable":true,"metadata":{}},'
+    '{"name":"epoch","type":"integer","nullable":true,"metadata":{}},'
+    '{"name":"offset","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"timestamp","type":"timestamp","nullable":true,"metadata":{}}]},"nullable":true,"metadata":{}},'
+    '{"name":"key","type":"binary","nullable":true,"metadata":{}},'
+    '{"name":"value","type":"binary","nullable":true,"metadata":{}},'
+    '{"name":"headers","type":{"type":"array","containsNull":true,"elementType":{"type":"struct","fields":['
+    '{"name":"key","type":"string","nullable":true,"metadata":{}},'
+    '{"name":"value","type":"binary","nullable":true,"metadata":{}}]}},"nullable":true,"metadata":{}},'
+    '{"name":"stage","type":"string","nullable":true,"metadata":{}},'
+    '{"name":"reason","type":"string","nullable":true,"metadata":{}},'
+    '{"name":"event_type","type":"string","nullable":true,"metadata":{}},'
+    '{"name":"first_offset","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"last_offset","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"day","type":"date","nullable":true,"metadata":{}}]}'
+)
+RECORD = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+
+
+def test_the_schema_of_the_dead_letters_is_written_as_it_always_was() -> None:
+    """Literal, also in the order of its keys: a table that is there is compared with it."""
+    assert table_schema(None) == LETTERS_JSON
+
+
+@pytest.mark.parametrize(
+    ("ddl", "text"),
+    [
+        (MANIFEST_DDL, "topic string, partition int, event_type string, path string, first_offset bigint, last_offset "
+         "bigint, rows bigint, size_bytes bigint, arrow_bytes bigint, stats string, body binary, counts string, "
+         "unwritten string"),
+        (JUDGED_DDL, f"{RECORD}, epoch int, target string, verdict string"),
+        (DDL, f"{RECORD}, kafka_ms bigint, value_bytes bigint"),
+    ],
+    ids=["manifest", "judged", "careful"],
+)  # fmt: skip
+def test_ddl_names_the_columns_that_arrow_has(ddl: str, text: str) -> None:
+    """Literal: what a task gives to Spark is taken by position."""
+    assert ddl == text
+
+
+def test_spark_reads_both_notations_as_the_same_columns() -> None:
+    """Without a JVM: by pyspark's own reading of JSON and of Arrow."""
+    types = pytest.importorskip("pyspark.sql.types")
+    to_arrow = pytest.importorskip("pyspark.sql.pandas.types").to_arrow_schema
+    spark = types.StructType.fromJson(as_json(pa.struct(list(DEAD_LETTER_SCHEMA))))
+    assert to_arrow(spark, timestamp_utc=True) == DEAD_LETTER_SCHEMA
+    assert as_ddl(DEAD_LETTER_SCHEMA).endswith("event_type string, first_offset bigint, last_offset bigint")
+
+
+def test_a_type_that_no_column_of_ours_has_is_refused() -> None:
+    """Nothing is guessed."""
+    with pytest.raises(KeyError):
+        as_json(pa.float16())
+    with pytest.raises(KeyError):
+        as_ddl([pa.field("a", pa.float16())])
