@@ -38,7 +38,7 @@ def test_the_audit_and_the_decoder_read_the_same_event_time(spark: Any, unit: An
     records = [(row, raw.decode(), KAFKA_US) for row, raw in enumerate(sent)]
     rows = spark.createDataFrame(records, "row int, text string, us long")
     rows = rows.selectExpr("row", "text", "timestamp_micros(us) AS timestamp")
-    told = rows.select("row", unix_micros(event_time(source)).alias("us")).collect()
+    told = rows.select("row", unix_micros(event_time(routing)).alias("us")).collect()
     sure = {one.row: one.us for one in told if one.row in kept and one.us is not None}
     assert len(sure) >= 2
     assert sure == {row: kept[row] for row in sure}

@@ -61,14 +61,14 @@ class Replays(NoReplays):
         verdicts = []
         for number, one in enumerate(self.pinned.routings):
             name, code = f"event_type_{number}", f"expected_{number}"
-            frame = frame.withColumn(name, audit_sql.event_type(one.type_from))
+            frame = frame.withColumn(name, audit_sql.event_type(one))
             frame = frame.withColumn(code, audit_sql.expected(one, self.pinned.codes, sf.col(name)))
             verdicts.append(
                 sf.struct(
                     sf.lit(number).alias("routing"),
                     sf.col(code).alias("code"),
-                    audit_sql.record_checksum(self.fields, sf.col(code)).alias("hash"),
-                    audit_sql.event_day(one.event_time).alias("day"),
+                    audit_sql.record_checksum(one.format, self.fields, sf.col(code)).alias("hash"),
+                    audit_sql.event_day(one).alias("day"),
                     audit_sql.kept_time(one, self.pinned.codes, sf.col(code)).alias("time"),
                 )
             )

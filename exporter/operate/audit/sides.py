@@ -52,7 +52,7 @@ class Sides:
 
     def records(self) -> DataFrame:
         """One slim row per record: expected table, whether it must have a row, checksums, day."""
-        job, pinned, codes = self.job, self.pinned, self.pinned.codes
+        job, pinned, codes, fields = self.job, self.pinned, self.pinned.codes, self.fields
         frame = careful_records(job, pinned, self.logs) if job.careful else topic_records(job, self.logs)
         frame = frame.withColumn("timestamp", audit_sql.sane_timestamp()).join(self._info, PARTITION)
         event_type = sf.col("event_type")
@@ -60,8 +60,8 @@ class Sides:
             _region(frame)
             .withColumn("text", sf.col("value").cast("string"))
             .withColumn("kafka_day", sf.coalesce(sf.col("timestamp").cast("date"), sf.lit(NO_DAY)))
-            .withColumn("is_object", audit_sql.is_object())
-            .withColumn("event_type", self._by_region("string", lambda one: audit_sql.event_type(one.type_from)))
+            .withColumns(audit_sql.wholes(pinned.routings))
+            .withColumn("event_type", self._by_region("string", audit_sql.event_type))
             .withColumn("expected", self._by_region("int", lambda one: audit_sql.expected(one, codes, event_type)))
             .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
         )
@@ -70,9 +70,9 @@ class Sides:
         expected = sf.col("expected")
         told = {
             "must": _must(),
-            "typed_hash": audit_sql.record_checksum(self.fields, expected),
+            "typed_hash": self._by_format("bigint", lambda form: audit_sql.record_checksum(form, fields, expected)),
             "letter_hash": audit_sql.letter_checksum(),
-            "event_day": self._by_region("date", lambda one: audit_sql.event_day(one.event_time)),
+            "event_day": self._by_region("date", audit_sql.event_day),
             "event_time": self._by_region("bigint", lambda one: audit_sql.kept_time(one, codes, expected)),
         }
         return frame.withColumns(told).select(*PARTITION, "offset", *RECORDS, *self.replays.columns)
@@ -81,6 +81,14 @@ class Sides:
         """column(routing) of the configuration that holds for the row; null, of type `kind`, where none is known."""
         number = sf.col("region.routing")
         return audit_sql.one_of([(number == at, column(one)) for at, one in enumerate(self.pinned.routings)], kind)
+
+    def _by_format(self, kind: str, column: Callable[[str], Column]) -> Column:
+        """column(format) of that configuration's format; null where none is known. Once for each format only."""
+        numbers: dict[str, list[int]] = {}
+        for at, one in enumerate(self.pinned.routings):
+            numbers.setdefault(one.format, []).append(at)
+        number = sf.col("region.routing")
+        return audit_sql.one_of([(number.isin(found), column(form)) for form, found in numbers.items()], kind)
 
     def rows(self, files: Mapping[str, LiveFiles]) -> DataFrame:
         """One slim row per row of these topics in any table, and per row without coordinates."""
@@ -148,8 +156,10 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
 
 def compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
     """Code -> the columns whose values are compared."""
+    formats = {one.format for one in pinned.routings}
     return {
         code: audit_sql.compared_columns(
+            formats,
             [
                 one.schemas.get(name, NO_COLUMNS)  # nothing is compared of a type that was once filled undeclared
                 for one in pinned.routings

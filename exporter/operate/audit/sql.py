@@ -1,47 +1,43 @@
 """Where a record belongs and what its row must hold, as Spark SQL over the raw topic.
 
 Written from the settings (routing.Routing) a second time, on purpose: the audit must not trust
-executor/ and formats/, and imports none of them. Where Spark's JSON reader and the
-exporter's may rightly differ, the answer is "either" or "not compared", never a finding.
+executor/ and formats/, and imports none of them. What a value of a format is to Spark stands in expected/. Where
+Spark's reader and the exporter's may rightly differ, the answer is "either" or "not compared", never a finding.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
 
 from exporter.core.columns import EVENT_TIME
-from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.operate.audit.expected.expected import values_of
+from exporter.operate.audit.expected.values import Values
 from offsets.names import table_folder
 
 LETTERS = 0
 """Code of the dead-letter table; event types have 1, 2, ..."""
 EITHER = -2
-"""Expected code where Spark's JSON reader cannot be trusted to judge the value: any one table will do."""
+"""Expected code where Spark's reader cannot be trusted to judge the value: any one table will do."""
 UNKNOWN = -3
 """Expected code where no routing configuration is known for the offset: not checked."""
 
 COMPARED_BYTES_MAX = 10_000_000
 KEPT_BYTES = 32 << 20
 """Of a value that is longer the exporter may keep no more."""
-_SAFE = frozenset({"string", "long", "integer", "short", "byte", "boolean"})
-"""Types that Spark's from_json and the exporter read alike in every value that the exporter accepts."""
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_ @:/-]+\Z")
-_DOUBTFUL = "[0-9.eE+-]{800}|[^\"]{40000}"
-"""Longer numbers and names are refused by Spark's JSON reader (Jackson) but not by the exporter's."""
 _UNITS_PER_SEC = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _SECS_MAX = 40_000 * 86_400
 """A number of more seconds than are in a hundred years is a dead letter, or at least not compared."""
 
 
-def event_type(source: TypeFrom) -> Column:
+def event_type(routing: Routing) -> Column:
     """The event type of a record: text, null or empty where there is none."""
+    source = routing.type_from
     if source.kind == "topic":
         return sf.col("topic")
     if source.kind == "key":
@@ -49,21 +45,7 @@ def event_type(source: TypeFrom) -> Column:
     if source.kind == "header":
         named = sf.filter("headers", lambda header: header["key"] == sf.lit(source.name))
         return sf.try_element_at(named, sf.lit(-1))["value"].cast("string")
-    return json_text(source.name)
-
-
-def json_text(path: str) -> Column:
-    """The value at a dotted path of the JSON value, as text."""
-    parts = path.split(".")
-    if all(_PLAIN_PATH.match(part) for part in parts):
-        return sf.get_json_object("text", "$" + "".join(f"['{part}']" for part in parts))
-    kind: Any = "string"
-    for part in reversed(parts):
-        kind = {"type": "struct", "fields": [{"name": part, "type": kind, "nullable": True, "metadata": {}}]}
-    found = sf.from_json("text", StructType.fromJson(kind))
-    for part in parts:
-        found = found.getField(part)
-    return found
+    return values_of(routing.format).text_at(source.name)
 
 
 def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column:
@@ -76,7 +58,7 @@ def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column
     met = {n for n in codes if routing.new_type == "table" and table_folder(n).lower() not in clashing}
     known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or n in met)]
     code = one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
-    doubtful = sf.col("text").rlike(_DOUBTFUL)
+    doubtful = values_of(routing.format).doubtful()
     if routing.type_from.kind == "json":
         no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
     else:
@@ -85,7 +67,7 @@ def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column
         sf.when(sf.col("value").isNull() | sf.col("timestamp").isNull(), sf.lit(LETTERS))
         .when(sf.octet_length("value") > routing.record_bytes_max, sf.lit(LETTERS))
         .when(code.isNull(), no_type)
-        .when(sf.col("is_object"), code)
+        .when(sf.col(whole(routing.format)), code)
         .when(doubtful, sf.lit(EITHER))
         .otherwise(sf.lit(LETTERS))
     )
@@ -99,16 +81,22 @@ def one_of(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
     return sf.lit(None).cast(kind) if chosen is None else chosen
 
 
-def is_object() -> Column:
-    """True if the value is a JSON object by Spark's reader (which takes some text that is no JSON)."""
-    return sf.json_object_keys("text").isNotNull()
+def whole(form: str) -> str:
+    """Name of the column that says whether a value of this format can be a good record."""
+    return f"whole_{form}"
 
 
-def event_time(source: EventTime) -> Column:
+def wholes(routings: Iterable[Routing]) -> dict[str, Column]:
+    """That column for each format of the configurations."""
+    return {whole(form): values_of(form).is_whole() for form in sorted({one.format for one in routings})}
+
+
+def event_time(routing: Routing) -> Column:
     """The event time of a record as a timestamp, null where this SQL cannot tell it for sure."""
+    source = routing.event_time
     if source.kind == "record":
         return sf.col("timestamp")
-    text = json_text(source.path)
+    text = values_of(routing.format).text_at(source.path)
     if source.unit == "iso":
         return text.try_cast("timestamp")
     number, unit = text.try_cast("bigint"), _UNITS_PER_SEC[source.unit]
@@ -119,9 +107,9 @@ def event_time(source: EventTime) -> Column:
     return sf.timestamp_micros(bounded * sf.lit(1_000_000 // unit))
 
 
-def event_day(source: EventTime) -> Column:
+def event_day(routing: Routing) -> Column:
     """The day of that event time, in UTC."""
-    return event_time(source).cast("date")
+    return event_time(routing).cast("date")
 
 
 def kept_time(routing: Routing, codes: Mapping[str, int], code: Column) -> Column:
@@ -130,7 +118,7 @@ def kept_time(routing: Routing, codes: Mapping[str, int], code: Column) -> Colum
     Nor are they of a type whose configuration declares a column of that name itself: there its value stands.
     """
     own = [codes[name] for name, schema in routing.types if name in codes and declares_event_time(schema)]
-    micros = sf.unix_micros(event_time(routing.event_time))
+    micros = sf.unix_micros(event_time(routing))
     return sf.when(~code.isin(own), micros) if own else micros
 
 
@@ -139,15 +127,19 @@ def declares_event_time(schema_json: str) -> bool:
     return any(field["name"].lower() == EVENT_TIME for field in json.loads(schema_json)["fields"])
 
 
-def compared_columns(schemas: Sequence[str], table_json: str) -> tuple[dict[str, Any], ...]:
-    """Fields (Spark schema JSON) whose values are compared: safe, and the same in the table and all `schemas`."""
+def compared_columns(formats: Iterable[str], schemas: Sequence[str], table_json: str) -> tuple[dict[str, Any], ...]:
+    """Fields (Spark schema JSON) whose values are compared: the same in the table and all `schemas`, and read alike.
+
+    formats: those that values may have.
+    """
     table = {field["name"]: _bare(field["type"]) for field in json.loads(table_json)["fields"]}
     declared = [{field["name"]: field for field in json.loads(schema)["fields"]} for schema in schemas]
+    opinions = [values_of(form) for form in formats]
     common: list[dict[str, Any]] = []
     for name, field in (declared[0] if declared else {}).items():
         kinds = [_bare(one[name]["type"]) for one in declared if name in one]
         same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
-        if same and name != "_corrupt_record" and (kinds[0] == "double" or _is_safe(kinds[0])):
+        if same and all(values.compares(name, kinds[0]) for values in opinions):
             common.append({"name": name, "type": field["type"], "nullable": True, "metadata": {}})
     return tuple(common)
 
@@ -160,14 +152,6 @@ def _bare(kind: Any) -> Any:
     return [_bare(item) for item in kind] if isinstance(kind, list) else kind
 
 
-def _is_safe(kind: Any) -> bool:
-    if isinstance(kind, str):
-        return kind in _SAFE
-    if kind.get("type") == "struct":
-        return all(_is_safe(field["type"]) for field in kind["fields"])
-    return kind.get("type") == "array" and _is_safe(kind["elementType"])
-
-
 def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any) -> Column:
     """64 bits over the Kafka timestamp and the fields, nulls told apart. value: name -> column."""
     parts = [sf.unix_micros(timestamp)]
@@ -178,20 +162,25 @@ def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any)
     return sf.xxhash64(*parts)
 
 
-def record_checksum(fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]], expected_code: Column) -> Column:
-    """The checksum that the row of a record must have in its type's table; null where it is not compared."""
-    cases = [(expected_code == code, _parsed_checksum(fields)) for code, fields in fields_by_code.items()]
+def record_checksum(
+    form: str, fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]], expected_code: Column
+) -> Column:
+    """The checksum that the row of a record must have in its type's table; null where it is not compared.
+
+    form: the format of the record's value.
+    """
+    values = values_of(form)
+    cases = [(expected_code == code, _parsed_checksum(values, fields)) for code, fields in fields_by_code.items()]
     found = one_of(cases, "bigint")
-    comparable = sf.col("is_object") & (sf.octet_length("value") <= COMPARED_BYTES_MAX)
+    comparable = sf.col(whole(form)) & (sf.octet_length("value") <= COMPARED_BYTES_MAX)
     return sf.when(comparable, found)
 
 
-def _parsed_checksum(fields: Sequence[Mapping[str, Any]]) -> Column:
+def _parsed_checksum(values: Values, fields: Sequence[Mapping[str, Any]]) -> Column:
     if not fields:
         return sf.xxhash64(sf.unix_micros("timestamp"))
-    schema = StructType.fromJson({"type": "struct", "fields": list(fields)})
     # The lambda's argument stands for the parsed value, so that it is parsed once, however many fields it has.
-    once = sf.array(sf.from_json("text", schema))
+    once = sf.array(values.parsed(fields))
     return sf.transform(once, lambda row: checksum(sf.col("timestamp"), fields, row.getField)).getItem(0)
 
 
