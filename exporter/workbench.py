@@ -92,16 +92,17 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    return Workbench(Lake(session, settings.root, settings.app, settings.sync), topics, configuration)
+    return Workbench(Lake(session, settings.table_root, settings.app, settings.sync), topics, configuration)
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    return Lake(_short_lived(settings), settings.root, settings.app, settings.sync)
+    return Lake(_short_lived(settings), settings.table_root, settings.app, settings.sync)
 
 
 def _short_lived(settings: Settings) -> Any:
-    return spark.start(settings.spark_master, settings.driver_memory, f"exporter {settings.app}", short_lived=True)
+    master, memory, java = settings.spark_master, settings.driver_memory, settings.store.java
+    return spark.start(master, memory, f"exporter {settings.app}", short_lived=True, java=java)
 
 
 def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:

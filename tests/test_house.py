@@ -23,7 +23,7 @@ FLOORS_MAX = 12
 MAY_USE = {
     "entry": "cli ground",
     "cli": "settings task kafka core stores spark workbench operate demo drill ground",
-    "settings": "core ground offsets",
+    "settings": "core stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal spark monitor workbench ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
@@ -80,6 +80,31 @@ ALONE = {
 """Module -> what it may import beside what its room may: this one's process is Spark's until the workers are forked."""
 
 NO_GROUND = {"entry", "workbench"}
+
+TOUCHES_FILES = {
+    "stores": "where bytes of tables go",
+    "settings": "the settings file, and the files that it names",
+    "spark": "jars, classes, and what the JVM is started with",
+    "local": "servers on this machine",
+    "demo": "what the tour makes",
+    "drill": "faults are made from outside, as a disk makes them",
+    "exporter.kafka.careful": "how much memory this process has, in /proc",
+    "exporter.operate.prepare": "the archive of classes",
+    "exporter.operate.check.check": "who may read the files that hold secrets",
+    "exporter.operate.report.facts": "the page that was asked for",
+}
+"""Room or module that works with files -> which; everything else knows those of tables only, through a store."""
+
+FILE_METHODS = (
+    "exists is_dir is_file is_symlink iterdir glob rglob stat lstat mkdir rmdir unlink touch rename symlink_to "
+    "hardlink_to read_text read_bytes write_text write_bytes open samefile"
+)
+"""Of a path. No method of a store has such a name."""
+FILE_MODULES = ("shutil", "tempfile", "fcntl", "glob", "os.path", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset")
+NO_FILES_OF_OS = (
+    "PathLike _exit environ execv getpid isatty kill pipe read register_at_fork set_blocking strerror write"
+)
+"""What may be used of os everywhere: processes, their environment and their pipes."""
 
 
 class Import(NamedTuple):
@@ -193,6 +218,59 @@ def rooms_shown() -> dict[str, tuple[str, str, str]]:
 def room_named(shown: str) -> str:
     """`core/` -> core; what is shown as all files beside the folders is the ground."""
     return "ground" if "*" in shown else shown.removesuffix(".py").removesuffix("/")
+
+
+def file_work(tree: ast.AST) -> Iterator[str]:
+    """Whatever in a module's text works with files: by the names of the calls, whoever the path is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names = [f"{prefix}{alias.name}" for alias in node.names]
+            yield from (name for name in names if f"{name}.".startswith(tuple(f"{one}." for one in FILE_MODULES)))
+            if prefix == "os.":
+                yield from (name for name in names if name.removeprefix(prefix) not in NO_FILES_OF_OS.split())
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os":
+            if node.attr not in NO_FILES_OF_OS.split():
+                yield f"os.{node.attr}"
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            of_spark = called.startswith("sf.")  # pyspark.sql.functions
+            if called == "open" or (isinstance(node.func, ast.Attribute) and node.func.attr in FILE_METHODS.split()):
+                yield from () if of_spark else (called,)
+
+
+@every_module
+def test_only_a_store_touches_a_table_s_files(module: str) -> None:
+    """A store is one module then; whatever else works with a path is listed, with the files that it means."""
+    found = [*file_work(ast.parse(MODULES[module].read_text("utf-8")))]
+    assert not found or {room_of(module), module} & TOUCHES_FILES.keys(), found
+
+
+def test_whoever_may_touch_files_does() -> None:
+    """What no longer does is taken out of the list."""
+    working = {name for name, path in MODULES.items() if [*file_work(ast.parse(path.read_text("utf-8")))]}
+    assert {*map(room_of, working), *working} >= TOUCHES_FILES.keys()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["open('x')", "path.open()", "table.folder.read_text()", "os.stat(path)", "os.path.exists(path)", "import shutil",
+     "from os import stat", "import os.path", "from os import path", "from pyarrow import parquet", "import fcntl",
+     "import pyarrow.parquet as pq", "[*Path(root).iterdir()]", "(folder / 'x').unlink()", "import tempfile"],
+)  # fmt: skip
+def test_work_with_files_is_found(text: str) -> None:
+    """The rule is one that can fail."""
+    assert [*file_work(ast.parse(text))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["store.read('x')", "store.reader('x')", "os.getpid()", "os.environ['x']", "sf.exists(a, f)", "import os",
+     "from os import PathLike", "from pathlib import Path", "import pyarrow as pa", "outages.open", "'open'"],
+)  # fmt: skip
+def test_what_works_with_no_file_is_let_pass(text: str) -> None:
+    """A store, this process, a path that is only named."""
+    assert not [*file_work(ast.parse(text))]
 
 
 @every_module

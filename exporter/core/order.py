@@ -42,6 +42,7 @@ class Room:
 class StagingOrder:
     """What the tasks of one round are told.
 
+    root: of all tables, as open_store() takes it.
     fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.

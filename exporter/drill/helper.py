@@ -112,7 +112,7 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     settings = load(config, {}, {})
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     try:
-        lake = Lake(session, settings.root, settings.app)
+        lake = Lake(session, settings.table_root, settings.app)
         configuration = routing(settings, parse_schemas(session, settings.declared))
         report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
     finally:

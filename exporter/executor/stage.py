@@ -11,11 +11,9 @@ everything else is an orphan.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -37,8 +35,8 @@ from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.route import Router
 from exporter.faults import Fault, point
 from exporter.formats.decoder import Decoder
-from exporter.stores import kept
 from exporter.stores.parquet import FileOrigin, GrowingFile
+from exporter.stores.stores import open_store
 from offsets.names import table_folder
 from offsets.partitions import DAY, Partition
 from offsets.ranges import TopicPartition
@@ -86,6 +84,7 @@ class _Task:
         self._steps = _Steps()
         self._at: TopicPartition | None = None
         self._order = order
+        self._store = open_store(order.root)
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
         self._met: set[str] = set()
@@ -280,7 +279,7 @@ class _Task:
 
     def _origin(self, name: str, plan: PartitionPlan) -> FileOrigin:
         return FileOrigin(
-            folder=os.path.join(self._order.root, table_folder(name)),
+            folder=self._store.uri(table_folder(name)),
             app=self._order.app,
             tp=plan.tp,
             epoch=plan.epoch,
@@ -329,7 +328,7 @@ class _Task:
             carried = growing.carried(min(CARRIED_FILE_BYTES, self._carry_left))
             file = carried or growing.finish()
             if self._order.sync and not carried:
-                kept.sync(Path(growing.origin.folder, file.path))
+                self._store.sync(f"{table_folder(name)}/{file.path}")
             self._finished.append((name, tp, file))
             self._carry_left -= carried.size_bytes if carried else 0
 

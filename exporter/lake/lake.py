@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from exporter.errors import ConfigError, TableUnreadable
+from exporter.errors import TableUnreadable
+from exporter.lake.log_files import LOG_FOLDER
 from exporter.lake.table import DeltaTable
-from exporter.stores.file import SYNC
+from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 from offsets.names import BadName, event_type_of
-
-
-def require_same_names(session: Any, path: Path) -> None:
-    """Raises ConfigError if Java would write a path otherwise than this process."""
-    if str(path).isascii():
-        return
-    encoding = session._jvm.java.lang.System.getProperty("sun.jnu.encoding")
-    try:
-        same = str(path).encode(encoding) == os.fsencode(path)
-    except (LookupError, UnicodeEncodeError):
-        same = False
-    if not same:
-        raise ConfigError(
-            f"Java writes file names as {encoding} here, and this process as {sys.getfilesystemencoding()}: {path} "
-            "would be two folders",
-            "set LC_ALL to a UTF-8 locale that this machine has (`locale -a`), or write table_root in ASCII",
-        )
 
 
 class Lake:
@@ -40,18 +23,19 @@ class Lake:
     name, and the JVM searches all jars for it.
     """
 
-    def __init__(self, session: Any, root: Path, app: str, sync: bool = True) -> None:
-        """sync: whether what the session commits is on disk before its commit is done.
+    def __init__(self, session: Any, root: str | os.PathLike[str], app: str, sync: bool = True) -> None:
+        """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
-        require_same_names(session, root)
-        self.root = root
+        self.store: Store = open_store(os.fspath(root))
+        self.store.require_same_names(lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"))
         self.app = app
         self.session = session
         self.sync = sync
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
-        session.sparkContext._jsc.hadoopConfiguration().setBoolean(SYNC, sync)
+        if setting := self.store.java.sync_setting:
+            session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)
         self.jsession = session._jsparkSession
         jvm = session._jvm
         sql, option = jvm.org.apache.spark.sql, jvm.scala.Option
@@ -70,7 +54,12 @@ class Lake:
         self._texts = list_of(a_list, of_name("java.lang.String"))
         self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
         self._adds = list_of(a_list, of_name(actions + "AddFile"))
-        self._opened: set[Path] = set()
+        self._opened: set[str] = set()
+
+    @property
+    def root(self) -> str:
+        """As open_store() takes it, and as messages call it."""
+        return self.store.uri()
 
     def __enter__(self) -> Lake:
         return self
@@ -84,26 +73,26 @@ class Lake:
         """Make the session this thread's own: Delta asks for it wherever it needs a Spark job of its own."""
         self._set_active_session(self.jsession)
 
-    def log(self, folder: Path) -> Any:
-        """Delta's own object for the log of the table in a folder."""
-        self._opened.add(folder)
+    def log(self, uri: str) -> Any:
+        """Delta's own object for the log of a table."""
+        self._opened.add(uri)
         self.activate()
-        return self._log_for_table(self.jsession, str(folder))
+        return self._log_for_table(self.jsession, uri)
 
-    def has_opened(self, folder: Path) -> bool:
-        """Whether anybody here has begun to open the log in a folder.
+    def has_opened(self, uri: str) -> bool:
+        """Whether anybody here has begun to open the log of a table.
 
         As long as nobody has, the time of a snapshot tells what it has seen. Not so later: one that is left by a commit
         of this process bears a later time than the commit, though others may have committed in between.
         """
-        return folder in self._opened
+        return uri in self._opened
 
     def table(self, event_type: str) -> DeltaTable:
         return DeltaTable(self, event_type)
 
     def event_types(self) -> tuple[str, ...]:
         """The event types of all folders that hold a Delta log; folders with other names are passed over."""
-        return tuple(sorted(stored_event_types(self.root)))
+        return tuple(sorted(stored_event_types(self.store)))
 
     def operation(self, user_metadata: str) -> Any:
         """What a commit says of itself: that it appended as a stream does, and what only we read."""
@@ -130,12 +119,12 @@ class Lake:
         return str(self._mapper.writeValueAsString(scala_value))
 
 
-def stored_event_types(root: Path) -> Iterable[str]:
-    """The event types that have a table under `root`. Raises TableUnreadable."""
+def stored_event_types(store: Store) -> Iterable[str]:
+    """The event types that have a table in a store. Raises TableUnreadable."""
     try:
-        folders = [entry.name for entry in root.iterdir() if (entry / "_delta_log").is_dir()] if root.exists() else []
+        folders = [name for name in store.names() if store.has_folder(f"{name}/{LOG_FOLDER}")]
     except OSError as error:
-        raise TableUnreadable(f"the tables under {root} cannot be listed: {error}") from error
+        raise TableUnreadable(f"the tables under {store.uri()} cannot be listed: {error}") from error
     for folder in folders:
         try:
             yield event_type_of(folder)

@@ -10,12 +10,13 @@ Source: the Delta protocol, 'Delta Log Entries', 'Version Checksum File' and 'Ac
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TextIO
 
+from exporter.stores.store import Store
 from offsets.table_log import LogState, TableView, replay, transaction_id
 
 REPLAYED_MAX = 50
@@ -23,20 +24,22 @@ REPLAYED_MAX = 50
 ELSEWHERE = "delta.coordinatedCommits."
 """Properties of a table whose newest commits may stand where only their coordinator knows."""
 VERSION_DIGITS = 20
+LOG_FOLDER = "_delta_log"
+"""In the folder of each table."""
 
 
-def newest_view(folder: Path) -> TableView | None:
-    """The table in a folder as it is now; None if its files do not tell."""
-    version = newest_version(folder)
-    return None if version is None else view_at(folder, version)
+def newest_view(table: Store) -> TableView | None:
+    """A table as it is now; None if its files do not tell. table: the store of its folder, here and below."""
+    version = newest_version(table)
+    return None if version is None else view_at(table, version)
 
 
-def newest_version(folder: Path) -> int | None:
+def newest_version(table: Store) -> int | None:
     """None if there is no commit, or if one is missing after the newest checkpoint."""
     commits: list[int] = []
     checkpoint = -1
     try:
-        names = os.listdir(log_folder(folder))
+        names = table.names(LOG_FOLDER)
     except OSError:
         return None
     for name in names:
@@ -50,15 +53,15 @@ def newest_version(folder: Path) -> int | None:
     return newest if newest >= max(0, checkpoint) and since == newest - checkpoint else None
 
 
-def view_at(folder: Path, version: int) -> TableView | None:
+def view_at(table: Store, version: int) -> TableView | None:
     """The table as it was at a version that is or was its newest one; None if its files do not tell."""
     oldest = max(-1, version - REPLAYED_MAX)
     try:
         for base in range(version, oldest - 1, -1):
-            checksum = _checksum(folder, base) if base >= 0 else None
+            checksum = _checksum(table, base) if base >= 0 else None
             if checksum is not None or base < 0:
                 since = range(base + 1, version + 1)
-                state = replay(checksum, (entry(folder, one).read_text("utf-8").splitlines() for one in since))
+                state = replay(checksum, (table.read(entry(one)).decode("utf-8").splitlines() for one in since))
                 return None if state is None or _is_elsewhere(state) else as_view(version, state)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -81,25 +84,27 @@ def as_view(version: int, state: LogState) -> TableView:
     )
 
 
-def log_folder(folder: Path) -> Path:
-    return folder / "_delta_log"
+def entry(version: int) -> str:
+    """The path of one commit's file in a table's folder."""
+    return f"{LOG_FOLDER}/{version:0{VERSION_DIGITS}d}.json"
 
 
-def entry(folder: Path, version: int) -> Path:
-    """The file of one commit in the log of the table in a folder."""
-    return log_folder(folder) / f"{version:0{VERSION_DIGITS}d}.json"
+@contextmanager
+def entry_lines(table: Store, version: int) -> Iterator[TextIO]:
+    """The lines of one commit's file, read as they are asked for. Raises OSError, UnicodeDecodeError."""
+    with io.TextIOWrapper(table.reader(entry(version)), "utf-8") as lines:
+        yield lines
 
 
-def _checksum(folder: Path, version: int) -> Mapping[str, Any] | None:
+def _checksum(table: Store, version: int) -> Mapping[str, Any] | None:
     """A version's checksum; None if it is not there, was cut short by a kill, or tells no transactions.
 
     One that tells that there are none is taken for one whose writer does not keep them. One that does not name the
     transaction that made the version is of a former version of that number (a power cut, a copy that was put back).
     """
-    of_version = entry(folder, version)
     try:
-        found = json.loads(of_version.with_suffix(".crc").read_text("utf-8"))
-        with of_version.open(encoding="utf-8") as lines:
+        found = json.loads(table.read(entry(version).replace(".json", ".crc")).decode("utf-8"))
+        with entry_lines(table, version) as lines:
             made_by = transaction_id(lines)
     except (OSError, ValueError):
         return None

@@ -12,5 +12,5 @@ def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
     """The rows of a table as it was at a snapshot."""
     lake.activate()
     reader = lake.session.read.format("delta").option("versionAsOf", view.version)
-    frame: DataFrame = reader.load(str(lake.table(name).folder))
+    frame: DataFrame = reader.load(lake.table(name).uri)
     return frame

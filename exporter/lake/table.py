@@ -7,19 +7,20 @@ that a commit replaces, so that Delta itself refuses a commit whose positions ha
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from exporter.core.writers import StagedFile
 from exporter.errors import LogCleaned, TableUnreadable
 from exporter.lake import log_files
 from exporter.lake.change import TABLE_PROPERTIES, Change
-from exporter.stores import kept
-from exporter.stores.file import NOT_SYNCED
 from exporter.text import first_line
 from offsets.names import FORMAT_VERSION, table_folder
 from offsets.partitions import DAY, BadPartition, Partition
@@ -41,12 +42,13 @@ Check = Callable[[TableView | None], None]
 
 
 class DeltaTable:
-    """One table of the lake."""
+    """One table of the lake. store: of its folder. uri: what Delta and Spark call it."""
 
     def __init__(self, lake: Lake, event_type: str) -> None:
         self.event_type = event_type
         self.app = lake.app
-        self.folder = lake.root / table_folder(event_type)
+        self.store = lake.store.below(table_folder(event_type))
+        self.uri = self.store.uri()
         self._lake = lake
 
     def view(self) -> TableView | None:
@@ -56,11 +58,33 @@ class DeltaTable:
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
         """
         try:
-            if self._lake.sync and (log := log_files.log_folder(self.folder)).exists():
-                kept.sync(log)
-            return log_files.newest_view(self.folder) or self._view(self._snapshot())
+            if self._lake.sync and self.store.has_folder(log_files.LOG_FOLDER):
+                self.store.sync(log_files.LOG_FOLDER)
+            return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+
+    @property
+    def sql_name(self) -> str:
+        """What Spark SQL calls it."""
+        return "delta.`" + self.uri.replace("`", "``") + "`"
+
+    def require(self, file: StagedFile) -> None:
+        """Raises OSError if a staged file is not there, ValueError if it has another size than its manifest says."""
+        size = self.store.size(file.path)
+        if size is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.store.uri(file.path))
+        if size != file.size_bytes:
+            raise ValueError(f"{file.path} has {size} bytes instead of {file.size_bytes}")
+
+    def not_synced(self, error: BaseException) -> bool:
+        """Whether a commit was given up because something of it could not be brought to disk."""
+        java = getattr(error, "java_exception", None)
+        while java is not None:
+            if java.getClass().getName() == self.store.java.not_synced:
+                return True
+            java = java.getCause()
+        return False
 
     def state(self) -> tuple[TableView, Callable[[], Iterator[list[str]]]] | None:
         """A fresh snapshot and the paths that it names, live files and tombstones, some at a time; None: no table.
@@ -123,7 +147,7 @@ class DeltaTable:
     def _snapshot(self) -> Any:
         """As the table is now. A log that is opened here for the first time was listed just then, once is enough."""
         lake, began_ms = self._lake, int(time.time() * 1000)  # before it is asked whether others have opened the log
-        since = lake.none if lake.has_opened(self.folder) else lake.some(began_ms)
+        since = lake.none if lake.has_opened(self.uri) else lake.some(began_ms)
         return self._log().update(False, since, lake.none)
 
     def commit(self, change: Change, check: Check) -> int:
@@ -204,17 +228,16 @@ class DeltaTable:
         """Those of so many versions up to `through` whose log entry has no byte, the newest first."""
         found = []
         for version in range(through, max(-1, through - most), -1):
-            try:
-                if not log_files.entry(self.folder, version).stat().st_size:
-                    found.append(version)
-            except FileNotFoundError:
+            if (size := self.store.size(log_files.entry(version))) is None:
                 break
+            if not size:
+                found.append(version)
         return found
 
     def logged(self, version: int) -> LoggedCommit:
         """What one version of the log says. Raises LogCleaned or TableUnreadable."""
         try:
-            with log_files.entry(self.folder, version).open(encoding="utf-8") as lines:
+            with log_files.entry_lines(self.store, version) as lines:
                 return parse_commit(version, lines)
         except FileNotFoundError as error:
             raise LogCleaned(
@@ -226,7 +249,7 @@ class DeltaTable:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
 
     def _log(self) -> Any:
-        return self._lake.log(self.folder)
+        return self._lake.log(self.uri)
 
     def _action(self, action: Mapping[str, Any]) -> Any:
         return self._lake.action_from_json(json.dumps(action))
@@ -253,7 +276,7 @@ class DeltaTable:
         version = int(snapshot.version())
         if version < 0:
             return None
-        if (found := log_files.view_at(self.folder, version)) is not None:
+        if (found := log_files.view_at(self.store, version)) is not None:
             return found
         metadata = json.loads(snapshot.metadata().json())["metaData"]
         protocol = json.loads(snapshot.protocol().json())["protocol"]
@@ -272,18 +295,12 @@ class DeltaTable:
 
 def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
     """The AddFile objects of live files. Raises TableUnreadable if one of them is not live."""
-    quoted = ", ".join("'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'" for path in sorted(paths))
-    found = snapshot.allFiles().filter(f"path IN ({quoted})").collectAsList()
+    found = snapshot.allFiles().filter(f"path IN ({sql_texts(sorted(paths))})").collectAsList()
     if len(found) != len(paths):
         raise TableUnreadable(f"{len(paths) - len(found)} of {len(paths)} files are not live any more")
     return found
 
 
-def not_synced(error: BaseException) -> bool:
-    """Whether a commit was given up because something of it could not be brought to disk."""
-    java = getattr(error, "java_exception", None)
-    while java is not None:
-        if java.getClass().getName() == NOT_SYNCED:
-            return True
-        java = java.getCause()
-    return False
+def sql_texts(texts: Iterable[str]) -> str:
+    """Texts as Spark SQL writes them, with commas between."""
+    return ", ".join("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'" for text in texts)

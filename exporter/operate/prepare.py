@@ -100,13 +100,13 @@ def _fill_and_read(session: Any, folder: Path) -> None:
     view = table.view()
     if view is None:
         raise RuntimeError("the table that was just made is not there")
-    origin = FileOrigin(str(table.folder), "prepare", tp, 0, "prepare", view.fingerprint, {})
+    origin = FileOrigin(table.uri, "prepare", tp, 0, "prepare", view.fingerprint, {})
     growing = GrowingFile(origin, Partition(DAY.name, 0))
     kafka = [{"topic": "prepare", "partition": 0, "epoch": 0, "offset": 0, "timestamp": None}]
     columns = {KAFKA_COLUMN: pa.array(kafka, KAFKA_TYPE), "id": pa.array([1]), "_rescued": pa.nulls(1, pa.string())}
     growing.add(pa.table(columns), 0, 0)
     table.commit(Change((app_id,), {app_id: 0}, {}, adds=(add_action(growing.finish(), {}),)), lambda view: None)
-    rows = session.read.format("delta").load(str(table.folder))
+    rows = session.read.format("delta").load(table.uri)
     rows.groupBy("day").count().collect()
     rows.select("id").mapInArrow(lambda batches: batches, "id long").toArrow()
 

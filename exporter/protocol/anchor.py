@@ -20,10 +20,10 @@ from exporter.faults import Fault, point
 from exporter.kafka.topics import FirstPosition, TopicIdentity, TopicReader, identity_properties, partitions_of
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.log_files import LOG_FOLDER
 from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
-from exporter.stores.writable import unwritable
 from exporter.text import first_line
 from offsets.names import AppId, table_folder
 from offsets.positions import Position
@@ -55,8 +55,7 @@ class Failed(Moved):
 
     def cause(self) -> ExporterError:
         """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""
-        folder = self.table.folder / "_delta_log"
-        if (found := unwritable(folder)) is not None:
+        if (found := self.table.store.unwritable(LOG_FOLDER)) is not None:
             return type(found)(f"table {self.table.event_type}: {found.message}", found.hint)
         return self.said()
 

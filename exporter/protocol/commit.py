@@ -9,7 +9,6 @@ back, the outcome is found by looking at the log. Nothing here deletes a file.
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections import defaultdict
@@ -28,7 +27,7 @@ from exporter.lake.accidents import check_accidents, gone
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
-from exporter.lake.table import DeltaTable, not_synced
+from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.stores.parquet import FileOrigin, NotWritten, merge
 from exporter.text import first_line
@@ -180,7 +179,7 @@ class DeltaCommitter:
             try:
                 merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
                 for file in merged.files:
-                    _require(table, file)
+                    table.require(file)
             except NotWritten as error:
                 aside.append(Settled(claim, Unwritten(f"a file cannot be written: {error}")))
             except (OSError, ValueError) as error:
@@ -199,7 +198,7 @@ class DeltaCommitter:
         for files in by_folder.values():
             for batch in merge_batches(files, self._room):
                 origin = FileOrigin(
-                    folder=str(table.folder),
+                    folder=table.uri,
                     app=self._lake.app,
                     tp=claim.key.tp,
                     epoch=claim.epoch,
@@ -263,7 +262,7 @@ class DeltaCommitter:
             return self._look(table, offers, error)
         except TableUnreadable as unreadable:
             log.warning("table_unreadable", table=table.event_type, error=str(unreadable))
-            lost = Stale(first_line(error)) if not_synced(error) else Unknown()
+            lost = Stale(first_line(error)) if table.not_synced(error) else Unknown()
             return [Settled(claim, lost) for claim in offers], {}
 
     def _look(
@@ -280,8 +279,8 @@ class DeltaCommitter:
         for claim in offers:
             ids = {commit_id for version, commit_id in logged.items() if commit_id and version > claim.base_version}
             outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
-            if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or not_synced(error)):
-                outcome = Stale(first_line(error) if not_synced(error) else str(error))
+            if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or table.not_synced(error)):
+                outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))
             if isinstance(outcome, Refused):
                 log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),
@@ -323,12 +322,6 @@ class DeltaCommitter:
         return add_action(
             file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )
-
-
-def _require(table: DeltaTable, file: StagedFile) -> None:
-    size = os.stat(table.folder / file.path).st_size
-    if size != file.size_bytes:
-        raise ValueError(f"{file.path} has {size} bytes instead of {file.size_bytes}")
 
 
 def _app_id(app: str, claim: Claim) -> str:

@@ -9,7 +9,6 @@ Each is a compare-and-set on what was read; whatever goes wrong, everything is r
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -75,7 +74,7 @@ class GapRows:
 
     def _record(self, letters: TableView, gaps: Sequence[Gap]) -> None:
         app = self._anchors.lake.app
-        folder = self._anchors.lake.table(DEAD_LETTERS).folder
+        table = self._anchors.lake.table(DEAD_LETTERS)
         positions = {gap.tp: position for gap in gaps if (position := letters.position(app, gap.tp)) is not None}
         known = recorded_gaps(letters.transactions, app)
         by_tp: dict[TopicPartition, list[Gap]] = defaultdict(list)
@@ -91,8 +90,11 @@ class GapRows:
                 raise Moved(f"the positions of table {DEAD_LETTERS} were moved meanwhile")
             if recorded_gaps(now.transactions, app) != known:
                 raise Moved("another task has recorded a gap")
-            if any(os.stat(folder / file.path).st_size != file.size_bytes for file, _ in files):
-                raise Moved("a file of gap rows was damaged")
+            try:
+                for file, _ in files:
+                    table.require(file)
+            except ValueError as error:
+                raise Moved("a file of gap rows was damaged") from error
 
         expected = [str(gap.app_id(app)) for gap in gaps]
         expected += [str(AppId(app, tp, position.epoch)) for tp, position in positions.items()]
@@ -114,7 +116,7 @@ class GapRows:
     ) -> tuple[StagedFile, FileOrigin]:
         """The rows of one topic partition as a file of today. mine: its gaps."""
         lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
-        folder = str(lake.table(DEAD_LETTERS).folder)
+        folder = lake.table(DEAD_LETTERS).uri
         origin = FileOrigin(folder, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {})
         growing = GrowingFile(origin, today)
         first = min(gap.offsets.first_offset for gap in mine)

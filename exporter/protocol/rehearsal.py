@@ -17,10 +17,10 @@ from functools import partial
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.change import Change
+from exporter.lake.log_files import LOG_FOLDER
 from exporter.lake.properties import check_properties
 from exporter.lake.schema import evolved_schema, refuses
 from exporter.protocol.anchor import Anchors, Failed, declared_schema
-from exporter.stores.writable import unwritable
 from offsets.crosscheck import Switch
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
@@ -94,6 +94,6 @@ def _asked(anchors: Anchors, views: Mapping[str, TableView], name: str, writing:
         found.append(error)
     except Exception as error:  # noqa: BLE001 - py4j raises its own kinds; whatever it was, nothing was changed
         found.append(Failed(table, error).said())
-    if writing and (obstacle := unwritable(table.folder / "_delta_log")) is not None:
+    if writing and (obstacle := table.store.unwritable(LOG_FOLDER)) is not None:
         found.append(type(obstacle)(f"table {name}: {obstacle.message}", obstacle.hint))
     return found

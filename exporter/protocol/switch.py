@@ -158,7 +158,7 @@ class Switcher:
     ) -> StagingOrder:
         lake = self._anchors.lake
         return StagingOrder(
-            str(lake.root),
+            lake.root,
             lake.app,
             old,
             {plan.tp: plan for plan in plans},
@@ -177,7 +177,7 @@ class Switcher:
         lake, tp, letters = self._anchors.lake, plan.tp, views[DEAD_LETTERS]
         known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
         origin = FileOrigin(
-            str(lake.table(DEAD_LETTERS).folder), lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
+            lake.table(DEAD_LETTERS).uri, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
             letters.fingerprint, self._footer(tp, old),
         )  # fmt: skip
         return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))

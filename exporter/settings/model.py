@@ -53,6 +53,8 @@ from exporter.settings.values import (
     WalMode,
     WalTable,
 )
+from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 from offsets.names import BadName, case_clash, table_folder
 from offsets.selection import Share, Topics
 
@@ -310,9 +312,9 @@ class Settings(BaseModel):
         return Share.parse(self.partitions) if self.assignment == "static" else None
 
     @property
-    def root(self) -> Path:
-        """table_root as an absolute path."""
-        return Path(self.table_root.removeprefix("file://"))
+    def store(self) -> Store:
+        """Where the tables are."""
+        return open_store(self.table_root)
 
     @property
     def first_position_at(self) -> Literal["earliest", "latest"] | int:

@@ -1,4 +1,4 @@
-"""What kinds of values settings have: numbers, names, times, each told from what only looks like one. Pure."""
+"""What kinds of values settings have: numbers, names, times, each told from what only looks like one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, TypeAdapter, ValidationError
 
+from exporter.errors import ConfigError
+from exporter.stores.stores import open_store
 from offsets.names import TOPIC
 
 CRON_DEFAULT = "30 3 * * *"
@@ -87,18 +89,11 @@ def _group_name(group: str) -> str:
     return group
 
 
-def _local_root(root: str) -> str:
-    scheme, separator, _ = root.partition("://")
-    if separator and scheme != "file":
-        raise ValueError(
-            f"{scheme}:// is not supported yet: with several writers such stores can lose commits silently; "
-            "use file:///path on storage that all tasks share"
-        )
-    path = root.removeprefix("file://")
-    if not path.startswith("/") or not root.isprintable():
-        raise ValueError("should be an absolute path or file:///path")
-    if separator and "%" in path:
-        raise ValueError("a file:// path is not decoded: write it plainly, without %-codes")
+def _root_of_a_store(root: str) -> str:
+    try:
+        open_store(root)
+    except ConfigError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from error
     return root
 
 
@@ -125,7 +120,7 @@ LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
 Brokers = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1), AfterValidator(_host_and_port)]
 TopicNames = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_topic_names)]
 Group = Annotated[str, AfterValidator(_group_name)]
-Root = Annotated[str, AfterValidator(_local_root)]
+Root = Annotated[str, AfterValidator(_root_of_a_store)]
 WalTable = Annotated[
     str,
     _matching("[A-Za-z0-9_.-]{3,255}", "should be the name of a DynamoDB table: 3 to 255 of [A-Za-z0-9_.-]", True),

@@ -40,22 +40,24 @@ from typing import Any
 
 from exporter.spark import jars
 from exporter.stores import kept
-from exporter.stores.file import SOURCES
+from exporter.stores.store import JavaSide
 
 
-def install(session: Any) -> None:
-    """Let the tables that this session opens be committed to by these. The session was made with `CONFIGURATION`."""
+def install(session: Any, java: JavaSide) -> None:
+    """Let the tables that this session opens be committed to by a store's classes. It was made with its settings."""
+    if not java.sources:
+        return
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    loader.addURL(jvm.java.net.URL(_classes(jvm, loader).as_uri()))
+    loader.addURL(jvm.java.net.URL(_classes(jvm, loader, java.sources).as_uri()))
 
 
-def _classes(jvm: Any, loader: Any) -> Path:
+def _classes(jvm: Any, loader: Any, files: Iterable[Path]) -> Path:
     """The jar of compiled classes: in the cache, or one for this process if the cache cannot be written.
 
     Its name says of what sources it is and what its bytes are: one that a power cut spoilt is made again.
     """
-    sources = [path.read_text("utf-8") for path in SOURCES]
+    sources = [path.read_text("utf-8") for path in files]
     folder, of = jars.cache_folder("").parent / "classes", _short_sha256("".join(sources).encode())
     for found in sorted(folder.glob(f"{of}-*.jar")):
         if found.stem == f"{of}-{_short_sha256(found.read_bytes())}":

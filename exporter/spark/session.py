@@ -24,7 +24,8 @@ from exporter.errors import ExporterError, JvmEnded, TableUnreadable, TableUnwri
 from exporter.spark import batches, class_data, java_classes
 from exporter.spark.jars import find_java, jar_paths
 from exporter.spark.jvm_lines import JvmLines
-from exporter.stores.file import CONFIGURATION
+from exporter.stores.file import JAVA
+from exporter.stores.store import JavaSide
 from offsets.ranges import TopicPartition
 
 CODE_CACHE = "240m"
@@ -64,25 +65,30 @@ LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
 def start(
-    master: str, driver_memory: str, app_name: str, short_lived: bool = False, archive: Path | None = None
+    master: str,
+    driver_memory: str,
+    app_name: str,
+    short_lived: bool = False,
+    archive: Path | None = None,
+    java: JavaSide = JAVA,
 ) -> Any:
     """A SparkSession with Delta and the Kafka source. The JVM ends with this process, however that ends.
 
     short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
     archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
-    Raises JvmEnded.
+    java: of the store whose tables it is to commit to. Raises JvmEnded.
     """
     interrupted = signal.getsignal(signal.SIGINT)
     try:
-        return _started(master, app_name, _prepared(master, driver_memory, short_lived, archive))
+        return _started(master, app_name, _prepared(master, driver_memory, short_lived, archive, java), java)
     finally:
         signal.signal(signal.SIGINT, interrupted)  # pyspark takes it over in the main thread
 
 
-def starting(master: str, driver_memory: str, app_name: str) -> Callable[[], Any]:
+def starting(master: str, driver_memory: str, app_name: str, java: JavaSide = JAVA) -> Callable[[], Any]:
     """A session as start() makes it, made while the caller does something else; what is returned waits for it."""
-    options = _prepared(master, driver_memory)
-    session = aside("spark", lambda: _started(master, app_name, options))
+    options = _prepared(master, driver_memory, java=java)
+    session = aside("spark", lambda: _started(master, app_name, options, java))
 
     def there() -> Any:
         import pyspark.testing.utils  # noqa: F401 - py4j's first call wants it: not to be waited for then
@@ -93,11 +99,14 @@ def starting(master: str, driver_memory: str, app_name: str) -> Callable[[], Any
 
 
 def _prepared(
-    master: str, driver_memory: str, short_lived: bool = False, archive: Path | None = None
+    master: str,
+    driver_memory: str,
+    short_lived: bool = False,
+    archive: Path | None = None,
+    java: JavaSide = JAVA,
 ) -> dict[str, str]:
     """Spark's settings, and in this process's environment what the JVM and the workers inherit."""
-    java = find_java()
-    os.environ.setdefault("JAVA_HOME", str(java.parent.parent.resolve()))
+    os.environ.setdefault("JAVA_HOME", str(find_java().parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
@@ -106,12 +115,12 @@ def _prepared(
     home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
-    options = _options(master, driver_memory, home)
+    options = _options(master, driver_memory, home, java)
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
     return options
 
 
-def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
+def _started(master: str, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -124,7 +133,7 @@ def _started(master: str, app_name: str, options: Mapping[str, str]) -> Any:
             SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        java_classes.install(session)
+        java_classes.install(session, java)
     except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
         gateway = SparkContext._gateway
         if gateway is None or _ended(gateway.proc, error):
@@ -243,7 +252,7 @@ def _huge_pages() -> bool:
         return False
 
 
-def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, str]:
+def _options(master: str, driver_memory: str, home: Path | None, java: JavaSide) -> dict[str, str]:
     """Spark's settings. With a prepared home Delta and the Kafka source are among Spark's own jars."""
     scratch = tempfile.gettempdir()
     options = {
@@ -266,9 +275,10 @@ def _options(master: str, driver_memory: str, home: Path | None) -> dict[str, st
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.python.worker.reuse": "true",
         "spark.task.maxFailures": "1",
-        **CONFIGURATION,
+        **java.settings,
     }
-    jars = [] if home is not None else [str(path) for path in jar_paths("spark")]
+    sets = [*(["spark"] if home is None else []), *java.jar_sets]
+    jars = [str(path) for name in sets for path in jar_paths(name)]
     if jars:
         options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
     options |= {f"spark.executorEnv.{name}": value for name, value in PAGES.items()}

@@ -1,60 +1,258 @@
-"""Files and hard links of a mounted file system, and the log store that commits to it."""
+"""Files and hard links of a mounted file system, and the log store that commits to it.
+
+Whether files can be made is tried, with one that is removed again; permissions alone do not tell:
+
+    encoded? ── the deepest folder that is there ── a file, a hard link to it, both removed
+
+What is in the way says whose it is: the settings' or the machine's (2), or the storage's, which may come back (69).
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 from urllib.parse import unquote
+
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.stores import kept
+from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-def size_on_disk(folder: Path, path: str) -> int | None:
-    """Bytes of a live file, None if it is not there. path: as the log has it, URL-encoded."""
-    plain = unquote(path).removeprefix("file://")
-    try:
-        return os.stat(folder / plain).st_size
-    except FileNotFoundError:
-        return None
-
-
-def write_once(path: Path, body: pa.Buffer) -> None:
-    """Create `path` with `body`; it must not exist. The day's folder may vanish under a VACUUM: made again once."""
-    for last in (False, True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(path, "xb") as file:
-                file.write(memoryview(body))
-                return
-        except FileNotFoundError:
-            if last:
-                raise
-
-
 CLASS = "exporter.FileLogStore"
 CHECKSUMS_CLASS = "exporter.FileChecksums"
-SOURCES = [Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (CLASS, CHECKSUMS_CLASS)]
-SYNC = "exporter.sync"
-"""Hadoop's name for the setting; without it all is synced."""
-NOT_SYNCED = f"{CLASS}$NotSynced"
-CONFIGURATION = {
-    "spark.delta.logStore.file.impl": CLASS,
-    "spark.sql.streaming.checkpointFileManagerClass": CHECKSUMS_CLASS,
-}
+JAVA = JavaSide(
+    settings={
+        "spark.delta.logStore.file.impl": CLASS,
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKSUMS_CLASS,
+    },
+    sources=tuple(Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (CLASS, CHECKSUMS_CLASS)),
+    sync_setting="exporter.sync",  # without it all is synced
+    not_synced=f"{CLASS}$NotSynced",
+)
 
 FREE_BYTES_MIN = 1 << 20
+STANDING = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG,
+     errno.EINVAL}
+)  # fmt: skip
+"""What no waiting changes. All else, such as a full or read-only file system, is an outage of the storage."""
+NO_LINKS = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+NO_SYNC = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
-def storage_trouble(root: Path) -> str:
-    """Why nothing under the root can be read or written now, whatever a table; empty if it seems to answer."""
+@dataclass(frozen=True)
+class FileStore:
+    """A folder of a file system that this machine has mounted. root: its path, absolute."""
+
+    root: str
+    commits_are_exclusive: ClassVar[Literal[True]] = True  # a version is a hard link, which only one task can make
+    java: ClassVar[JavaSide] = JAVA
+
+    @classmethod
+    def at(cls, root: str) -> FileStore:
+        """The store at /path or file:///path. Raises ValueError for what is neither."""
+        path = root.removeprefix("file://")
+        if not path.startswith("/") or not root.isprintable():
+            raise ValueError("should be an absolute path or file:///path")
+        if path != root and "%" in path:
+            raise ValueError("a file:// path is not decoded: write it plainly, without %-codes")
+        return cls(str(Path(path)))
+
+    def uri(self, path: str = "") -> str:
+        if path.startswith("/") or ".." in path:
+            _require_below(path)
+        return os.path.join(self.root, path) if path else self.root
+
+    def below(self, folder: str) -> FileStore:
+        return FileStore(self.uri(folder))
+
+    def write_once(self, path: str, body: pa.Buffer | bytes) -> None:
+        """The day's folder may vanish under a VACUUM: it is made again once."""
+        at = self.uri(path)
+        for last in (False, True):
+            Path(at).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with open(at, "xb") as file:
+                    file.write(memoryview(body))
+                    return
+            except FileNotFoundError:
+                if last:
+                    raise
+
+    def read(self, path: str) -> bytes:
+        with open(self.uri(path), "rb") as file:
+            return file.read()
+
+    def reader(self, path: str) -> BinaryIO:
+        return open(self.uri(path), "rb")
+
+    def size(self, path: str) -> int | None:
+        try:
+            return os.stat(self.uri(path)).st_size
+        except FileNotFoundError:
+            return None
+
+    def live_size(self, path: str) -> int | None:
+        try:
+            return os.stat(os.path.join(self.root, unquote(path).removeprefix("file://"))).st_size
+        except FileNotFoundError:
+            return None
+
+    def delete(self, path: str) -> bool:
+        try:
+            os.unlink(self.uri(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def sync(self, path: str) -> None:
+        kept.sync(Path(self.uri(path)))
+
+    def names(self, folder: str = "") -> list[str]:
+        at = self.uri(folder)
+        try:
+            return os.listdir(at)
+        except OSError:
+            if Path(at).exists():
+                raise
+            return []
+
+    def files(self, folder: str = "") -> Iterator[Entry]:
+        at = self.uri(folder)
+        try:
+            entries = [] if folder and os.path.islink(at) else [*os.scandir(at)]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            try:
+                if entry.is_file(follow_symlinks=False):
+                    bytes_of = entry.stat(follow_symlinks=False).st_size
+                    yield Entry(f"{folder}/{entry.name}" if folder else entry.name, bytes_of)
+            except FileNotFoundError:
+                continue
+
+    def has_folder(self, path: str) -> bool:
+        return Path(self.uri(path)).is_dir()  # unlike os.path it does not take an outage for a no
+
+    def has_file(self, path: str) -> bool:
+        return Path(self.uri(path)).is_file()
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[bool]:
+        """An empty file that is locked: the kernel, with NFS the server, frees it when its process ends."""
+        with open(self.uri(path), "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                alone = True
+            except BlockingIOError:
+                alone = False
+            yield alone
+
+    def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
+        folder = Path(self.uri(path))
+        try:
+            os.fsencode(folder)
+        except UnicodeEncodeError:
+            return ConfigError(
+                f"{folder} cannot be a path here: this process writes file names as {sys.getfilesystemencoding()}",
+                "start it with LC_ALL=C.UTF-8, or another locale that is UTF-8",
+            )
+        there = folder
+        while not os.path.lexists(there) and there != there.parent:
+            there = there.parent
+        if not there.is_dir():
+            what = "leads nowhere" if there.is_symlink() and not there.exists() else "is a file"
+            return ConfigError(
+                f"{there} {what}, where a folder has to be",
+                "move it away, or correct `table_root`: nothing was written",
+            )
+        return _tried(there, sync)
+
+    def trouble(self) -> str:
+        root = self.root
+        try:
+            with os.scandir(root) as entries:
+                next(entries, None)
+            free = os.statvfs(root)
+        except OSError as error:
+            return f"{root}: {error.strerror or error}"
+        if free.f_flag & os.ST_RDONLY:
+            return f"{root} is mounted read-only"
+        return f"{root} is full" if free.f_bavail * free.f_frsize < FREE_BYTES_MIN else ""
+
+    def require_same_names(self, encoding: Callable[[], str | None]) -> None:
+        if self.root.isascii():
+            return
+        told = encoding()
+        try:
+            same = self.root.encode(told or "") == os.fsencode(self.root)
+        except (LookupError, UnicodeEncodeError):
+            same = False
+        if not same:
+            raise ConfigError(
+                f"Java writes file names as {told} here, and this process as {sys.getfilesystemencoding()}: "
+                f"{self.root} would be two folders",
+                "set LC_ALL to a UTF-8 locale that this machine has (`locale -a`), or write table_root in ASCII",
+            )
+
+
+def _require_below(path: str) -> None:
+    """Raises ValueError for a path that leads out of the root."""
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"{path!r} is no path below a store's root")
+
+
+def _tried(folder: Path, sync: bool) -> ExporterError | None:
+    """A file and a hard link to it: a commit is one (spark/java_classes.py)."""
+    file, link = (folder / f".{uuid.uuid4().hex}.tmp" for _ in range(2))
     try:
-        with os.scandir(root) as entries:
-            next(entries, None)
-        free = os.statvfs(root)
+        with file.open("xb") as opened:
+            opened.write(b"0")
+        try:
+            os.link(file, link)
+        except OSError as error:
+            if error.errno in NO_LINKS or error.errno == errno.EPERM:
+                return ConfigError(
+                    f"the file system of {folder} has no hard links, so commits of two tasks could not be told apart",
+                    "put `table_root` on one that has them",
+                )
+            raise
+        if sync and (refused := _unsynced(folder)) is not None:
+            return refused
     except OSError as error:
-        return f"{root}: {error.strerror or error}"
-    if free.f_flag & os.ST_RDONLY:
-        return f"{root} is mounted read-only"
-    return f"{root} is full" if free.f_bavail * free.f_frsize < FREE_BYTES_MIN else ""
+        reason = error.strerror or type(error).__name__
+        if error.errno in STANDING:
+            hint = "give the user of this process the right to write there, or correct `table_root`"
+            return ConfigError(f"nothing can be written to {folder}: {reason}", hint)
+        return DependencyUnreachable(
+            f"nothing can be written to {folder}: {reason}", "start again when it can; all goes on from the tables"
+        )
+    finally:
+        for path in (link, file):
+            with suppress(OSError):
+                path.unlink()
+    return None
+
+
+def _unsynced(folder: Path) -> ExporterError | None:
+    """Names are brought to disk by their folder. Raises OSError for what is not for ever."""
+    try:
+        kept.sync(folder)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+        return ConfigError(
+            f"the file system of {folder} cannot bring the names in a folder to disk: {error.strerror}",
+            "put `table_root` on one that can, or set `sync = false` and bear what a power cut takes",
+        )
+    return None

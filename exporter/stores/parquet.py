@@ -8,13 +8,11 @@ Runs on executors and, for merging, on the driver: pyarrow only.
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +22,8 @@ from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
 from exporter.core.order import Room
 from exporter.core.writers import StagedFile
-from exporter.stores.file import write_once
 from exporter.stores.statistics import Seen, statistics
+from exporter.stores.stores import open_store
 from offsets import partitions
 from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
 from offsets.partitions import Partition
@@ -55,7 +53,8 @@ centuries; without it Spark 3 refuses those before 1900, which may have been mea
 class FileOrigin:
     """What every file of one writer carries in its name and footer.
 
-    fingerprint: of the table's metadata; footer: further key-values (cluster id, topic id, routing fingerprint).
+    folder: the table's, as open_store() takes it. fingerprint: of the table's metadata. footer: further key-values
+    (cluster id, topic id, routing fingerprint).
     replay: the number of the replay of dead letters that stages it; 0 for none.
     """
 
@@ -155,7 +154,7 @@ class GrowingFile:
         name = name or self._name(offsets)
         body = self._sink.getvalue()
         stats = statistics(self._metadata[0], self._writer.schema, self._seen)
-        write_once(Path(self.origin.folder) / name, body)
+        open_store(self.origin.folder).write_once(name, body)
         fingerprint = self.origin.fingerprint
         return StagedFile(name, offsets, self.rows, body.size, stats, fingerprint, arrow_bytes=self.arrow_bytes)
 
@@ -238,6 +237,6 @@ def _parts(folder: str, file: StagedFile, bytes_max: int) -> Iterator[pa.Table]:
         yield pa.ipc.open_stream(file.body).read_all()
         return
     rows_max = max(1, file.rows * bytes_max // max(1, file.arrow_bytes))
-    with pq.ParquetFile(os.path.join(folder, file.path)) as source:
+    with open_store(folder).reader(file.path) as opened, pq.ParquetFile(opened) as source:
         for batch in source.iter_batches(min(file.rows, rows_max), use_threads=False):
             yield pa.Table.from_batches([batch]).replace_schema_metadata(None)

@@ -33,7 +33,6 @@ from exporter.rounds.rounds import Rounds
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
-from exporter.stores.file import storage_trouble
 from exporter.task.again import careful_until
 from exporter.task.others import Others, exported, nobody
 from exporter.task.service import COMMIT_THREADS, Limits, Progress, Service
@@ -106,7 +105,7 @@ def open_watch(settings: Settings) -> Watch:
     """What the task's loop tells of itself."""
     return Watch(
         settings.app, "", settings.event_time_late_max_secs, settings.give_up_secs,
-        probe=lambda: storage_trouble(settings.root),
+        probe=settings.store.trouble,
     )  # fmt: skip
 
 

@@ -507,7 +507,7 @@ class Service:
         carried = sum(len(file.body) for writer in self._writers.values() for file in writer.staged)
         left = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
         return StagingOrder(
-            root=str(self._lake.root),
+            root=self._lake.root,
             app=self._lake.app,
             routing=self._routing,
             plans={plan.tp: plan for plan in plans},
@@ -553,7 +553,7 @@ class Service:
 
     def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
         fingerprint = self._recovery.table_fingerprints[DEAD_LETTERS]
-        folder = str(self._lake.table(DEAD_LETTERS).folder)
+        folder = self._lake.table(DEAD_LETTERS).uri
         footer = self._committer.footer(plan.tp)
         return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)
 

@@ -180,7 +180,7 @@ class LogCheck:
         for condition in conditions[1:]:
             any_of = any_of | condition
         sums = [sf.sum(sf.when(condition, 1).otherwise(0)).alias(f"n{n}") for n, condition in enumerate(conditions)]
-        frame = self._lake.session.read.format("delta").load(str(table.folder))
+        frame = self._lake.session.read.format("delta").load(table.uri)
         counted = frame.filter(any_of).agg(*sums).first()
         found = {(one.key, one.commit_id): int(counted[n] or 0) for n, one in enumerate(intents)}
         log.info("rows_counted", table=table.event_type, commits=len(found), rows=sum(found.values()))

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from exporter.rounds.read import FETCH_OPTIONS
 from exporter.spark import session as spark
-from exporter.stores.file import CONFIGURATION
+from exporter.stores.file import JAVA
 from tests.bench.figures import secs_left
 
 TABLES_AT_ONCE = 4
@@ -79,7 +79,7 @@ def _ended(query: Any, secs_max: float | None, records: int) -> bool:
 def _with_deltas_log_store(session: Any) -> None:
     """The exporter's is its own code, not a setting that a job could have. To be called before a table is opened."""
     of_session = session._jvm.org.apache.spark.SparkEnv.get().conf()
-    for name in CONFIGURATION:
+    for name in JAVA.settings:
         of_session.remove(name)
         session.conf.unset(name)
 

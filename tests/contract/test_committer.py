@@ -112,11 +112,10 @@ class InALake:
         assert isinstance(report.settled[0].outcome, Landed)
 
     def table_changes(self) -> None:
-        folder = self.lake.table(NAME).folder
-        self.lake.session.sql(f"ALTER TABLE delta.`{folder}` ADD COLUMNS (more INT)")
+        self.lake.session.sql(f"ALTER TABLE {self.lake.table(NAME).sql_name} ADD COLUMNS (more INT)")
 
     def file_vanishes(self, file: StagedFile) -> None:
-        (self.lake.table(NAME).folder / file.path).unlink()
+        assert self.lake.table(NAME).store.delete(file.path)
 
     def reply_is_lost(self, arrived: bool) -> None:
         from exporter.lake.table import DeltaTable

@@ -104,7 +104,7 @@ def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: A
 
 def check_what_is_shown(e: Export, spark: Any) -> None:
     """Counts by type, reason and day; rows whose bytes no terminal acts upon; old settings may not replay."""
-    lake = Lake(spark, e.settings().root, e.app)
+    lake = Lake(spark, e.settings().table_root, e.app)
     found = [(one.event_type, one.code, one.day, one.rows, one.first, one.last) for one in counts(lake, Chosen())]
     t, day = e.topic, str(NOON.date())
     assert found == [
@@ -126,7 +126,7 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     """Nothing is swept from under a replay, commits beside it do not stop it, and of two the second one notices."""
     meanwhile: list[Callable[[], Any]] = []
     monkeypatch.setattr("exporter.operate.letters.feed.point", lambda fault: meanwhile.pop()() if meanwhile else None)
-    lake = Lake(spark, fixed.settings().root, fixed.app)
+    lake = Lake(spark, fixed.settings().table_root, fixed.app)
     assert told(replay_of(fixed, spark), apply=False) == {("would be fed", "click"): 20, ("still bad", "not_utf8"): 30}
     assert fixed.placed() == places(DEAD_LETTERS)
 

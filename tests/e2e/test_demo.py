@@ -73,7 +73,7 @@ def test_the_demo_kills_its_exporter_and_still_has_each_record_once(tmp_path: Pa
     assert [process for process in seen if alive(process)] == []
     settings = load(folder / "exporter.toml", {}, {})
     assert not answers(settings.brokers[0], 0.5)
-    assert settings.root.is_dir()
+    assert Path(settings.store.uri()).is_dir()
     for query, expected in zip(shown.split("# ")[1:], ("orders", "reason"), strict=True):
         assert expected in pasted(query.partition("\n")[2])
 
@@ -118,5 +118,5 @@ def test_the_settings_file_is_one_that_the_exporter_loads(tmp_path: Path) -> Non
     config = tmp_path / "exporter.toml"
     config.write_text(settings_toml("127.0.0.1:9092", lake, 200_000), "utf-8")
     settings = load(config, {}, {})
-    assert settings.root == lake
+    assert settings.store.uri() == str(lake)
     assert settings.declared == events.schemas()

@@ -395,8 +395,8 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Cal
         app_id = str(AppId(e.app, ahead, 0, "condemned"))
         path = str(DataFile(partition_of(NOON.date()), e.app, ahead, 0, 14, "row"))
         row = StagedFile(path, OffsetRange(14, 14), 1, 1)
-        (letters.folder / row.path).parent.mkdir(parents=True, exist_ok=True)
-        (letters.folder / row.path).write_bytes(b"r")  # what a commit names is synced, so it has to be there
+        (Path(letters.uri) / row.path).parent.mkdir(parents=True, exist_ok=True)
+        (Path(letters.uri) / row.path).write_bytes(b"r")  # what a commit names is synced, so it has to be there
         said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": letters.view().version}
         letters.commit(Change((app_id,), {app_id: 14}, said, (add_action(row, {}),)), lambda view: None)
         produce(e.kafka, e.topic, {0: mixed(3, first=10)})

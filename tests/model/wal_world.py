@@ -23,7 +23,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,7 +105,7 @@ class _Script:
 
     def __init__(self, answers: State, versions: State) -> None:
         self.left, self.versions = list(answers), versions
-        self.app, self.event_type, self.folder = APP, TYPE, Path()
+        self.app, self.event_type = APP, TYPE
 
     def ask(self, effect: str, asked: Any = ()) -> Any:
         if not self.left:
@@ -159,6 +158,9 @@ class _Script:
         if answer == "raises":
             raise OSError("no answer, or refused")
         return int(answer)
+
+    def not_synced(self, error: BaseException) -> bool:
+        return False
 
     def commits(self, after: int, through: int) -> list[LoggedCommit]:
         return [self.logged(version) for version in range(after + 1, through + 1)]

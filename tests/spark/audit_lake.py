@@ -57,7 +57,7 @@ class Exported:
         return {"kafka.bootstrap.servers": self.kafka}
 
     def folder(self, event_type: str) -> str:
-        return str(self.lake.table(event_type).folder)
+        return self.lake.table(event_type).uri
 
     def sql(self, statement: str, **tables: str) -> None:
         """Run SQL with {name} replaced by the table of that event type."""

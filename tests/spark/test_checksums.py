@@ -56,7 +56,7 @@ def test_a_table_without_its_last_checksums_reads_the_same_and_costs_no_job(
 ) -> None:
     """The view is that of the checksum and that of Spark, whichever checksums are gone or cut short."""
     table = made(spark, tmp_path)
-    checksums = sorted((table.folder / "_delta_log").glob("[0-9]*.crc"))
+    checksums = sorted((Path(table.uri) / "_delta_log").glob("[0-9]*.crc"))
     assert len(checksums) == 5
     whole = table.view()
     assert whole is not None and whole.position("app", P0) == Position(0, 2) and whole.properties["mine"] == "2"
@@ -82,20 +82,20 @@ def test_what_the_files_do_not_tell_is_asked_of_spark(
     """Too many commits since the last checksum, or a checksum without transactions."""
     table = made(spark, tmp_path)
     whole = table.view()
-    for path in (table.folder / "_delta_log").glob("[0-9]*.crc"):
+    for path in (Path(table.uri) / "_delta_log").glob("[0-9]*.crc"):
         path.unlink()
     monkeypatch.setattr(log_state, "REPLAYED_MAX", 3)
-    assert log_state.newest_view(table.folder) is None
+    assert log_state.newest_view(table.store) is None
     forget(spark)
     assert table.view() == whole
-    (table.folder / "_delta_log" / f"{3:020d}.crc").write_text('{"metadata": {}, "protocol": {}}')
-    assert log_state.newest_view(table.folder) is None
+    (Path(table.uri) / "_delta_log" / f"{3:020d}.crc").write_text('{"metadata": {}, "protocol": {}}')
+    assert log_state.newest_view(table.store) is None
 
 
 def test_a_log_with_a_hole_is_never_read_as_a_table(spark: Any, tmp_path: Path) -> None:
     """Its newest checksum is there and would tell a position; a commit before it is gone."""
     table = made(spark, tmp_path)
-    (table.folder / "_delta_log" / f"{2:020d}.json").unlink()
+    (Path(table.uri) / "_delta_log" / f"{2:020d}.json").unlink()
     forget(spark)
     with pytest.raises(TableUnreadable):
         table.view()
@@ -104,7 +104,7 @@ def test_a_log_with_a_hole_is_never_read_as_a_table(spark: Any, tmp_path: Path) 
 def test_the_files_tell_what_delta_tells_whatever_was_done_to_a_table(spark: Any, tmp_path: Path) -> None:
     """Properties, constraints, features, columns; rewritten, restored, replaced; behind a checkpoint of either kind."""
     table = made(spark, tmp_path)
-    at = f"delta.`{table.folder}`"
+    at = f"delta.`{table.uri}`"
     for statement in (
         f"ALTER TABLE {at} SET TBLPROPERTIES ('theirs' = '1')",
         f"ALTER TABLE {at} ADD COLUMNS (more STRING COMMENT 'later')",
@@ -120,7 +120,7 @@ def test_the_files_tell_what_delta_tells_whatever_was_done_to_a_table(spark: Any
         f"REPLACE TABLE {at} (other INT) USING DELTA",
     ):
         spark.sql(statement)
-        told = log_state.newest_view(table.folder)
+        told = log_state.newest_view(table.store)
         assert told is not None and told == by_delta(table), statement
 
 
@@ -138,7 +138,8 @@ def transaction_of(path: Path) -> str:
 def test_a_version_that_is_made_anew_does_not_get_the_checksum_of_the_former_one(spark: Any, tmp_path: Path) -> None:
     """MONOTONE, COVER: a power cut took the newest entry and left its checksum; the next commit writes that version."""
     table = made(spark, tmp_path)
-    newest, checksum = log_state.entry(table.folder, 4), log_state.entry(table.folder, 4).with_suffix(".crc")
+    newest = Path(table.uri) / log_state.entry(4)
+    checksum = newest.with_suffix(".crc")
     before = checksum.read_bytes()
     newest.unlink()
     forget(spark)
@@ -155,7 +156,7 @@ def test_a_version_that_is_made_anew_does_not_get_the_checksum_of_the_former_one
 def test_delta_believes_a_checksum_only_of_the_transaction_that_made_its_version(spark: Any, tmp_path: Path) -> None:
     """MONOTONE, COVER: a writer with another log store has left one of a former version beside its own entry."""
     table = made(spark, tmp_path)
-    checksum = log_state.entry(table.folder, 4).with_suffix(".crc")
+    checksum = (Path(table.uri) / log_state.entry(4)).with_suffix(".crc")
     truth, former = table.view(), checksum.read_text()
     listed = json.loads(former)
     for txn in listed["setTransactions"]:

@@ -72,11 +72,11 @@ class Table:
         return Claim(WriterKey(self.name, tp), 0, expected, new, tuple(files), base)
 
     def sql(self, statement: str) -> None:
-        self.session.sql(statement.format(table=f"delta.`{self.delta.folder}`"))
+        self.session.sql(statement.format(table=f"delta.`{self.delta.uri}`"))
 
     def ids(self) -> list[int]:
         """The rows, as deltalake reads them; `id` is the offset."""
-        column = deltalake.DeltaTable(self.delta.folder).to_pyarrow_table(columns=["id"]).column("id")
+        column = deltalake.DeltaTable(self.delta.uri).to_pyarrow_table(columns=["id"]).column("id")
         return sorted(column.to_pylist())
 
     def position(self, tp: TopicPartition = P0) -> Position | None:
@@ -85,7 +85,7 @@ class Table:
         return view.position(APP, tp)
 
     def files(self) -> set[Path]:
-        return set(self.delta.folder.glob("day=*/*.parquet"))
+        return set(Path(self.delta.uri).glob("day=*/*.parquet"))
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_of_one_commit_only_the_partition_that_moved_is_refused(table: Table) ->
 def test_a_missing_staged_file_makes_only_its_own_claim_stale(table: Table, accident: str) -> None:
     """VACUUM may delete staged files: the commit never names one that is gone or not as it was written."""
     broken, whole = table.claim(-1, 9, DAY), table.claim(-1, 4, DAY, tp=P1)
-    path = table.delta.folder / broken.files[0].path
+    path = Path(table.delta.uri) / broken.files[0].path
     if accident == "gone":
         path.unlink()
     else:
@@ -338,11 +338,11 @@ def test_a_table_that_may_not_be_written_stops_the_task(
 def test_a_table_that_was_dropped_and_made_anew_stops_the_task(table: Table) -> None:
     """The same name with another table id is not the table whose positions we know."""
     claim = table.claim(-1, 9, DAY)
-    table.delta.folder.rename(table.delta.folder.with_name("~elsewhere"))
+    Path(table.delta.uri).rename(Path(table.delta.uri).with_name("~elsewhere"))
     table.session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     create_anchored(table.lake, "order", {P0: Position(0, -1), P1: Position(0, -1)})
     for folder in {file.folder for file in claim.files}:
-        shutil.copytree(table.delta.folder.with_name("~elsewhere") / folder, table.delta.folder / folder)
+        shutil.copytree(Path(table.delta.uri).with_name("~elsewhere") / folder, Path(table.delta.uri) / folder)
     with pytest.raises(InvariantBroken) as stopped:
         table.committer.commit("order", [claim])
     assert stopped.value.invariant is Invariant.MONOTONE
@@ -355,7 +355,7 @@ def test_small_files_of_a_day_are_merged_and_the_inputs_stay(table: Table) -> No
     claim = replace(parts[0], new=parts[-1].new, files=tuple(file for part in parts for file in part.files))
     inputs = table.files()
     assert outcomes(table.committer.commit("order", [claim])) == [Landed(Position(0, 11))]
-    assert len(deltalake.DeltaTable(table.delta.folder).file_uris()) == 2
+    assert len(deltalake.DeltaTable(table.delta.uri).file_uris()) == 2
     assert inputs < table.files()
     assert table.ids() == list(range(12))
 
@@ -514,7 +514,7 @@ def test_what_an_earlier_version_has_staged_is_staged_again_once_its_table_has_e
     recovery(earlier).recover({P0: 1})
     assert isinstance(outcomes(old.commit("order", [staged]))[0], Stale)
     assert outcomes(old.commit("order", [claim()])) == [Landed(Position(0, 9))]
-    rows = deltalake.DeltaTable(earlier.table("order").folder).to_pyarrow_table().to_pylist()
+    rows = deltalake.DeltaTable(earlier.table("order").uri).to_pyarrow_table().to_pylist()
     assert [(row["_kafka"]["offset"], row["_event_time"]) for row in rows] == [(0, None), (9, None)]
 
 
@@ -532,7 +532,7 @@ def test_a_table_that_cannot_be_changed_is_filled_all_the_same(
 
 
 def has_event_time(lake: Lake, name: str) -> bool:
-    return "_event_time" in deltalake.DeltaTable(lake.table(name).folder).to_pyarrow_dataset().schema.names
+    return "_event_time" in deltalake.DeltaTable(lake.table(name).uri).to_pyarrow_dataset().schema.names
 
 
 def failing(real: Callable[..., None], table: str) -> Callable[..., None]:
@@ -563,7 +563,7 @@ def test_a_start_notices_a_restore_that_happened_while_no_task_ran(spark: Any, t
     committer = DeltaCommitter(lake, "test", {})
     claim = Claim(WriterKey("order", P0), 0, -1, 9, (stage_offsets(lake, "order", P0, [0, 9], DAY),), 0)
     assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
-    spark.sql(f"RESTORE TABLE delta.`{lake.table('order').folder}` TO VERSION AS OF 0")
+    spark.sql(f"RESTORE TABLE delta.`{lake.table('order').uri}` TO VERSION AS OF 0")
     with pytest.raises(InvariantBroken, match=r"MONOTONE.*order.*RESTORE"):
         recovery(lake).recover({P0: 1})
 
@@ -572,7 +572,7 @@ def test_a_start_notices_a_table_that_is_gone(spark: Any, tmp_path: Path) -> Non
     """The dead letters list each table's id: a folder that was removed is not made anew behind the positions."""
     lake = Lake(spark, tmp_path, APP)
     recovery(lake).recover({P0: 1})
-    lake.table("order").folder.rename(tmp_path / "~elsewhere")
+    Path(lake.table("order").uri).rename(tmp_path / "~elsewhere")
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     with pytest.raises(InvariantBroken, match="table order is gone"):
         recovery(lake).recover({P0: 1})

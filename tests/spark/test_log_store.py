@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from exporter.lake.lake import Lake
-from exporter.stores.file import CHECKSUMS_CLASS, SYNC
+from exporter.stores.file import CHECKSUMS_CLASS, JAVA
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support.lakes import create_anchored
@@ -29,7 +29,7 @@ def write(spark: Any, store: Any, path: Path, *lines: str, overwrite: bool = Fal
     for line in lines:
         actions.add(line)
     conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
-    conf.setBoolean(SYNC, False)
+    conf.setBoolean(JAVA.sync_setting, False)
     try:
         store.write(jvm.org.apache.hadoop.fs.Path(f"file:{path}"), actions.iterator(), overwrite, conf)
     except Py4JJavaError as error:

@@ -45,7 +45,7 @@ def staged(lake: Lake, name: str, first: int, last: int, day: date = CLOSED, age
     """One file, written so many days ago."""
     file = stage_offsets(lake, name, P0, list(range(first, last + 1)), day)
     at = time.time() - aged_days * 86_400
-    os.utime(lake.table(name).folder / file.path, (at, at))
+    os.utime(Path(lake.table(name).uri) / file.path, (at, at))
     return file
 
 
@@ -72,17 +72,17 @@ def contents(lake: Lake, name: str) -> tuple[list[int], Any]:
     """Ids of all rows, and the positions."""
     view = lake.table(name).view()
     assert view is not None
-    rows = deltalake.DeltaTable(lake.table(name).folder).to_pyarrow_table(columns=["id"])
+    rows = deltalake.DeltaTable(lake.table(name).uri).to_pyarrow_table(columns=["id"])
     return sorted(rows.column("id").to_pylist()), dict(view.transactions)
 
 
 def per_day(lake: Lake, name: str) -> Counter[str]:
     """Live files of each day."""
-    return Counter(Path(uri).parent.name for uri in deltalake.DeltaTable(lake.table(name).folder).file_uris())
+    return Counter(Path(uri).parent.name for uri in deltalake.DeltaTable(lake.table(name).uri).file_uris())
 
 
 def on_disk(lake: Lake, name: str) -> set[str]:
-    folder = lake.table(name).folder
+    folder = Path(lake.table(name).uri)
     return {str(path.relative_to(folder)) for path in folder.glob("day=*/*")}
 
 
@@ -93,7 +93,7 @@ def passing(lake: Lake, *names: str) -> list[Step]:
 
 def typed(lake: Lake, monkeypatch: pytest.MonkeyPatch, *flags: str, scalars: str = "") -> Result:
     """`exporter maintain` on the shared session, with brokers that nobody asks."""
-    config = lake.root / "exporter.toml"
+    config = Path(lake.root) / "exporter.toml"
     config.write_text(
         f'brokers = ["nowhere:1"]\ntopics = ["events"]\ngroup = "{lake.app}"\ntable_root = "{lake.root}"\n{scalars}\n'
         '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.order]\ncolumns = "id BIGINT"\n'
@@ -101,7 +101,7 @@ def typed(lake: Lake, monkeypatch: pytest.MonkeyPatch, *flags: str, scalars: str
     with monkeypatch.context() as patch:
         patch.setattr(
             "exporter.operate.maintain.run.open_lake",
-            lambda settings: Lake(Kept(lake.session), settings.root, lake.app),
+            lambda settings: Lake(Kept(lake.session), settings.table_root, lake.app),
         )
         return CliRunner().invoke(cli, ["maintain", "--config", str(config), *flags])
 
@@ -123,7 +123,7 @@ def test_closed_days_are_compacted_once_and_only_when_told(lake: Lake, monkeypat
         ("order", "sweep", "", 1, "due"),
         ("order", "vacuum", "", 1, "due"),
     ]
-    assert on_disk(lake, "order") == there and len(list(lake.table("order").folder.iterdir())) == 3
+    assert on_disk(lake, "order") == there and len(list(Path(lake.table("order").uri).iterdir())) == 3
 
     done = typed(lake, monkeypatch, "--apply", "--format", "json")
     assert done.exit_code == 0, done.output
@@ -142,12 +142,12 @@ def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
     two_files(lake, "order", CLOSED)
     old = staged(lake, "order", 10, 19, aged_days=2)
     retention = "('delta.deletedFileRetentionDuration' = 'interval 1 day')"
-    lake.session.sql(f"ALTER TABLE delta.`{lake.table('order').folder}` SET TBLPROPERTIES {retention}")
+    lake.session.sql(f"ALTER TABLE delta.`{lake.table('order').uri}` SET TBLPROPERTIES {retention}")
     monkeypatch.setattr("exporter.operate.maintain.maintain.CHECKPOINT_COMMITS", 2)
     failed = typed(lake, monkeypatch, "--apply", scalars="stage_age_max_secs = 172_800")
     assert isinstance(failed.exception, FoundProblem) and failed.exception.exit_code == 1, failed.output
     assert f"order\toptimize\t{CLOSED}\t2\t" in failed.stdout and "order\tcheckpoint\t\t0\t0\tdone" in failed.stdout
-    assert len(list((lake.table("order").folder / "_delta_log").glob("*.checkpoint*.parquet"))) == 1
+    assert len(list((Path(lake.table("order").uri) / "_delta_log").glob("*.checkpoint*.parquet"))) == 1
     assert "order\tvacuum\t\t0\t0\tfailed\tdelta.deletedFileRetentionDuration = interval 1 day" in failed.stdout
     assert old.path in on_disk(lake, "order")
     wrong = typed(lake, monkeypatch, "--types", "ordre")

@@ -20,6 +20,7 @@ from exporter.core.writers import Claim, WriterKey
 from exporter.lake import log_files as log_state
 from exporter.lake.lake import Lake
 from exporter.protocol.commit import DeltaCommitter
+from exporter.stores.file import FileStore
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support import log_store
@@ -84,10 +85,10 @@ def check(spark: Any, root: Path, acknowledged: dict[TopicPartition, int]) -> bo
     All that a task does before is to list the log.
     """
     folder = root / NAME
-    if log_state.log_folder(folder).exists():
-        path = spark._jvm.org.apache.hadoop.fs.Path(f"file:{log_state.entry(folder, 0)}")
+    if (folder / log_state.LOG_FOLDER).exists():
+        path = spark._jvm.org.apache.hadoop.fs.Path(f"file:{folder / log_state.entry(0)}")
         store_of(spark).listFrom(path, spark.sparkContext._jsc.hadoopConfiguration())
-    view = log_state.newest_view(folder)
+    view = log_state.newest_view(FileStore(str(folder)))
     if view is None:
         assert not acknowledged, "the table is gone"
         return False
@@ -100,7 +101,7 @@ def check(spark: Any, root: Path, acknowledged: dict[TopicPartition, int]) -> bo
 
 def story(export: Export) -> None:
     """New days, a checkpoint, OPTIMIZE, and on."""
-    sql, at = export.lake.session.sql, f"delta.`{export.table.folder}`"
+    sql, at = export.lake.session.sql, f"delta.`{export.table.uri}`"
     export.begin()
     for tp, new in ((P0, 5), (P1, 0), (P0, 8)):
         assert isinstance(export.committed(tp, new), Landed)
@@ -149,7 +150,7 @@ def test_a_file_that_was_once_not_synced_is_not_offered_again(spark: Any, tmp_pa
     outcome = export.committed(P0, 3)
     assert isinstance(outcome, Stale) and "the disk does not answer" in outcome.reason
     assert check(spark, tmp_path, {P0: -1}) and not log_store.left(spark, NAME)
-    assert isinstance(export.committed(P0, 3), Landed) and rows(export.table.folder, P0) == [0, 1, 2, 3]
+    assert isinstance(export.committed(P0, 3), Landed) and rows(Path(export.table.uri), P0) == [0, 1, 2, 3]
 
 
 def test_the_store_asks_the_system_itself(spark: Any, tmp_path: Path) -> None:
@@ -161,14 +162,14 @@ def test_the_store_asks_the_system_itself(spark: Any, tmp_path: Path) -> None:
     committer = DeltaCommitter(export.lake, "test", {})
     committer.trust(NAME, view)
     file = stage_offsets(export.lake, NAME, P0, [0], DAYS[0])
-    path = export.table.folder / file.path
+    path = Path(export.table.uri) / file.path
     path.rename(path.with_name("whole"))
     path.symlink_to("/dev/zero")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporter.protocol.commit._require", lambda table, file: None)
+        patch.setattr("exporter.lake.table.DeltaTable.require", lambda table, file: None)
         (settled,) = committer.commit(NAME, [Claim(WriterKey(NAME, P0), 0, -1, 0, (file,), view.version)]).settled
     assert isinstance(settled.outcome, Stale), settled
-    assert [*(export.table.folder / "_delta_log").glob("*1.json")] == []
+    assert [*(Path(export.table.uri) / "_delta_log").glob("*1.json")] == []
 
 
 def test_whatever_a_version_names_is_synced_before_it(spark: Any, tmp_path: Path) -> None:
@@ -176,16 +177,16 @@ def test_whatever_a_version_names_is_synced_before_it(spark: Any, tmp_path: Path
     export = Export(spark, tmp_path / "lake")
     export.begin()
     assert isinstance(export.committed(P0, 5), Landed)
-    at = f"delta.`{export.table.folder}`"
+    at = f"delta.`{export.table.uri}`"
     for feature in ("delta.enableDeletionVectors", "delta.enableChangeDataFeed"):
         spark.sql(f"ALTER TABLE {at} SET TBLPROPERTIES ('{feature}' = 'true')")
     seen: list[Path] = []
     with log_store.syncs_seen(spark, tmp_path, seen.append):
         spark.sql(f"UPDATE {at} SET id = 100 WHERE id = 2")
-    there = {path for path in export.table.folder.rglob("*") if path.suffix in (".bin", ".parquet")}
+    there = {path for path in Path(export.table.uri).rglob("*") if path.suffix in (".bin", ".parquet")}
     new = {path for path in there if path.suffix == ".bin" or "_change_data" in str(path)}
     assert {path.suffix for path in new} == {".bin", ".parquet"} and new <= {*seen}
-    told = [path == export.table.folder / "_delta_log" for path in seen]
+    told = [path == Path(export.table.uri) / "_delta_log" for path in seen]
     assert max(map(seen.index, new)) < len(told) - 1 - told[::-1].index(True), "before the entry's name"
 
 

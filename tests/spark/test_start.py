@@ -74,7 +74,7 @@ def ended(attempt: Callable[[], object]) -> ExporterError:
 @pytest.mark.parametrize("where", ["order", "order/_delta_log"])
 def test_a_file_in_the_place_of_a_table_is_told_as_that(lake: Lake, where: str) -> None:
     """Exit 2 and the path: no other task is at work, and none is waited for."""
-    path = lake.root / where
+    path = Path(lake.root) / where
     path.parent.mkdir(parents=True)
     path.write_text("no folder")
     configuration = routing(order=columns(id="long"))
@@ -132,7 +132,7 @@ def test_all_that_is_in_the_way_of_new_settings_is_told_before_anything_is_chang
     views = anchored(lake, old, DEAD_LETTERS, "click", "order", "view")
     lake.session.sql(f"ALTER TABLE delta.`{lake.root}/order` ADD CONSTRAINT small CHECK (id < 5)")
     views = {name: view for name in views if (view := lake.table(name).view()) is not None}
-    (lake.root / "payment").write_text("no folder")
+    (Path(lake.root) / "payment").write_text("no folder")
     new = routing(
         click=columns(ID="long"), odd=columns(id="interval"), order=columns(id="long"), payment=columns(id="long"),
         view=columns(id="long", more="string"),
@@ -149,18 +149,18 @@ def test_all_that_is_in_the_way_of_new_settings_is_told_before_anything_is_chang
     assert f"table payment: {lake.root}/payment is a file" in told
     assert {name: lake.table(name).view() for name in views} == views
     assert sorted(lake.event_types()) == sorted(views)
-    assert not list(lake.root.rglob("*.tmp"))
+    assert not list(Path(lake.root).rglob("*.tmp"))
 
 
 def test_nothing_is_in_the_way_of_ordinary_new_settings(lake: Lake) -> None:
     """A new type, a new column, a type that is removed, one that is behind; nothing is left of the trial."""
     old = routing(click=columns(id="long"), order=columns(id="long"))
     views = anchored(lake, old, DEAD_LETTERS, "click", "order")
-    before = sorted(lake.root.rglob("*"))
+    before = sorted(Path(lake.root).rglob("*"))
     new = routing(click=columns(id="long", more="string"), payment=columns(id="long"))
     switches = switch(9, click=Position(0, 3), order=Position(0, 9), payment=None)
     rehearse(anchors(lake, new), views, switches, {"old": old})
-    assert sorted(lake.root.rglob("*")) == before
+    assert sorted(Path(lake.root).rglob("*")) == before
 
 
 def test_harmless_alterations_leave_a_table_fillable(lake: Lake) -> None:

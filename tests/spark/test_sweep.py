@@ -51,18 +51,18 @@ def stage(lake: Lake, first: int, last: int, epoch: int = 0) -> StagedFile:
 
 
 def on_disk(lake: Lake, name: str = "order") -> set[str]:
-    folder = lake.table(name).folder
+    folder = Path(lake.table(name).uri)
     return {str(path.relative_to(folder)) for path in folder.glob("day=*/*")}
 
 
 def ids(lake: Lake) -> list[int]:
-    column = deltalake.DeltaTable(lake.table("order").folder).to_pyarrow_table(columns=["id"]).column("id")
+    column = deltalake.DeltaTable(lake.table("order").uri).to_pyarrow_table(columns=["id"]).column("id")
     return sorted(column.to_pylist())
 
 
 def test_exactly_the_orphans_at_or_before_the_position_are_listed_and_then_deleted(lake: Lake, spark: Any) -> None:
     """Live files, tombstones, what may still be committed, other apps' and foreign files stay; so do all rows."""
-    folder = lake.table("order").folder
+    folder = Path(lake.table("order").uri)
     commit(lake, -1, 9, [stage(lake, 0, 9)])
     orphans = [stage(lake, 0, 9), stage(lake, 3, 19)]
     torn = stage(lake, 5, 6)
@@ -99,10 +99,10 @@ def test_the_verb_lists_and_deletes_only_with_apply(lake: Lake, monkeypatch: pyt
     orphan = stage(lake, 0, 3)
     commit(lake, -1, 9, [stage(lake, 0, 9)])
     kept = Kept(lake.session)
-    monkeypatch.setattr("exporter.workbench.open_lake", lambda settings: Lake(kept, settings.root, lake.app))
+    monkeypatch.setattr("exporter.workbench.open_lake", lambda settings: Lake(kept, settings.table_root, lake.app))
     monkeypatch.delenv("EXPORTER_CACHE_DIR", raising=False)
     monkeypatch.delenv("EXPORTER_TEST_KAFKA", raising=False)
-    config = lake.root / "exporter.toml"
+    config = Path(lake.root) / "exporter.toml"
     config.write_text(
         'brokers = ["nowhere:1"]\ntopics = ["events"]\ngroup = "sweeping"\n'
         f'table_root = "{lake.root}"\n[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n'

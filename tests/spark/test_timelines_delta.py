@@ -80,12 +80,12 @@ class DeltaTables:
     def paths(self, event_type: str) -> list[str]:
         if self.lake.table(event_type).view() is None:
             return []
-        folder = str(self.lake.table(event_type).folder)
+        folder = self.lake.table(event_type).uri
         uris = self._read(event_type).file_uris()
         return [uri.removeprefix("file://").removeprefix(folder).lstrip("/") for uri in uris]
 
     def _read(self, event_type: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(self.lake.table(event_type).folder)
+        return deltalake.DeltaTable(self.lake.table(event_type).uri)
 
 
 @pytest.fixture

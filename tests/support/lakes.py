@@ -169,7 +169,7 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
         try:
-            yield Workbench(Lake(spark, settings.root, settings.app), reader, routing(settings, schemas))
+            yield Workbench(Lake(spark, settings.table_root, settings.app), reader, routing(settings, schemas))
         finally:
             reader.close()
 
@@ -370,7 +370,7 @@ def stage_offsets(
     table = lake.table(event_type)
     view = table.view()
     assert view is not None
-    origin = FileOrigin(str(table.folder), lake.app, tp, epoch, event_type, view.fingerprint, {})
+    origin = FileOrigin(table.uri, lake.app, tp, epoch, event_type, view.fingerprint, {})
     growing = GrowingFile(origin, partition_of(day))
     kafka = [
         {"topic": tp.topic, "partition": tp.partition, "epoch": epoch, "offset": offset, "timestamp": None}

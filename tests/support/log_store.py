@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter.spark.java_classes import compiled, packed
-from exporter.stores.file import CLASS, CONFIGURATION
+from exporter.stores.file import CLASS, JAVA
 
 KEY = "spark.delta.logStore.file.impl"
 PROPERTY = "losing."
@@ -92,7 +92,7 @@ def losing_log_store(session: Any) -> Iterator[None]:
         try:
             yield
         finally:
-            conf.set(KEY, CONFIGURATION[KEY])
+            conf.set(KEY, JAVA.settings[KEY])
 
 
 @contextmanager

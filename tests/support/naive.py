@@ -126,7 +126,8 @@ def lake_of(given: Any, compacted: bool = False, timed: bool = True) -> Lake:
         "event_time_ahead_max_secs": settings.event_time_ahead_max_secs,
     }
     names, pattern = tuple(settings.topics), settings.topics_pattern
-    return Lake(",".join(settings.brokers), names, pattern, Path(settings.root), settings.app, config, compacted, timed)
+    root = Path(settings.table_root.removeprefix("file://"))
+    return Lake(",".join(settings.brokers), names, pattern, root, settings.app, config, compacted, timed)
 
 
 def findings(given: Any, compacted: bool = False, timed: bool = True) -> list[str]:

@@ -10,7 +10,7 @@ from exporter.cli.options import EXPORTED, Loading, with_settings
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import JvmEnded
 from exporter.faults import Fault, point
-from exporter.stores.writable import require_room
+from exporter.stores.obstacles import require_room
 from exporter.task.again import begin_anew
 
 
@@ -23,9 +23,10 @@ def run(until_caught_up: bool, load: Loading) -> None:
 
     gc.disable()  # until the task is at work: all that comes before stays
     settings = load()
-    require_room(settings.root, (DEAD_LETTERS, *settings.types), settings.sync)
+    require_room(settings.store, (DEAD_LETTERS, *settings.types), settings.sync)
     point(Fault.BEFORE_SPARK)
-    started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}")
+    java = settings.store.java
+    started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}", java)
     from exporter.cli.progress import ProgressDisplay  # these take as long as the JVM does
     from exporter.task.build import run as run_task
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
 from exporter.lake.lake import Lake
+from exporter.lake.log_files import entry
+from exporter.lake.table import sql_texts
 from exporter.log import get_logger
 from exporter.operate.audit.report import AbsentFile, TableCount
-from exporter.stores.file import size_on_disk
+from exporter.stores.store import Store
 from offsets.names import BadName, DataFile
 from offsets.table_log import TableView, live_adds
 
@@ -39,10 +40,10 @@ class LiveFiles:
 
 def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     """Look for each live file on disk; a missing one would make every query on the table fail."""
-    folder = lake.table(name).folder
-    delta_log = lake.log(folder)
+    table = lake.table(name)
+    delta_log = lake.log(table.uri)
     snapshot = delta_log.getSnapshotAt(view.version, lake.none, lake.none, False)
-    replayed = replay(folder, view.version)
+    replayed = replay(table.store, view.version)
     listed = None if replayed is not None else snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
     there: list[dict[str, Any]] = []
@@ -52,7 +53,7 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         rows += _numbers(add.get("stats"), "numRecords") or 0
         rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
         days.add(add["partitionValues"].get("day"))
-        size = size_on_disk(folder, add["path"])
+        size = table.store.live_size(add["path"])
         if size != add["size"]:
             absent.append(_absent_file(name, add, size))
         elif replayed is not None:
@@ -60,18 +61,18 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     if replayed is not None:
         listed = lake.adds(there)
     elif absent:
-        gone = ", ".join("'" + file.path.replace("\\", "\\\\").replace("'", "\\'") + "'" for file in absent)
+        gone = sql_texts(file.path for file in absent)
         listed = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
     frame = DataFrame(delta_log.createDataFrame(snapshot, lake.to_seq(listed), False, lake.none), lake.session)
     return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
 
 
-def replay(folder: Path, version: int) -> list[dict[str, Any]] | None:
+def replay(table: Store, version: int) -> list[dict[str, Any]] | None:
     """The `add` actions that are live at `version`; None if the log is not all there, or long."""
     if version >= REPLAYED_VERSIONS_MAX:
         return None
     try:
-        texts = [(folder / "_delta_log" / f"{one:020d}.json").read_text("utf-8") for one in range(version + 1)]
+        texts = [table.read(entry(one)).decode("utf-8") for one in range(version + 1)]
     except FileNotFoundError:
         return None
     return live_adds(text.split("\n") for text in texts)

@@ -28,7 +28,7 @@ from exporter.protocol.anchor import declared_schema
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.jars import find_java, jar_paths
-from exporter.stores.writable import in_the_way, unwritable
+from exporter.stores.obstacles import in_the_way
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table, look_at_table
 from exporter.workbench import checked_routing, parse_schemas
@@ -168,16 +168,18 @@ def _port(settings: Settings) -> Iterator[Finding]:
 
 def _storage(settings: Settings) -> Iterator[Finding]:
     """Can files be made under table_root (tried, with one that is removed), and is no file where a table has to be."""
-    if (error := unwritable(settings.root, settings.sync)) is not None:
+    store = settings.store
+    if (error := store.unwritable(sync=settings.sync)) is not None:
         yield Finding.of("table_root", error)
         return
-    yield Finding("table_root", "ok", str(settings.root))
-    for found in in_the_way(settings.root, (DEAD_LETTERS, *settings.types)):
+    yield Finding("table_root", "ok", store.uri())
+    for found in in_the_way(store, (DEAD_LETTERS, *settings.types)):
         yield Finding.of("table_root", found)
 
 
 def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
-    session = spark.start(settings.spark_master, settings.driver_memory, "exporter check", short_lived=True)
+    master, memory, java = settings.spark_master, settings.driver_memory, settings.store.java
+    session = spark.start(master, memory, "exporter check", short_lived=True, java=java)
     try:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
@@ -198,7 +200,7 @@ def _parsed(settings: Settings, session: Any) -> int:
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     try:
-        lake = Lake(session, settings.root, settings.app, settings.sync)
+        lake = Lake(session, settings.table_root, settings.app, settings.sync)
     except ConfigError as error:
         yield Finding.of("table_root", error)
         return

@@ -35,7 +35,7 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         return
     try:
         configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-        lake = Lake(session, settings.root, settings.app, settings.sync)
+        lake = Lake(session, settings.table_root, settings.app, settings.sync)
         yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)

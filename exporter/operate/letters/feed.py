@@ -8,7 +8,6 @@ rewind or a switch closes the epoch. Deletes no file (TEMP).
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,6 @@ from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties
 from exporter.lake.schema import untimed
-from exporter.lake.table import not_synced
 from exporter.log import get_logger
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, Span
 from exporter.protocol.anchor import Failed, Moved
@@ -89,7 +87,7 @@ class Feed:
         fingerprints = {name: view.fingerprint for name, view in self._reading.views.items()}
         footers = {tp: self._reading.footer(tp) for tp in plans}
         return StagingOrder(
-            str(self._lake.root), app, self._routing, plans, fingerprints, footers, replays=replays,
+            self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views),
         )  # fmt: skip
 
@@ -113,8 +111,11 @@ class Feed:
                     raise Moved(f"table {name}, {tp}: position {at}, it was {was}")
                 if last_replay(now.transactions, app, tp) != self._reading.last(name, tp):
                     raise Moved(f"table {name}, {tp}: another replay was faster")
-            if any(os.stat(table.folder / file.path).st_size != file.size_bytes for file in files):
-                raise Moved("a staged file was damaged")
+            try:
+                for file in files:
+                    table.require(file)
+            except ValueError as error:
+                raise Moved("a staged file was damaged") from error
 
         commit_id = uuid.uuid4().hex
         change = Change(
@@ -135,7 +136,7 @@ class Feed:
                 if landed is not None:
                     version = landed
                     break
-                if not_synced(error):  # such files are not offered again (protocol/commit.py)
+                if table.not_synced(error):  # such files are not offered again (protocol/commit.py)
                     raise Failed(table, error) from error
         else:
             now = table.view()

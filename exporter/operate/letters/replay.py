@@ -122,12 +122,11 @@ class Replay:
         of = ["topic", "partition", "offset", "epoch"]
         same = " AND ".join(f"l._kafka.{part} <=> s.{part}" for part in of) + f" AND l.stage <> '{GAP}'"
         told = json.dumps({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
-        quoted = "delta.`" + str(letters.folder).replace("`", "``") + "`"
         self.lake.activate()
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
             gone.createOrReplaceTempView(view := f"replayed_{uuid.uuid4().hex}")
-            session.sql(f"MERGE INTO {quoted} l USING {view} s ON {same} WHEN MATCHED THEN DELETE")
+            session.sql(f"MERGE INTO {letters.sql_name} l USING {view} s ON {same} WHEN MATCHED THEN DELETE")
             session.catalog.dropTempView(view)
         except Exception as error:
             now = letters.view()

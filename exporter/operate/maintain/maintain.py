@@ -18,14 +18,12 @@ This module must never delete a file by itself: the sweep and VACUUM do.
 
 from __future__ import annotations
 
-import fcntl
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -159,7 +157,7 @@ class Maintenance:
         if not apply:
             return Step(name, "optimize", "due", label, due.files, due.bytes)
         try:
-            (row,) = self._sql(f"OPTIMIZE {_quoted(table)} WHERE {due.partition.condition}").collect()
+            (row,) = self._sql(f"OPTIMIZE {table.sql_name} WHERE {due.partition.condition}").collect()
         except Exception as error:
             why = first_line(error)
             if _CONFLICT.search(f"{why} {error}"):
@@ -178,13 +176,13 @@ class Maintenance:
             )
             yield Step(name, "vacuum", "failed", says=says)
             return
-        before = listed_files(table.folder)
+        before = listed_files(table.store)
         try:
-            found = [row.path for row in self._sql(f"VACUUM {_quoted(table)} DRY RUN").collect()]
+            found = [row.path for row in self._sql(f"VACUUM {table.sql_name} DRY RUN").collect()]
             paths = {path for path in map(_relative, found) if path in before}
             if paths and apply:
-                self._sql(f"VACUUM {_quoted(table)}").collect()
-                paths = before.keys() - listed_files(table.folder).keys()
+                self._sql(f"VACUUM {table.sql_name}").collect()
+                paths = before.keys() - listed_files(table.store).keys()
         except Exception as error:
             raise TableUnreadable(f"table {name}: VACUUM failed: {first_line(error)}") from error
         if paths:
@@ -197,28 +195,17 @@ class Maintenance:
         return self._lake.session.sql(statement)
 
 
-def _quoted(table: DeltaTable) -> str:
-    return "delta.`" + str(table.folder).replace("`", "``") + "`"
-
-
 def _relative(path: str) -> str:
     """day=.../name of a URI that VACUUM names."""
-    return "/".join(Path(unquote(path)).parts[-2:])
+    return "/".join(unquote(path).split("/")[-2:])
 
 
 @contextmanager
 def _locked(table: DeltaTable) -> Iterator[bool]:
     """Whether nobody else maintains the table, until the end. Raises TableUnreadable where nothing can be locked."""
-    try:
-        file = (table.folder / LOCK).open("ab")
-    except OSError as error:
-        raise TableUnreadable(f"table {table.event_type} cannot be locked: {error}") from error
-    with file:
+    with ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            alone = True
-        except BlockingIOError:
-            alone = False
+            alone = held.enter_context(table.store.lock(LOCK))
         except OSError as error:
             raise TableUnreadable(f"table {table.event_type} cannot be locked: {error}") from error
         yield alone

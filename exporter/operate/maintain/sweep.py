@@ -6,15 +6,14 @@ names that are not ours and files that may still be committed are never touched.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
+from exporter.stores.store import Store
 from offsets.sweeping import may_be_dead, spare
 from offsets.table_log import APP_PROPERTY
 
@@ -35,11 +34,11 @@ def sweep(lake: Lake, apply: bool, only: Collection[str] | None = None) -> Itera
     """One row per table of the app, or of `only`; with `apply` the files are deleted. Raises TableUnreadable."""
     for name in lake.event_types() if only is None else only:
         table = lake.table(name)
-        listed = listed_files(table.folder)
+        listed = listed_files(table.store)
         found = _dead(table, listed)
         if found is None:
             continue
-        deleted = sum(_delete(table.folder / path) for path in found) if apply else 0
+        deleted = sum(table.store.delete(path) for path in found) if apply else 0
         if deleted:
             log.info("files_swept", table=name, files=deleted)
         yield SweptTable(name, tuple(found), sum(listed[path] for path in found), deleted)
@@ -58,37 +57,10 @@ def _dead(table: DeltaTable, listed: dict[str, int]) -> list[str] | None:
     return sorted(candidates.values())
 
 
-def listed_files(folder: Path) -> dict[str, int]:
+def listed_files(table: Store) -> dict[str, int]:
     """Path relative to the table's folder -> bytes, of every file in its days' folders. Raises TableUnreadable."""
-    listed: dict[str, int] = {}
     try:
-        for day in [entry for entry in os.scandir(folder) if entry.name.startswith("day=")]:
-            if day.is_dir(follow_symlinks=False):
-                listed |= _listed_day(day)
+        days = [name for name in table.names() if name.startswith("day=")]
+        return {file.path: file.bytes for day in days for file in table.files(day)}
     except OSError as error:
-        raise TableUnreadable(f"the files under {folder} cannot be listed: {error}") from error
-    return listed
-
-
-def _listed_day(day: os.DirEntry[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    try:
-        entries = list(os.scandir(day.path))
-    except FileNotFoundError:  # VACUUM removes empty folders
-        return found
-    for entry in entries:
-        try:
-            if entry.is_file(follow_symlinks=False):
-                found[f"{day.name}/{entry.name}"] = entry.stat(follow_symlinks=False).st_size
-        except FileNotFoundError:
-            continue
-    return found
-
-
-def _delete(path: Path) -> bool:
-    """False if somebody else has deleted it already."""
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    return True
+        raise TableUnreadable(f"the files under {table.uri()} cannot be listed: {error}") from error

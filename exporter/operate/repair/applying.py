@@ -23,7 +23,7 @@ from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
-from exporter.operate.repair.reading import NothingToRepair, quoted
+from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.steps import WHERE, RepairRow, TableRepair
 from exporter.protocol.anchor import ATTEMPTS_MAX, Moved, Patience, commit_or_moved
 from exporter.wal.journal import Journal
@@ -129,4 +129,4 @@ class Applying:
             for b in bounds
         )
         log.info("rows_deleted", table=table.event_type, condition=conditions)
-        self._lake.session.sql(f"DELETE FROM {quoted(table)} WHERE {conditions}")
+        self._lake.session.sql(f"DELETE FROM {table.sql_name} WHERE {conditions}")

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from exporter.errors import LogCleaned, Refused
 from exporter.lake.table import DeltaTable
-from exporter.operate.repair.reading import Reading, quoted
-from exporter.stores.file import size_on_disk
+from exporter.operate.repair.reading import Reading
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 
@@ -46,14 +45,14 @@ def refuse_damage(reading: Reading, first_offsets: FirstOffsets) -> None:
             )
         raise Refused(
             message,
-            f"RESTORE TABLE {quoted(table)} TO VERSION AS OF {whole}, the newest one that is whole, then start the "
+            f"RESTORE TABLE {table.sql_name} TO VERSION AS OF {whole}, the newest one that is whole, then start the "
             "repair again: what came later is exported again",
         )
 
 
 def damaged_at(table: DeltaTable, version: int) -> set[str]:
     """The paths of the live files at a version that are not on disk with their size. Raises LogCleaned."""
-    return {add["path"] for add in table.files_at(version) if size_on_disk(table.folder, add["path"]) != add["size"]}
+    return {add["path"] for add in table.files_at(version) if table.store.live_size(add["path"]) != add["size"]}
 
 
 def newest_whole(table: DeltaTable, version: int, damaged: set[str]) -> int | None:

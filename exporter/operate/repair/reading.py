@@ -16,7 +16,6 @@ from exporter.lake.accidents import History, Loss
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
 from exporter.lake.schema import NO_COLUMNS, table_schema
-from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from offsets.names import AppId, event_type_of
 from offsets.positions import Position, first_epoch
@@ -240,7 +239,7 @@ class Reading:
             )
         at = self.views[name].version if last is None else last.version - 1
         return (
-            f"RESTORE TABLE {quoted(self.lake.table(name))} TO VERSION AS OF {at} brings them back; "
+            f"RESTORE TABLE {self.lake.table(name).sql_name} TO VERSION AS OF {at} brings them back; "
             "then start the repair again"
         )
 
@@ -263,11 +262,6 @@ class Reading:
 def undecided(table: str, what: str, hint: str) -> Refused:
     """To be raised where the tables alone do not tell what would be right."""
     return Refused(f"table {table} {what}", hint)
-
-
-def quoted(table: DeltaTable) -> str:
-    """Its name in Spark SQL."""
-    return "delta.`" + str(table.folder).replace("`", "``") + "`"
 
 
 def listed_tables(properties: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ from exporter.lake.schema import evolved_schema
 from exporter.lake.table import DeltaTable
 from exporter.operate.audit.report import AuditReport, Missing
 from exporter.operate.repair.file_rows import rows_of_files
-from exporter.operate.repair.reading import Reading, quoted, undecided
+from exporter.operate.repair.reading import Reading, undecided
 from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
 from exporter.wal.check import LogCheck, Logged
 from offsets.names import FORMAT_VERSION
@@ -181,7 +181,7 @@ def _tp(one: Missing) -> TopicPartition:
 def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, history: History | None) -> str:
     """The table's schema with what it lacks. Raises Refused if it is another one altogether."""
     version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
-    restore = f"RESTORE TABLE {quoted(table)} TO VERSION AS OF {version}" if version is not None else "put it back"
+    restore = f"RESTORE TABLE {table.sql_name} TO VERSION AS OF {version}" if version is not None else "put it back"
     columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
     if view.partition_columns != ("day",) or "_kafka" not in columns:
         raise undecided(

@@ -151,7 +151,7 @@ class Skip:
         recorded = reading.letters.properties
         footer = {"routing": reading.in_force(tp)[0]}
         footer |= {name: text for name, text in _identity(recorded, tp).items() if text is not None}
-        folder = str(self._lake.table(DEAD_LETTERS).folder)
+        folder = self._lake.table(DEAD_LETTERS).uri
         origin = FileOrigin(
             folder, self._lake.app, tp, move.new.epoch, DEAD_LETTERS, reading.letters.fingerprint, footer
         )  # fmt: skip

@@ -42,7 +42,7 @@ def facts(lake: Lake, settings: Settings) -> Facts:
     letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in tables else []
     return Facts(
         lake.app,
-        str(lake.root),
+        lake.root,
         datetime.now(timezone.utc),
         list(_places(lake.app, tables, ends)),
         happened,

@@ -9,7 +9,26 @@ from typing import Any
 
 import pytest
 
-from exporter.lake.log_files import entry, newest_version, newest_view, view_at
+from exporter.lake import log_files
+from exporter.stores.file import FileStore
+from offsets.table_log import TableView
+
+
+def entry(folder: Path, version: int) -> Path:
+    return folder / log_files.entry(version)
+
+
+def newest_version(folder: Path) -> int | None:
+    return log_files.newest_version(FileStore(str(folder)))
+
+
+def newest_view(folder: Path) -> TableView | None:
+    return log_files.newest_view(FileStore(str(folder)))
+
+
+def view_at(folder: Path, version: int) -> TableView | None:
+    return log_files.view_at(FileStore(str(folder)), version)
+
 
 METADATA = {"id": "t", "schemaString": "{}", "partitionColumns": ["day"], "configuration": {"k": "v"}}
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}

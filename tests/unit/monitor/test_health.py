@@ -17,7 +17,7 @@ from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.monitor.health import ENDPOINTS, START_SECS_MAX, TICK_SECS_MAX, Health, HealthServer
 from exporter.monitor.outages import KAFKA, PAUSE, STORAGE, TELL_SECS, Outages
 from exporter.monitor.watch import PROBE_SECS, Watch
-from exporter.stores.file import storage_trouble
+from exporter.stores.file import FileStore
 from offsets.ranges import TopicPartition
 from tests.support.snapshots import P0, P1, writer
 
@@ -183,17 +183,18 @@ def test_a_partition_is_given_up_that_was_stuck_without_a_break_for_as_long(task
 
 def test_the_storage_is_asked_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A root that is there answers; one that is gone, is no folder, is read-only or full does not."""
-    assert storage_trouble(tmp_path) == ""
-    assert "No such file" in storage_trouble(tmp_path / "gone")
+    store = FileStore(str(tmp_path))
+    assert store.trouble() == ""
+    assert "No such file" in store.below("gone").trouble()
     (tmp_path / "file").write_text("")
-    assert "Not a directory" in storage_trouble(tmp_path / "file")
+    assert "Not a directory" in store.below("file").trouble()
 
     def pretend(**changes: Any) -> str:
         class Free:
             f_flag, f_bavail, f_frsize = changes.get("flag", 0), changes.get("blocks", 10**6), 4096
 
         monkeypatch.setattr("os.statvfs", lambda path: Free())
-        return storage_trouble(tmp_path)
+        return store.trouble()
 
     assert pretend() == ""
     assert "read-only" in pretend(flag=1)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from exporter.errors import ConfigError
-from exporter.lake.lake import require_same_names
 from exporter.spark import session as spark
+from exporter.stores.store import JavaSide
 
 ASKED = "-XX:+UseTransparentHugePages"
 
@@ -47,18 +44,11 @@ def test_java_gets_a_locale_that_writes_names_as_python_does(python, system, exp
     assert spark.java_locale(python, system) == expected
 
 
-@pytest.mark.parametrize(
-    ("path", "encoding", "refused"),
-    [("/data/lake", "ANSI_X3.4-1968", False), ("/data/sé", "UTF-8", False), ("/data/sé", "ANSI_X3.4-1968", True),
-     ("/data/sé", "ISO-8859-1", True), ("/data/sé", "x-unheard-of", True)],
-)  # fmt: skip
-def test_a_root_that_java_would_write_otherwise_is_refused(path: str, encoding: str, refused: bool) -> None:
-    """Exit 2 with what helps, not two folders of which one is an outage."""
-    system = SimpleNamespace(getProperty=lambda name: encoding)
-    session: Any = SimpleNamespace(_jvm=SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system))))
-    if not refused:
-        require_same_names(session, Path(path))
-        return
-    with pytest.raises(ConfigError, match="two folders") as caught:
-        require_same_names(session, Path(path))
-    assert "LC_ALL" in caught.value.hint
+def test_a_session_is_made_with_what_the_store_s_commits_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings, and its jars beside Spark's own, also where those are in a home that was prepared."""
+    monkeypatch.setattr(spark, "jar_paths", lambda name: [Path(f"/{name}.jar")])
+    java = JavaSide({"spark.delta.logStore.x.impl": "X"}, jar_sets=("x",))
+    for home, jars in ((None, "/spark.jar:/x.jar"), (Path("/home"), "/x.jar")):
+        options = spark._options("local[2]", "1g", home, java)
+        assert options["spark.delta.logStore.x.impl"] == "X" and options["spark.driver.extraClassPath"] == jars
+    assert "spark.driver.extraClassPath" not in spark._options("local[2]", "1g", Path("/home"), JavaSide())

@@ -13,6 +13,7 @@ import pytest
 from exporter.spark import jars
 from exporter.spark import java_classes as log_store
 from exporter.stores import kept
+from exporter.stores.file import JAVA
 
 CODE = {"exporter.One": bytes(range(256)) * 40, "exporter.Two": b"two"}
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -35,7 +36,7 @@ def classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tup
         return CODE
 
     monkeypatch.setattr(log_store, "compiled", compile_)
-    return lambda: (log_store._classes(None, None).read_bytes(), len(made))
+    return lambda: (log_store._classes(None, None, JAVA.sources).read_bytes(), len(made))
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)

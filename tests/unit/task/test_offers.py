@@ -77,7 +77,7 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     assert carried is not None
     claim = Claim(KEY, 0, -1, 0, (carried,), 3)
     monkeypatch.setattr(module, name, fails)
-    lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(folder=tmp_path, event_type=name))
+    lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(uri=str(tmp_path), event_type=name))
     (settled,) = DeltaCommitter(lake, "owner", {}).commit("order", [claim]).settled
     assert isinstance(settled.outcome, Unwritten) and "OverflowError: date value out of range" in settled.outcome.reason
     assert settled.claim == claim

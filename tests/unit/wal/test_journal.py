@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ from exporter.core.outcome import Held, Landed, Refused, Stale, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
-from exporter.protocol import commit as commit_module
 from exporter.protocol.commit import DeltaCommitter
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls
@@ -38,7 +36,7 @@ class Table:
     """A table in memory: positions by compare-and-set, one version per commit; what happens before and after."""
 
     event_type = NAME
-    folder = Path("/nowhere")
+    uri = "/nowhere"
 
     def __init__(self, story: list[str]) -> None:
         self.story = story
@@ -60,6 +58,12 @@ class Table:
         self.metadata = change.user_metadata
         self.after()
         return len(self.ids) - 1
+
+    def require(self, file: StagedFile) -> None:
+        """Staged files are there."""
+
+    def not_synced(self, error: BaseException) -> bool:
+        return False
 
     def commits(self, after: int, through: int) -> list[LoggedCommit]:
         text = '{{"commit_id": "{}"}}'
@@ -106,12 +110,6 @@ def claim(expected: int = 9, new: int = 19, tp: TopicPartition = P0, files: bool
     staged = StagedFile(f"day=2026-01-31/{APP}.events.{tp.partition}.0.{new:020d}.a.parquet",
                         OffsetRange(expected + 2, new), 7, 1, fingerprint="F")  # fmt: skip
     return Claim(WriterKey(NAME, tp), 0, expected, new, (staged,) if files else (), 0)
-
-
-@pytest.fixture(autouse=True)
-def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Staged files are there."""
-    monkeypatch.setattr(commit_module, "_require", lambda table, file: None)
 
 
 def raising(error: Exception) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Whether a folder can be written is tried, and what is in the way is told with the right exit code."""
+"""What is in the way in a file system is told with the right exit code; an outage of it is no answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,19 @@ import pytest
 from click.testing import CliRunner
 
 from exporter.cli.main import cli
-from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.spark import session as spark
-from exporter.stores.writable import require_writable, unwritable
+from exporter.stores.file import FileStore
+from exporter.stores.obstacles import require_room
+from exporter.stores.store import Entry
+
+
+def unwritable(folder: Path, sync: bool = False) -> ExporterError | None:
+    return FileStore(str(folder)).unwritable(sync=sync)
+
+
+def require_writable(folder: Path) -> None:
+    require_room(FileStore(str(folder)), ())
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
@@ -122,3 +132,81 @@ def test_a_run_does_not_begin_where_something_is_in_the_way(
     error = CliRunner().invoke(cli, ["run", "--config", str(toml)]).exception
     assert isinstance(error, ConfigError) and error.exit_code == 2
     assert f"{tmp_path / where} is a file" in error.message
+
+
+def test_a_link_leads_nowhere_where_files_are_listed(tmp_path: Path) -> None:
+    """What is listed may be deleted (sweep): not what stands elsewhere. A root may be a link, as a mount often is."""
+    (tmp_path / "elsewhere" / "day=1").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "day=1" / "x").write_text("1")
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "day=1").symlink_to(tmp_path / "elsewhere" / "day=1")
+    (tmp_path / "table" / "y").symlink_to(tmp_path / "elsewhere" / "day=1" / "x")
+    table = FileStore(str(tmp_path / "table"))
+    assert [*table.files("day=1")] == [] == [*table.files()]
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
+    linked = FileStore(str(tmp_path / "linked"))
+    assert [*linked.files("day=1")] == [Entry("day=1/x", 1)] and linked.has_folder("day=1")
+
+
+def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outage is no "there is none"; what is not there, or stands below a file, is."""
+    (tmp_path / "file").write_text("")
+    store = FileStore(str(tmp_path))
+    assert store.names("gone") == store.names("file/below") == []
+    with pytest.raises(NotADirectoryError):
+        store.names("file")
+
+    def refuse(*arguments: Any) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(OSError, match="Input/output error"):
+        store.names()
+
+
+def test_a_file_system_that_does_not_tell_is_not_taken_for_a_no(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the tables of a storage that is out would seem to be gone."""
+
+    def refuse(*arguments: Any, **more: Any) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "stat", refuse)
+    store = FileStore(str(tmp_path))
+    for asks in (store.has_folder, store.has_file, store.size, store.live_size):
+        with pytest.raises(OSError, match="Input/output error"):
+            asks("order")
+
+
+def test_a_folder_that_vanishes_between_is_made_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """VACUUM removes empty folders."""
+    real, vanish = Path.mkdir, [True]
+
+    def mkdir(self: Path, *arguments: Any, **more: Any) -> None:
+        real(self, *arguments, **more)
+        if vanish and vanish.pop():
+            self.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    store = FileStore(str(tmp_path))
+    store.write_once("day=1/x", b"1")
+    assert store.read("day=1/x") == b"1"
+    vanish += [True, True]
+    with pytest.raises(FileNotFoundError):
+        store.write_once("day=2/x", b"1")
+
+
+@pytest.mark.parametrize(
+    ("path", "encoding", "refused"),
+    [("/data/lake", "ANSI_X3.4-1968", False), ("/data/sé", "UTF-8", False), ("/data/sé", "ANSI_X3.4-1968", True),
+     ("/data/sé", "ISO-8859-1", True), ("/data/sé", "x-unheard-of", True), ("/data/sé", None, True)],
+)  # fmt: skip
+def test_a_root_that_java_would_write_otherwise_is_refused(path: str, encoding: str | None, refused: bool) -> None:
+    """Exit 2 with what helps, not two folders of which one is an outage."""
+    if not refused:
+        FileStore(path).require_same_names(lambda: encoding)
+        return
+    with pytest.raises(ConfigError, match="two folders") as caught:
+        FileStore(path).require_same_names(lambda: encoding)
+    assert "LC_ALL" in caught.value.hint

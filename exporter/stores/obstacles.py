@@ -1,0 +1,26 @@
+"""What stands in the way of all tables: asked before a JVM is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from exporter.errors import ConfigError
+from exporter.stores.store import Store
+from offsets.names import table_folder
+
+
+def in_the_way(store: Store, event_types: Iterable[str]) -> Iterator[ConfigError]:
+    """Each file that stands where the folder of a table, or of its log, has to be. store: of all tables."""
+    for name in event_types:
+        folder = table_folder(name)
+        for path in (folder, f"{folder}/_delta_log"):
+            if store.has_file(path):
+                yield ConfigError(f"{store.uri(path)} is a file, where table {name} has to be", "move it away")
+
+
+def require_room(store: Store, event_types: Iterable[str], sync: bool = False) -> None:
+    """Raises ConfigError or DependencyUnreachable if nothing can be written, or a file is where a table has to be."""
+    if (error := store.unwritable("", sync)) is not None:
+        raise error
+    if found := [*in_the_way(store, event_types)]:
+        raise ConfigError.of(found, "files are in the way")

@@ -1,0 +1,41 @@
+"""A root finds its store by its scheme, and one that could lose commits is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from exporter.errors import ConfigError
+from exporter.stores.file import FileStore
+from exporter.stores.stores import STORES, open_store
+
+
+@pytest.mark.parametrize("root", ["/data/tables", "file:///data/tables", "file:///data//tables/"])
+def test_a_path_is_the_file_system_s_however_it_is_written(root: str) -> None:
+    """file:///x and /x are the same folder."""
+    assert open_store(root) == FileStore("/data/tables") and open_store(root).uri() == "/data/tables"
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/tables", "hdfs://name/x", "memory://x", "http://x"])
+def test_a_scheme_without_a_store_is_refused(root: str) -> None:
+    """Exit 2; the fake is nobody's in production."""
+    with pytest.raises(ConfigError, match=r"is not supported yet: .* can lose commits silently") as caught:
+        open_store(root)
+    assert caught.value.exit_code == 2 and "file:///path" in caught.value.hint
+
+
+@pytest.mark.parametrize("root", ["data/tables", "", "file://data", "/a\nb", "file:///a%20b"])
+def test_what_is_no_root_of_its_store_is_refused(root: str) -> None:
+    """Before anything is made of it."""
+    with pytest.raises(ValueError):
+        open_store(root)
+
+
+@pytest.mark.parametrize("promises", [{}, {"commits_are_exclusive": False}, {"commits_are_exclusive": "mostly"}])
+def test_a_store_that_could_lose_commits_is_refused(monkeypatch: pytest.MonkeyPatch, promises: dict[str, Any]) -> None:
+    """FENCE: exit 2, whatever else it can do."""
+    monkeypatch.setitem(STORES, "looks-first", lambda root: type("Store", (), promises)())
+    with pytest.raises(ConfigError, match="one commit would be lost") as caught:
+        open_store("looks-first://x")
+    assert caught.value.exit_code == 2
