@@ -57,7 +57,9 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-ORDER = ("tests/unit", "tests/contract", "tests/test_tidy.py", "tests/model", "tests/spark", "tests/e2e", "tests/drills")
+ORDER = (
+    "tests/unit", "tests/contract", "tests/test_tidy.py", "tests/model", "tests/spark", "tests/e2e", "tests/drills",
+)  # fmt: skip
 """What needs no JVM comes first and tells within seconds; what kills processes comes last."""
 
 
