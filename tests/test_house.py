@@ -102,7 +102,7 @@ FILE_METHODS = (
 """Of a path. No method of a store has such a name."""
 FILE_MODULES = ("shutil", "tempfile", "fcntl", "glob", "os.path", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset")
 NO_FILES_OF_OS = (
-    "PathLike _exit environ execv getpid isatty kill pipe read register_at_fork set_blocking strerror write"
+    "PathLike _exit environ execv fspath getpid isatty kill pipe read register_at_fork set_blocking strerror write"
 )
 """What may be used of os everywhere: processes, their environment and their pipes."""
 

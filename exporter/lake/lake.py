@@ -1,4 +1,4 @@
-"""The folder of all tables, and what is called in the JVM."""
+"""All tables of one root, and what is called in the JVM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from offsets.names import BadName, event_type_of
 
 
 class Lake:
-    """The folder of all tables. As a context manager it stops its session.
+    """All tables of one root, in the store that it is of. As a context manager it stops its session.
 
     What readings and commits call in the JVM is looked up once: the gateway asks the JVM for each part of a class's
     name, and the JVM searches all jars for it.

@@ -22,6 +22,8 @@ from exporter.core.writers import Parked, PartitionPlan
 from exporter.executor import stage as stage_module
 from exporter.executor.stage import stage
 from exporter.rounds.read import _result
+from exporter.stores.memory import DISKS, Disk, MemoryStore
+from exporter.stores.stores import STORES
 from offsets.names import DataFile, table_folder
 from offsets.ranges import TopicPartition
 from tests.support.days import partition_of
@@ -472,3 +474,18 @@ def test_a_time_that_no_calendar_of_python_has_is_a_dead_letter_and_the_others_l
     files, counts = run(tmp_path, [batch(values)], {"a": -1, DEAD_LETTERS: -1}, routing=routing)
     assert files == {"a": [[1, 2, 5]], DEAD_LETTERS: [[0, 3, 4, 6]]}
     assert counts[REASON + "out_of_range"] == 4
+
+
+def test_a_task_works_in_the_store_that_its_root_is_of(monkeypatch):
+    """It is told a text; there it writes once, and brings to disk what it wrote if nobody else can."""
+    monkeypatch.setitem(STORES, "memory", MemoryStore.at)
+    monkeypatch.setitem(DISKS, "staged", Disk())
+    plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
+    order = StagingOrder("memory://staged/lake", "app", ROUTING, {TP: plan}, {}, {}, sync=True)
+    (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
+    paths = {f"{row['event_type']}/{row['path']}": row["size_bytes"] for row in manifest.to_pylist() if row["path"]}
+    store = MemoryStore.at(order.root)
+    assert {path: store.size(path) for path in paths} == paths and len(paths) == 3
+    assert sorted(store.disk.synced) == sorted(map(store.uri, paths))
+    (path,) = (path for path in paths if path.startswith("a/"))
+    assert pq.read_table(store.reader(path)).column("n").to_pylist() == [1]

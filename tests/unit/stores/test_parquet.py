@@ -16,7 +16,9 @@ from exporter.core.order import Room
 from exporter.core.writers import StagedFile
 from exporter.executor.letters import coordinates
 from exporter.lake.properties import retention_is_safe
+from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.parquet import SMALL_BYTES, FileOrigin, GrowingFile, merge
+from exporter.stores.stores import STORES, open_store
 from offsets.names import DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
@@ -184,3 +186,20 @@ def test_a_footer_tells_the_calendar_of_dates_and_times(tmp_path):
 def test_a_retention_below_one_day_is_unsafe(text, safe):
     """VACUUM deletes staged files after it (protocol 4.2)."""
     assert retention_is_safe(text) is safe
+
+
+def test_files_are_made_and_merged_in_the_store_that_their_folder_is_of(monkeypatch):
+    """Each is written once, under its final name; what is merged is read where it is and stays for the sweep."""
+    monkeypatch.setitem(STORES, "memory", MemoryStore.at)
+    monkeypatch.setitem(DISKS, "made", Disk())
+    folder = "memory://made/lake/a"
+    first, second = grown(folder, [1, 2]), grown(folder, [5, 9])
+    merged = merge(origin(folder), [second, first], Room())
+    store = open_store(folder)
+    assert {file.path: store.size(file.path) for file in (first, second, merged)} == {
+        file.path: file.size_bytes for file in (first, second, merged)
+    }
+    assert pq.read_table(store.reader(merged.path)).column("n").to_pylist() == [1, 2, 5, 9]
+    store.delete(first.path)
+    with pytest.raises(FileNotFoundError):
+        merge(origin(folder), [second, first], Room())

@@ -1,0 +1,89 @@
+"""What a table asks its store, without a JVM: the name in SQL, staged files, entries of its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from exporter.core.writers import StagedFile
+from exporter.errors import LogCleaned, TableUnreadable
+from exporter.lake import log_files
+from exporter.lake.table import DeltaTable, sql_texts
+from exporter.stores.file import JAVA, FileStore
+from exporter.stores.memory import DISKS, MemoryStore
+from offsets.ranges import OffsetRange
+
+
+@pytest.fixture
+def table() -> Iterator[DeltaTable]:
+    lake: Any = SimpleNamespace(app="app", store=MemoryStore.at("memory://table/lake"))
+    yield DeltaTable(lake, "order.v1")
+    DISKS.pop("table", None)
+
+
+def staged(size_bytes: int) -> StagedFile:
+    return StagedFile("day=2026-01-01/app.t.0.0.00000000000000000009.a.parquet", OffsetRange(0, 9), 10, size_bytes)
+
+
+def test_a_table_s_name_in_sql_is_quoted() -> None:
+    """Whatever its root is called."""
+    lake: Any = SimpleNamespace(app="app", store=FileStore("/a `b` 'c'"))
+    assert DeltaTable(lake, "order").sql_name == "delta.`/a ``b`` 'c'/order`"
+
+
+def test_texts_in_sql_are_quoted() -> None:
+    """Paths as the log writes them, of which some are a user's own."""
+    assert sql_texts(["a", "it's", "b\\c"]) == "'a', 'it\\'s', 'b\\\\c'" and sql_texts([]) == ""
+
+
+def test_a_staged_file_has_to_be_there_with_its_size(table: DeltaTable) -> None:
+    """TEMP: VACUUM may have deleted it, a power cut may have cut it short; both are told, each as what it is."""
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'memory://table/lake/order~2Ev1/day=2026"):
+        table.require(staged(3))
+    table.store.write_once(staged(3).path, b"123")
+    table.require(staged(3))
+    with pytest.raises(ValueError, match="has 3 bytes instead of 4"):
+        table.require(staged(4))
+
+
+def test_an_entry_is_read_by_its_lines(table: DeltaTable) -> None:
+    """One that is gone was cleaned up; one that cannot be read is no entry."""
+    info = {"commitInfo": {"operation": "WRITE", "userMetadata": json.dumps({"commit_id": "c"})}}
+    table.store.write_once(log_files.entry(0), (json.dumps(info) + "\n").encode())
+    table.store.write_once(log_files.entry(1), b'{"add"')
+    table.store.write_once(log_files.entry(2), b"\xff")
+    assert table.logged(0).commit_id == "c"
+    for version in (1, 2):
+        with pytest.raises(TableUnreadable, match=f"version {version} cannot be read"):
+            table.logged(version)
+    with pytest.raises(LogCleaned, match="version 3 is no longer in its log"):
+        table.logged(3)
+
+
+def test_entries_without_a_byte_are_named_from_the_newest_back(table: DeltaTable) -> None:
+    """As far as the log goes back, and no further than was asked."""
+    for version, body in ((2, b""), (3, b"{}"), (4, b""), (5, b"")):
+        table.store.write_once(log_files.entry(version), body)
+    assert table.empty_entries(5, 10) == [5, 4, 2] and table.empty_entries(5, 2) == [5, 4]
+
+
+def test_what_the_store_s_commits_say_of_the_disk_is_told_from_all_else() -> None:
+    """By the class of the error, wherever in the chain of causes it stands."""
+    lake: Any = SimpleNamespace(app="app", store=FileStore("/lake"))
+    table = DeltaTable(lake, "order")
+
+    def java(name: str, cause: Any = None) -> Any:
+        return SimpleNamespace(getClass=lambda: SimpleNamespace(getName=lambda: name), getCause=lambda: cause)
+
+    def raised(java_exception: Any) -> BaseException:
+        error: Any = RuntimeError()
+        error.java_exception = java_exception
+        return error
+
+    wrapped = java("org.apache.spark.SparkException", java(JAVA.not_synced))
+    assert table.not_synced(raised(wrapped)) and table.not_synced(raised(java(JAVA.not_synced)))
+    assert not table.not_synced(raised(java("java.io.IOException"))) and not table.not_synced(OSError())

@@ -1,0 +1,57 @@
+"""What maintenance asks of a table's folder: the files of its days, and to be alone there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from exporter.errors import TableUnreadable
+from exporter.operate.maintain import maintain
+from exporter.operate.maintain.sweep import listed_files
+from exporter.stores.memory import DISKS, MemoryStore
+
+
+@pytest.fixture
+def store() -> Iterator[MemoryStore]:
+    yield MemoryStore.at("memory://swept/order")
+    DISKS.pop("swept", None)
+
+
+def test_the_files_of_days_are_listed_and_no_others(store: MemoryStore) -> None:
+    """Neither the log's nor a user's; nothing of what a listing does not tell yet, which is younger than any sweep."""
+    for path in ("day=2026-01-01/a", "day=2026-01-02/b", "day=2026-01-02/deeper/c", "_delta_log/0", "d", "x/day=1/e"):
+        store.write_once(path, path.encode())
+    store.disk.lists_late = True
+    store.write_once("day=2026-01-02/late", b"")
+    assert listed_files(store) == {"day=2026-01-01/a": 16, "day=2026-01-02/b": 16}
+    assert listed_files(store.below("none")) == {}
+
+
+def test_a_folder_that_cannot_be_listed_is_told(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 70: nothing is taken for dead because it was not seen."""
+
+    def refuse(*_: Any) -> Any:
+        raise OSError("out")
+
+    monkeypatch.setattr(MemoryStore, "names", refuse)
+    with pytest.raises(TableUnreadable, match="memory://swept/order cannot be listed: out"):
+        listed_files(store)
+
+
+def test_one_maintains_a_table_at_a_time(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails under the lock is no failure of the lock."""
+    table: Any = SimpleNamespace(store=store, event_type="order")
+    with maintain._locked(table) as first, maintain._locked(table) as second:
+        assert (first, second) == (True, False)
+    with pytest.raises(OSError, match="of the work"), maintain._locked(table):
+        raise OSError("of the work")
+
+    def refuse(*_: Any) -> Any:
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(MemoryStore, "lock", refuse)
+    with pytest.raises(TableUnreadable, match="table order cannot be locked: not here"), maintain._locked(table):
+        pytest.fail("it was not locked")
