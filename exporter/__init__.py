@@ -12,7 +12,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     executor/      What runs in Spark's Python workers: route, decode, gather, stage.
     formats/       What a record's value is: from bytes to columns, or to a reason. One package per format.
     arrow/         What a table can hold, as Arrow has it: leaves of a schema, dates and times, timestamps of Kafka.
-    stores/        Where bytes go: Parquet data files, and the file system that holds them.
+    stores/        Where bytes go: Parquet data files, and the stores that hold them, one module per scheme.
     protocol/      Every commit to a table while records are exported, and the way back from the tables to writers.
     lake/          Delta tables: one snapshot in, one commit out, and what happened to them.
     wal/           The write-ahead log and the leases in DynamoDB: told, kept, compared with the tables.

@@ -29,8 +29,8 @@ FORMAT_VERSION = 1
 APP = re.compile(r"[A-Za-z0-9_-]+\Z")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 FOLDER_BYTES_MAX = 200
-RESERVED_FOLDER = "_delta_log"
-"""A table of this name would make the folder of all tables look like a table itself; delta-rs cannot read it."""
+LOG_FOLDER = "_delta_log"
+"""Of each table. One of this name would make the folder of all tables look like a table; delta-rs cannot read it."""
 _OFFSET_DIGITS = 20
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
 _REPLAY = re.compile(r"replay-([1-9][0-9]{0,17})-[A-Za-z0-9]+\Z")
@@ -188,7 +188,7 @@ def table_folder(event_type: str) -> str:
     except UnicodeEncodeError as error:
         raise BadName(f"not valid Unicode: {event_type[:40]!r}") from error
     folder = "".join(chr(byte) if byte in _PLAIN else f"~{byte:02X}" for byte in raw)
-    if folder.lower() == RESERVED_FOLDER:
+    if folder.lower() == LOG_FOLDER:
         raise BadName(f"event type {event_type!r}: the name is Delta's own")
     if len(folder) > FOLDER_BYTES_MAX:
         raise BadName(f"event type {event_type[:40]!r}... needs a folder name of {len(folder)} bytes")

@@ -52,7 +52,7 @@ class StagingOrder:
     record_bytes: of a record so far, 0 = not known; for the size of batches only (spark/batches.py).
     careful: read by kafka/careful.py, not by Spark's source.
     committed_next: all that is staged is committed right after the round, and nothing together with it.
-    sync: whether a task brings each file that it writes to disk, because nobody else can (spark/java_classes.py).
+    sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
     """
 
     root: str

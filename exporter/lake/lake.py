@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Any
 
 from exporter.errors import TableUnreadable
-from exporter.lake.log_files import LOG_FOLDER
 from exporter.lake.table import DeltaTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from offsets.names import BadName, event_type_of
+from offsets.names import LOG_FOLDER, BadName, event_type_of
 
 
 class Lake:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from exporter.stores.store import Store
+from offsets.names import LOG_FOLDER
 from offsets.table_log import LogState, TableView, replay, transaction_id
 
 REPLAYED_MAX = 50
@@ -24,8 +25,6 @@ REPLAYED_MAX = 50
 ELSEWHERE = "delta.coordinatedCommits."
 """Properties of a table whose newest commits may stand where only their coordinator knows."""
 VERSION_DIGITS = 20
-LOG_FOLDER = "_delta_log"
-"""In the folder of each table."""
 
 
 def newest_view(table: Store) -> TableView | None:

@@ -22,7 +22,7 @@ from exporter.errors import LogCleaned, TableUnreadable
 from exporter.lake import log_files
 from exporter.lake.change import TABLE_PROPERTIES, Change
 from exporter.text import first_line
-from offsets.names import FORMAT_VERSION, table_folder
+from offsets.names import FORMAT_VERSION, LOG_FOLDER, table_folder
 from offsets.partitions import DAY, BadPartition, Partition
 from offsets.table_log import (
     APP_PROPERTY,
@@ -58,8 +58,8 @@ class DeltaTable:
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
         """
         try:
-            if self._lake.sync and self.store.has_folder(log_files.LOG_FOLDER):
-                self.store.sync(log_files.LOG_FOLDER)
+            if self._lake.sync and self.store.has_folder(LOG_FOLDER):
+                self.store.sync(LOG_FOLDER)
             return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error

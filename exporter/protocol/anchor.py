@@ -20,12 +20,11 @@ from exporter.faults import Fault, point
 from exporter.kafka.topics import FirstPosition, TopicIdentity, TopicReader, identity_properties, partitions_of
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
-from exporter.lake.log_files import LOG_FOLDER
 from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.text import first_line
-from offsets.names import AppId, table_folder
+from offsets.names import LOG_FOLDER, AppId, table_folder
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView

@@ -17,11 +17,11 @@ from functools import partial
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.change import Change
-from exporter.lake.log_files import LOG_FOLDER
 from exporter.lake.properties import check_properties
 from exporter.lake.schema import evolved_schema, refuses
 from exporter.protocol.anchor import Anchors, Failed, declared_schema
 from offsets.crosscheck import Switch
+from offsets.names import LOG_FOLDER
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 

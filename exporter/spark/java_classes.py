@@ -1,29 +1,8 @@
-"""The Delta log store for tables in a file system: a commit is there whole and once, whoever else commits.
+"""The Java classes of a store, such as its log store: compiled at the session's start by the Janino that Spark ships.
 
-    FileLogStore.java    writes versions
-    FileChecksums.java   writes the checksum of each, from which Delta and we know a table without reading its log
+    JavaSide.sources ── compiled ── a jar in the cache ── the class path of the driver's JVM
 
-    compiled at the session's start by the Janino that Spark ships -> a jar on the class path of the driver's JVM
-
-Delta's own store for `file:` looks whether a version is there and then renames over it: two processes that look at
-the same moment are both told that they committed, and one commit is gone. Here the version is a hard link to a
-file that is complete, which only one of them can make. Neither starts a process, where Hadoop's local file system
-starts `readlink` and `chmod` about twenty times for a commit and three times for its checksum.
-
-What a power cut takes is what the system had not written yet. With the setting `sync` a version comes to be in this
-order, and its writer is told after the last step only (ORDER):
-
-    the files that it adds, the folders that name them, the entry under a hidden name    synced, in threads
-    a checksum that outlived a former version of that number                             taken away
-    the entry's name, by a hard link
-    the folder of the log; while a table is young, also those above it                   synced
-
-So an entry that is there after a power cut names whole files. It is one place for all that this session commits, what
-OPTIMIZE and DELETE write too. This process syncs what its workers wrote: on one machine a file has the same pages,
-whoever opens it, and one commit's files are synced side by side, where each worker would wait for the disk at every
-file. Workers on other machines (a cluster) have pages of their own; they sync each file themselves as it is written.
-Checksums are not synced: one that is cut short or lost is not believed (lake/log_files.py, FileLogStore.read). Neither
-are commits that others were killed in the middle of; whoever reads a table syncs its log first (lake/table.py).
+What those of a file system do, and why they are needed: stores/file.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* See spark/java_classes.py, which compiles it. */
+/* See file.py. */
 package exporter;
 
 import java.io.IOException;

@@ -1,4 +1,4 @@
-/* See spark/java_classes.py, which compiles it. Janino knows neither type inference nor variable numbers of arguments. */
+/* See file.py. Janino, which compiles it, knows neither type inference nor variable numbers of arguments. */
 package exporter;
 
 import com.fasterxml.jackson.databind.JsonNode;

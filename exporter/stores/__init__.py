@@ -1,1 +1,1 @@
-"""Where bytes go: Parquet data files, and the file system that holds them."""
+"""Where bytes go: Parquet data files, and the stores that hold them, one module per scheme."""

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from exporter.errors import ConfigError
 from exporter.stores.store import Store
-from offsets.names import table_folder
+from offsets.names import LOG_FOLDER, table_folder
 
 
 def in_the_way(store: Store, event_types: Iterable[str]) -> Iterator[ConfigError]:
     """Each file that stands where the folder of a table, or of its log, has to be. store: of all tables."""
     for name in event_types:
         folder = table_folder(name)
-        for path in (folder, f"{folder}/_delta_log"):
+        for path in (folder, f"{folder}/{LOG_FOLDER}"):
             if store.has_file(path):
                 yield ConfigError(f"{store.uri(path)} is a file, where table {name} has to be", "move it away")
 

@@ -85,7 +85,7 @@ def check(spark: Any, root: Path, acknowledged: dict[TopicPartition, int]) -> bo
     All that a task does before is to list the log.
     """
     folder = root / NAME
-    if (folder / log_state.LOG_FOLDER).exists():
+    if (folder / "_delta_log").exists():
         path = spark._jvm.org.apache.hadoop.fs.Path(f"file:{folder / log_state.entry(0)}")
         store_of(spark).listFrom(path, spark.sparkContext._jsc.hadoopConfiguration())
     view = log_state.newest_view(FileStore(str(folder)))
