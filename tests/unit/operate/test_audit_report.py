@@ -23,6 +23,8 @@ from exporter.operate.chosen import parse_offsets
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.mark.parametrize(
     ("offsets", "text"),
@@ -120,19 +122,27 @@ def test_a_report_is_text_and_json():
 
 
 def test_the_audit_shares_no_code_with_the_export():
-    """Neither the audit nor what it imports reaches the rooms that route, decode, stage, read or commit, or writes."""
-    root = Path(__file__).parents[3]
+    """Neither the audit nor what it imports reaches the rooms that route, decode, stage, read or commit."""
     waiting, seen = {"exporter.operate.audit.audit"}, set()
     while waiting:
         module = waiting.pop()
         seen.add(module)
-        nodes = [*ast.walk(ast.parse((root / f"{module.replace('.', '/')}.py").read_text()))]
+        nodes = [*ast.walk(ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text()))]
         names = {f"{node.module}.{a.name}" for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names}
         names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
         names |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
-        waiting |= {name for name in names if (root / f"{name.replace('.', '/')}.py").exists()} - seen
+        waiting |= {name for name in names if (ROOT / f"{name.replace('.', '/')}.py").exists()} - seen
     theirs = {name for name in seen if name.split(".")[1] in ("executor", "formats", "rounds", "protocol")}
     assert not theirs
     stores = {name.split(".")[2] for name in seen if name.startswith("exporter.stores.")}
     assert stores == {"store", "stores", "file", "kept"}, "it lists and reads; how data files are made it does not know"
     assert "exporter.operate.audit.sql" in seen and "exporter.lake.table" in seen
+
+
+def test_the_audit_asks_a_store_only_what_is_there():
+    """What it proves it does not touch: of a store it uses what reads and lists."""
+    paths = (ROOT / "exporter" / "operate" / "audit").rglob("*.py")
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text()))]
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert used & {"read", "live_size"} == {"read", "live_size"}
+    assert not used & {"write_once", "delete", "sync", "lock", "unwritable"}
