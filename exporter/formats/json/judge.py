@@ -1,6 +1,6 @@
 """The exact verdict on one record, and the only place that words a reason. Runs on Spark executors.
 
-stdlib json with every token kept as sent, then the shape's own reading. Slow, so decode.py asks
+stdlib json with every token kept as sent, then the shape's own reading. Slow, so blocks.py asks
 only for the doubtful records; what it passes is text that the fast reader takes, and reads the
 same. A record whose only oddity may be unknown fields is asked of first in another way: a guess, that
 holds if the reader takes the rest. Must never raise on what a record holds, or know its neighbours.
