@@ -25,7 +25,7 @@ from exporter.formats.json.judge import LARGE_BYTES, too_many_values
 from exporter.formats.json.layouts import LAYOUTS_MAX, MARK
 from exporter.formats.json.unknown import plain
 from tests.unit.formats.decode_cases import CASES
-from tests.unit.formats.test_decode import (
+from tests.unit.formats.test_decoder import (
     PLAIN,
     TUNINGS,
     counts,
