@@ -1,25 +1,24 @@
-"""All tables of one root, and what is called in the JVM."""
+"""All tables of one root."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 from exporter.errors import TableUnreadable
+from exporter.lake.gateway import Gateway
 from exporter.lake.table import DeltaTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from offsets.names import LOG_FOLDER, BadName, event_type_of
+from offsets.names import LOG_FOLDER, BadName, event_type_of, table_folder
 
 
 class Lake:
     """All tables of one root, in the store that it is of. As a context manager it stops its session.
 
-    What readings and commits call in the JVM is looked up once: the gateway asks the JVM for each part of a class's
-    name, and the JVM searches all jars for it.
+    gateway: to the session's JVM.
     """
 
     def __init__(self, session: Any, root: str | os.PathLike[str], app: str, sync: bool = True) -> None:
@@ -27,7 +26,7 @@ class Lake:
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
-        self.store: Store = open_store(os.fspath(root))
+        self.store: Store = open_store(str(root))
         self.store.require_same_names(lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"))
         self.app = app
         self.session = session
@@ -35,25 +34,7 @@ class Lake:
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)
-        self.jsession = session._jsparkSession
-        jvm = session._jvm
-        sql, option = jvm.org.apache.spark.sql, jvm.scala.Option
-        self.none = option.empty()
-        self.some = option.apply
-        self.new_list = jvm.java.util.ArrayList
-        self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
-        self.action_from_json = sql.delta.actions.Action.fromJson
-        self._streaming_update = sql.delta.DeltaOperations.StreamingUpdate
-        self._append = sql.streaming.OutputMode.Append()
-        self._set_active_session = sql.classic.SparkSession.setActiveSession
-        self._log_for_table = sql.delta.DeltaLog.forTable
-        self._mapper = sql.delta.util.JsonUtils.mapper()
-        of_name, list_of = jvm.java.lang.Class.forName, self._mapper.getTypeFactory().constructCollectionType
-        a_list, actions = of_name("java.util.ArrayList"), "org.apache.spark.sql.delta.actions."
-        self._texts = list_of(a_list, of_name("java.lang.String"))
-        self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
-        self._adds = list_of(a_list, of_name(actions + "AddFile"))
-        self._opened: set[str] = set()
+        self.gateway = Gateway(session)
 
     @property
     def root(self) -> str:
@@ -68,54 +49,14 @@ class Lake:
     ) -> None:
         self.session.stop()
 
-    def activate(self) -> None:
-        """Make the session this thread's own: Delta asks for it wherever it needs a Spark job of its own."""
-        self._set_active_session(self.jsession)
-
-    def log(self, uri: str) -> Any:
-        """Delta's own object for the log of a table."""
-        self._opened.add(uri)
-        self.activate()
-        return self._log_for_table(self.jsession, uri)
-
-    def has_opened(self, uri: str) -> bool:
-        """Whether anybody here has begun to open the log of a table.
-
-        As long as nobody has, the time of a snapshot tells what it has seen. Not so later: one that is left by a commit
-        of this process bears a later time than the commit, though others may have committed in between.
-        """
-        return uri in self._opened
-
     def table(self, event_type: str) -> DeltaTable:
-        return DeltaTable(self, event_type)
+        """That of an event type, whether it is there or not."""
+        store = self.store.below(table_folder(event_type))
+        return DeltaTable(self.gateway, store, self.app, event_type, self.sync)
 
     def event_types(self) -> tuple[str, ...]:
         """The event types of all folders that hold a Delta log; folders with other names are passed over."""
         return tuple(sorted(stored_event_types(self.store)))
-
-    def operation(self, user_metadata: str) -> Any:
-        """What a commit says of itself: that it appended as a stream does, and what only we read."""
-        return self._streaming_update(self._append, self.app, 0, self.some(user_metadata))
-
-    def texts(self, texts: Iterable[str]) -> Any:
-        """A Java list, in one call over the gateway however long it is; so are the next two."""
-        return self._mapper.readValue(json.dumps([*texts]), self._texts)
-
-    def transactions(self, actions: Iterable[Mapping[str, Any]]) -> Any:
-        """A Java list of `txn` actions."""
-        return self._mapper.readValue(json.dumps([*actions]), self._transactions)
-
-    def adds(self, actions: Iterable[Mapping[str, Any]]) -> Any:
-        """A Java list of `add` actions."""
-        return self._mapper.readValue(json.dumps([*actions]), self._adds)
-
-    def to_seq(self, java_list: Any) -> Any:
-        """A Java list as Scala's sequence."""
-        return self._as_scala(java_list).toSeq()
-
-    def to_json(self, scala_value: Any) -> str:
-        """A Scala collection as JSON text, in one call over the gateway."""
-        return str(self._mapper.writeValueAsString(scala_value))
 
 
 def stored_event_types(store: Store) -> Iterable[str]:

@@ -10,7 +10,7 @@ from offsets.table_log import TableView
 
 def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
     """The rows of a table as it was at a snapshot."""
-    lake.activate()
+    lake.gateway.activate()
     reader = lake.session.read.format("delta").option("versionAsOf", view.version)
     frame: DataFrame = reader.load(lake.table(name).uri)
     return frame

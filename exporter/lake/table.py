@@ -15,14 +15,16 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from exporter.core.writers import StagedFile
 from exporter.errors import LogCleaned, TableUnreadable
 from exporter.lake import log_files
 from exporter.lake.change import TABLE_PROPERTIES, Change
+from exporter.lake.gateway import Gateway
+from exporter.stores.store import Store
 from exporter.text import first_line
-from offsets.names import FORMAT_VERSION, LOG_FOLDER, table_folder
+from offsets.names import FORMAT_VERSION, LOG_FOLDER
 from offsets.partitions import DAY, BadPartition, Partition
 from offsets.table_log import (
     APP_PROPERTY,
@@ -34,9 +36,6 @@ from offsets.table_log import (
     parse_commit,
 )
 
-if TYPE_CHECKING:
-    from exporter.lake.lake import Lake
-
 Check = Callable[[TableView | None], None]
 """Looks at the snapshot that the commit is based on; raises to give the commit up."""
 
@@ -44,12 +43,14 @@ Check = Callable[[TableView | None], None]
 class DeltaTable:
     """One table of the lake. store: of its folder. uri: what Delta and Spark call it."""
 
-    def __init__(self, lake: Lake, event_type: str) -> None:
+    def __init__(self, gateway: Gateway, store: Store, app: str, event_type: str, sync: bool = True) -> None:
+        """sync: whether what is read has to be on disk first."""
         self.event_type = event_type
-        self.app = lake.app
-        self.store = lake.store.below(table_folder(event_type))
-        self.uri = self.store.uri()
-        self._lake = lake
+        self.app = app
+        self.store = store
+        self.uri = store.uri()
+        self._gateway = gateway
+        self._sync = sync
 
     def view(self) -> TableView | None:
         """The table as it is now, or None if there is none. Raises TableUnreadable.
@@ -58,7 +59,7 @@ class DeltaTable:
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
         """
         try:
-            if self._lake.sync and self.store.has_folder(LOG_FOLDER):
+            if self._sync and self.store.has_folder(LOG_FOLDER):
                 self.store.sync(LOG_FOLDER)
             return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
@@ -102,7 +103,7 @@ class DeltaTable:
         from pyspark.sql import DataFrame
 
         try:
-            paths = DataFrame(snapshot.stateDF(), self._lake.session).selectExpr(
+            paths = DataFrame(snapshot.stateDF(), self._gateway.session).selectExpr(
                 "coalesce(add.path, remove.path) AS path"
             )
             found = paths.where("path IS NOT NULL").toArrow()
@@ -120,7 +121,7 @@ class DeltaTable:
 
         sizes: dict[Partition, list[int]] = defaultdict(list)
         try:
-            adds = DataFrame(self._snapshot().allFiles().toDF(), self._lake.session)
+            adds = DataFrame(self._snapshot().allFiles().toDF(), self._gateway.session)
             found = adds.selectExpr("map_entries(partitionValues) AS entries", "size").toArrow()
         except Exception as error:
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
@@ -139,36 +140,37 @@ class DeltaTable:
             snapshot = self._snapshot()
             due = snapshot.version() - max(-1, snapshot.checkpointProvider().version()) >= commits_min
             if due and apply:
-                self._log().checkpointAndCleanUpDeltaLog(snapshot, self._lake.none)  # checkpoint() hides what fails
+                self._log().checkpointAndCleanUpDeltaLog(snapshot, self._gateway.none)  # checkpoint() hides what fails
         except Exception as error:
             raise TableUnreadable(f"table {self.event_type}: its checkpoint failed: {first_line(error)}") from error
         return bool(due)
 
     def _snapshot(self) -> Any:
         """As the table is now. A log that is opened here for the first time was listed just then, once is enough."""
-        lake, began_ms = self._lake, int(time.time() * 1000)  # before it is asked whether others have opened the log
-        since = lake.none if lake.has_opened(self.uri) else lake.some(began_ms)
-        return self._log().update(False, since, lake.none)
+        began_ms = int(time.time() * 1000)  # before it is asked whether others have opened the log
+        gateway = self._gateway
+        since = gateway.none if gateway.has_opened(self.uri) else gateway.some(began_ms)
+        return self._log().update(False, since, gateway.none)
 
     def commit(self, change: Change, check: Check) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
 
         After any exception the caller finds the outcome by looking (protocol 4.4).
         """
-        lake = self._lake
+        gateway = self._gateway
         txn = self._begun(change, check)
         if change.expected:
-            txn.readTxn().appendAll(lake.to_seq(lake.texts(change.expected)))
+            txn.readTxn().appendAll(gateway.to_seq(gateway.texts(change.expected)))
         now_ms = int(time.time() * 1000)
-        actions = lake.transactions(
+        actions = gateway.transactions(
             {"appId": app_id, "version": version, "lastUpdated": now_ms} for app_id, version in change.positions.items()
         )
         if change.adds:
-            actions.addAll(lake.adds(change.adds))
+            actions.addAll(gateway.adds(change.adds))
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
-        return int(txn.commit(lake.to_seq(actions), lake.operation(text)))
+        return int(txn.commit(gateway.to_seq(actions), gateway.operation(self.app, text)))
 
     def rehearse(self, change: Change, check: Check) -> None:
         """All of commit() but the commit: raises what Delta says of names, columns and features that it refuses."""
@@ -198,7 +200,7 @@ class DeltaTable:
     def files_at(self, version: int) -> list[dict[str, Any]]:
         """The `add` actions of the live files at a version. Raises LogCleaned."""
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
-        return [json.loads(row) for row in json.loads(self._lake.to_json(rows))]
+        return [json.loads(row) for row in json.loads(self._gateway.to_json(rows))]
 
     def adds_at(self, version: int) -> Any:
         """A Java DataFrame of the live files at a version, one `add` action a row. Raises LogCleaned."""
@@ -206,13 +208,13 @@ class DeltaTable:
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
         """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
-        snapshot, adds = self._snapshot_at(version), self._lake.new_list()
+        snapshot, adds = self._snapshot_at(version), self._gateway.new_list()
         for live in _live_files(snapshot, paths):
             adds.add(live)
-        return self._log().createDataFrame(snapshot, self._lake.to_seq(adds), False, self._lake.none)
+        return self._log().createDataFrame(snapshot, self._gateway.to_seq(adds), False, self._gateway.none)
 
     def _snapshot_at(self, version: int) -> Any:
-        none = self._lake.none
+        none = self._gateway.none
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds
@@ -249,15 +251,15 @@ class DeltaTable:
             raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
 
     def _log(self) -> Any:
-        return self._lake.log(self.uri)
+        return self._gateway.log(self.uri)
 
     def _action(self, action: Mapping[str, Any]) -> Any:
-        return self._lake.action_from_json(json.dumps(action))
+        return self._gateway.action_from_json(json.dumps(action))
 
     def _new_metadata(self, change: Change) -> dict[str, Any]:
         configuration = {
             **TABLE_PROPERTIES,
-            APP_PROPERTY: self._lake.app,
+            APP_PROPERTY: self.app,
             FORMAT_PROPERTY: str(FORMAT_VERSION),
             EVENT_TYPE_PROPERTY: self.event_type,
             **change.properties,
@@ -287,9 +289,9 @@ class DeltaTable:
         checksum = snapshot.checksumOpt()
         listed = checksum.get().setTransactions() if checksum.isDefined() else None
         if listed is not None and listed.isDefined() and not listed.get().isEmpty():
-            actions = json.loads(self._lake.to_json(listed.get()))
+            actions = json.loads(self._gateway.to_json(listed.get()))
             return {action["appId"]: int(action["version"]) for action in actions}
-        reconstructed = json.loads(self._lake.to_json(snapshot.transactions()))
+        reconstructed = json.loads(self._gateway.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
 
 

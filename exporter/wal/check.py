@@ -167,7 +167,7 @@ class LogCheck:
 
     def _live_rows(self, table: DeltaTable, intents: Sequence[Intent]) -> dict[tuple[IntentKey, str], int]:
         """Rows that are live between the offsets of each intent, by one Spark job."""
-        self._lake.activate()
+        self._lake.gateway.activate()
         kafka, conditions = sf.col("_kafka"), []
         for one in intents:
             conditions.append(

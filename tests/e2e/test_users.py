@@ -237,7 +237,7 @@ def age_log(e: Export, spark: Any, name: str) -> None:
     for path in log.iterdir():
         os.utime(path, (old, old))
     with e.bench(spark) as bench:
-        bench.lake.log(log.parent).checkpoint()
+        bench.lake.gateway.log(str(log.parent)).checkpoint()
 
 
 def versions(e: Export, name: str) -> list[int]:

@@ -116,10 +116,10 @@ def test_a_log_read_line_by_line_lists_what_spark_lists(spark: Any, tmp_path: Pa
     for statement in ("DELETE FROM {t} WHERE id < 10", "UPDATE {t} SET id = -id WHERE id = 20", "OPTIMIZE {t}",
                       "RESTORE {t} TO VERSION AS OF 1", "DELETE FROM {t} WHERE id = 70"):  # fmt: skip
         spark.sql(statement.format(t=table))
-    log = lake.log(tmp_path / "t")
+    log = lake.gateway.log(str(tmp_path / "t"))
     for version in range(6):
-        files = log.getSnapshotAt(version, lake.none, lake.none, False).allFiles().collectAsList()
-        listed = json.loads(lake.to_json(lake.to_seq(files)))
+        files = log.getSnapshotAt(version, lake.gateway.none, lake.gateway.none, False).allFiles().collectAsList()
+        listed = json.loads(lake.gateway.to_json(lake.gateway.to_seq(files)))
         replayed = replay(tmp_path / "t", version) or []
         assert replayed and sorted(map(_key, replayed)) == sorted(map(_key, listed))
 

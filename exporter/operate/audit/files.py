@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
+from exporter.lake.gateway import Gateway
 from exporter.lake.lake import Lake
 from exporter.lake.log_files import entry
 from exporter.lake.table import sql_texts
@@ -40,15 +41,15 @@ class LiveFiles:
 
 def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     """Look for each live file on disk; a missing one would make every query on the table fail."""
-    table = lake.table(name)
-    delta_log = lake.log(table.uri)
-    snapshot = delta_log.getSnapshotAt(view.version, lake.none, lake.none, False)
+    table, gateway = lake.table(name), lake.gateway
+    delta_log = gateway.log(table.uri)
+    snapshot = delta_log.getSnapshotAt(view.version, gateway.none, gateway.none, False)
     replayed = replay(table.store, view.version)
     listed = None if replayed is not None else snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
     there: list[dict[str, Any]] = []
     files, rows, days = 0, 0, set()
-    for add in _read(lake, listed) if replayed is None else replayed:
+    for add in _read(gateway, listed) if replayed is None else replayed:
         files += 1
         rows += _numbers(add.get("stats"), "numRecords") or 0
         rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
@@ -59,11 +60,11 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         elif replayed is not None:
             there.append(add)
     if replayed is not None:
-        listed = lake.adds(there)
+        listed = gateway.adds(there)
     elif absent:
         gone = sql_texts(file.path for file in absent)
         listed = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
-    frame = DataFrame(delta_log.createDataFrame(snapshot, lake.to_seq(listed), False, lake.none), lake.session)
+    frame = DataFrame(delta_log.createDataFrame(snapshot, gateway.to_seq(listed), False, gateway.none), lake.session)
     return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
 
 
@@ -78,11 +79,11 @@ def replay(table: Store, version: int) -> list[dict[str, Any]] | None:
     return live_adds(text.split("\n") for text in texts)
 
 
-def _read(lake: Lake, adds: Any) -> Iterator[dict[str, Any]]:
+def _read(gateway: Gateway, adds: Any) -> Iterator[dict[str, Any]]:
     """The `add` actions of a Java list as Python values, some at a time."""
     for start in range(0, adds.size(), FILES_AT_A_TIME):
         some = adds.subList(start, min(adds.size(), start + FILES_AT_A_TIME))
-        yield from json.loads(lake.to_json(lake.to_seq(some)))
+        yield from json.loads(gateway.to_json(gateway.to_seq(some)))
 
 
 def _numbers(stats: str | None, *path: str) -> int | None:

@@ -122,7 +122,7 @@ class Replay:
         of = ["topic", "partition", "offset", "epoch"]
         same = " AND ".join(f"l._kafka.{part} <=> s.{part}" for part in of) + f" AND l.stage <> '{GAP}'"
         told = json.dumps({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
-        self.lake.activate()
+        self.lake.gateway.activate()
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
             gone.createOrReplaceTempView(view := f"replayed_{uuid.uuid4().hex}")

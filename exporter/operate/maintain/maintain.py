@@ -191,7 +191,7 @@ class Maintenance:
             yield Step(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
 
     def _sql(self, statement: str) -> Any:
-        self._lake.activate()
+        self._lake.gateway.activate()
         return self._lake.session.sql(statement)
 
 
