@@ -18,14 +18,11 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 400
 CLASS_LINES_MAX = 300
 ARGUMENTS_MAX = 8
-TOO_LARGE = frozenset(
+TOO_LARGE: frozenset[str] = frozenset(
     {
-        "exporter/drill/run.py",
-        "exporter/drill/run.py:Run",
-        "exporter/drill/run.py:Run.__init__",
         "exporter/protocol/recover.py",
         "exporter/protocol/recover.py:Recovery",
-        "exporter/settings/model.py:Settings",
+        "exporter/settings/model.py",
         "exporter/task/service.py",
         "exporter/task/service.py:Service",
         "exporter/task/service.py:Service.__init__",
@@ -36,9 +33,6 @@ TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", 
 
 PURE = ("exporter/core", "exporter/lake/fillable.py", "exporter/lake/retention.py")
 NOT_ON_EXECUTORS = {"pyspark", "kafka", "click", "boto3"}
-COMPUTES = {
-    "__future__", "collections", "dataclasses", "datetime", "enum", "functools", "itertools", "json", "re", "typing",
-}  # fmt: skip
 NOT_IN_OFFSETS = {"pyspark", "delta", "py4j", "kafka", "click", "boto3", "botocore", "exporter"}
 
 MACHINE_PATH = re.compile(
@@ -111,16 +105,6 @@ def test_no_import_is_relative(path):
 def test_offsets_knows_no_engine(path):
     """offsets/ imports neither pyspark nor kafka nor click nor boto3 nor the exporter."""
     assert not roots(set(imports_of(tree_of(path)))) & NOT_IN_OFFSETS
-
-
-@pytest.mark.parametrize("path", sources("offsets"), ids=relative)
-def test_offsets_has_no_clock_no_file_and_no_thread(path):
-    """Values in, values out: of the standard library what computes, and nothing that asks for the time or a file."""
-    tree = tree_of(path)
-    assert roots(set(imports_of(tree))) <= COMPUTES | {"offsets"}
-    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called}
-    assert not names & {"now", "utcnow", "today", "open", "input", "print"}
 
 
 @pytest.mark.parametrize("path", sources(*PURE), ids=relative)

@@ -24,7 +24,7 @@ from exporter import __version__
 from exporter.drill.helper import Helper
 from exporter.drill.record import Book, RunRecord, read_book, summary
 from exporter.drill.report import as_html
-from exporter.drill.run import Run
+from exporter.drill.run import Run, Size
 from exporter.drill.scenarios import SCENARIOS, Scenario
 from exporter.drill.schedule import KILLS, random_of
 from exporter.drill.services import Services, given_services, own_services
@@ -96,10 +96,8 @@ def _play(
     place = folder / f"{scenario.name}-{number}"
     shutil.rmtree(place, ignore_errors=True)
     rng = random_of(options.seed, scenario.name, number)
-    run = Run(
-        services, helper, place, record, rng, options.records,
-        partitions=scenario.partitions, kills=options.kills, minutes=options.minutes,
-    )  # fmt: skip
+    size = Size(options.records, scenario.partitions, options.kills, options.minutes)
+    run = Run(services, helper, place, record, rng, size)
     record.failure = "not done"
     try:
         run.open(scenario.config)

@@ -99,7 +99,7 @@ def fault_points_beside(run: Run) -> None:
 
 def random_kills(run: Run) -> None:
     """kill -9 at random moments of start, recovery and work, under load."""
-    drawn = schedule.kills(run.rng, run.kills)
+    drawn = schedule.kills(run.rng, run.size.kills)
     run.record.schedule = [str(kill) for kill in drawn]
     run.load()
     for kill in drawn:
@@ -161,7 +161,7 @@ def zombie_holds_less(run: Run) -> None:
 
 def _zombie(run: Run, changes: dict[str, Any], few: bool) -> None:
     load = run.load(steady=False)
-    sleeper = run.start(armed=f"{Fault.BEFORE_DELTA_COMMIT.value}:stop:1", round_records_max=run.backlog)
+    sleeper = run.start(armed=f"{Fault.BEFORE_DELTA_COMMIT.value}:stop:1", round_records_max=run.size.records)
     run.wait(sleeper.stopped, LIFE_SECS_MAX, f"{sleeper.name} sleeps", sleeper)
     sleeper.signal(signal.SIGSTOP, whole=True)
     run.struck(sleeper, "SIGSTOP before its first commit")
@@ -170,7 +170,7 @@ def _zombie(run: Run, changes: dict[str, Any], few: bool) -> None:
     owner = run.start(**changes)
     run.wait_commit(owner, 4)
     if not few:
-        last = (load.written - 1) // run.partitions - 1
+        last = (load.written - 1) // run.size.partitions - 1
         run.wait(lambda: run.all_through(last), LIFE_SECS_MAX, "the next owner has it all", owner)
     _wakes(run, sleeper)
     run.wait(lambda: sleeper.count("commit_refused") > 0, LIFE_SECS_MAX, f"{sleeper.name} is refused", sleeper)

@@ -138,7 +138,7 @@ def _untold(run: Run) -> dict[str, int]:
     landed = [(one["table"], one["version"]) for one in said]
     if run.services.log:
         log = DynamoDbLog.connect(run.topic, run.app, run.services.endpoint)
-        intents = [one for at in range(run.partitions) for one in log.read(TopicPartition(run.topic, at))]
+        intents = [one for at in range(run.size.partitions) for one in log.read(TopicPartition(run.topic, at))]
         landed += [(one.key.event_type, one.version) for one in intents if one.state is IntentState.COMPLETED]
     for name, version in landed:
         told[name] = max(told[name], version or 0)

@@ -1,19 +1,17 @@
 """One run of a scenario: a topic, a lake and a log of its own, the tasks that work on them, and what is waited for.
 
-Everything waits in `wait`, which also looks at the tables' logs: which commits landed, who landed them, and how long
-after a strike the first one of another task did.
+Everything waits in `wait`, which also looks at what the tables' logs and the tasks tell (timeline.py).
 """
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,53 +21,56 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.helper import Helper
-from exporter.drill.plain import Commit, PlainLake, PlainTopic, problems
+from exporter.drill.plain import PlainLake, PlainTopic, problems
 from exporter.drill.producer import TYPES, Load, Record, mixed
-from exporter.drill.record import PARTS, Mark, RunRecord, Strike
+from exporter.drill.record import RunRecord, Strike
 from exporter.drill.schedule import KILLS
 from exporter.drill.services import Services
+from exporter.drill.settings_file import SCALARS, write_settings
 from exporter.drill.tasks import GONE_SECS_MAX, Task
+from exporter.drill.timeline import Timeline, owned
 from exporter.errors import FoundProblem
-from exporter.local.children import Said
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
 
-SESSION_SECS = 6.0
 LIFE_SECS_MAX = 240.0
 """Deadline of everything that a task is waited for: an overloaded machine is no finding."""
 PER_SEC = 200
 POLL_SECS = 0.03
 SQL_TRIES = 5
-_MARKS = {"partition_assigned": "owns", "partition_revoked": "gives", "commit_refused": "refused"}
-"""Events of tasks that stand in the timeline."""
 
 
 class NotAsItMust(FoundProblem):
     """A run that is not clean; the message is the finding."""
 
 
+@dataclass(frozen=True)
+class Size:
+    """How large a run is.
+
+    records: its backlog at the start. partitions: of its topic. kills: of a run that draws them. minutes: of a run that
+    lasts as long as it is told; 0: as long as it likes.
+    """
+
+    records: int
+    partitions: int = 2
+    kills: int = KILLS
+    minutes: float = 0.0
+
+
 class Run:
-    """The stage of one scenario. partitions: of the topic."""
+    """The stage of one scenario."""
 
     def __init__(
-        self, services: Services, helper: Helper, folder: Path, record: RunRecord, rng: Random, records: int,
-        partitions: int = 2,
-        kills: int = KILLS,
-        minutes: float = 0.0,
-    ) -> None:  # fmt: skip
-        """records: backlog at the start. folder: empty or absent; the run's alone. kills: of a run that draws them.
-
-        minutes: of a run that lasts as long as it is told; 0: as long as it likes.
-        """
-        self.minutes = minutes
-        self.kills = kills
+        self, services: Services, helper: Helper, folder: Path, record: RunRecord, rng: Random, size: Size
+    ) -> None:
+        """folder: empty or absent; the run's alone."""
+        self.size = size
         self.services = services
         self.helper = helper
         self.folder = folder
         self.record = record
         self.rng = rng
-        self.backlog = records
-        self.partitions = partitions
         self.topic = f"drill-{record.seed}-{uuid.uuid4().hex[:10]}"
         self.app = self.topic
         self.scalars: dict[str, Any] = {}
@@ -80,24 +81,21 @@ class Run:
         self.tasks: list[Task] = []
         self.lake = PlainLake(folder / "lake")
         self.plain_topic = PlainTopic(services.options, self.topic)
-        self.commits: list[Commit] = []
         self._load: Load | None = None
-        self._pending: list[tuple[Strike, Task, frozenset[str]]] = []
-        self._marked: dict[str, int] = {}
-        self._began = time.time()
         self._settings = 0
+        self._timeline = Timeline(record, self.lake)
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def secs(self) -> float:
         """Since its begin."""
-        return time.time() - self._began
+        return self._timeline.secs
 
     # What there is -----------------------------------------------------------------------------------
 
     def open(self, config: Mapping[str, str] | None = None) -> None:
         """Make topic and log. config: of the topic."""
-        self.services.make_topic(self.topic, self.partitions, config)
+        self.services.make_topic(self.topic, self.size.partitions, config)
         if self.services.log:
             self.services.make_log(self.topic)
             self.scalars |= {"wal_table": self.topic, "wal_endpoint": self.services.endpoint}
@@ -116,8 +114,8 @@ class Run:
 
     def load(self, make: Callable[[int], Record] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:
         """Write the backlog, and go on writing. make: the n-th record."""
-        self._load = Load(self.services.options, self.topic, self.partitions, per_sec, make)
-        self._load.burst(self.backlog)
+        self._load = Load(self.services.options, self.topic, self.size.partitions, per_sec, make)
+        self._load.burst(self.size.records)
         if steady:
             self._load.start()
         return self._load
@@ -130,27 +128,13 @@ class Run:
             "group": self.app,
             "app": self.app,
             "table_root": str(self.folder / "lake"),
-            "spark_master": "local[2]",
-            "poll_secs": 0.2,
-            "roll_age_max_secs": 0.5,
-            "roll_records_max": 200,
-            "carried_bytes_max": 4_000,  # some rows of each round are carried, the others are in files
-            "heartbeat_secs": 1.0,
-            "session_timeout_ms": int(SESSION_SECS * 1000),
+            **SCALARS,
             **self.scalars,
             **changes,
         }
-        lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
-        lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "json"', 'path = "at"']
-        for name, ddl in self.types.items():
-            lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
-        if self.services.client:
-            lines += ["[kafka_client]"]
-            lines += [f"{name} = {json.dumps(value)}" for name, value in self.services.client.items()]
         self._settings += 1
         path = self.folder / f"exporter-{self._settings}.toml"
-        path.touch(0o600)
-        path.write_text("\n".join(lines) + "\n", "utf-8")
+        write_settings(path, scalars, self.types, self.services.client)
         return path
 
     # What is done --------------------------------------------------------------------------------------
@@ -163,7 +147,7 @@ class Run:
         task = Task(name, [verb, *flags, "--config", str(config)], log, armed, self.environment, self.prelude)
         self.tasks.append(task)
         self.record.lives += verb == "run"
-        self.mark(task, "start", armed)
+        self._timeline.mark(task, "start", armed)
         return task
 
     def kill(self, task: Task, whole: bool = True) -> Strike:
@@ -174,17 +158,8 @@ class Run:
         return self.struck(task, "kill -9 of " + ("all its processes" if whole else "the driver"), at)
 
     def struck(self, task: Task, what: str, at: float | None = None) -> Strike:
-        """Note a strike; the first commit of another task to what this one owned ends its recovery.
-
-        Of a task that was struck while it recovered from another strike, that one has no time of recovery.
-        """
-        at = time.time() if at is None else at
-        strike = Strike(round(at - self._began, 3), what, task.name)
-        self._pending = [one for one in self._pending if self._began + one[0].at > task.started_at]
-        self._pending.append((strike, task, frozenset(_owned(task))))
-        self.record.strikes.append(strike)
-        self.mark(task, "strike", what, at)
-        return strike
+        """Note a strike, whose recovery is waited for from now on. at: seconds since 1970; None for now."""
+        return self._timeline.struck(task, what, at)
 
     def strike_by(self, task: Task, what: str, secs: float = LIFE_SECS_MAX) -> Strike:
         """Wait until an armed kill has ended the task."""
@@ -220,18 +195,15 @@ class Run:
 
         self.wait(said, secs, f"{task.name} says {name}", task)
 
-    def landed(self, task: Task) -> int:
-        """How many commits that claim offsets it has in the tables."""
-        return sum(commit.pid == task.pid and not commit.action for commit in self.commits)
-
     def wait_commit(self, task: Task, more: int = 1) -> None:
         """Until it has landed so many more commits."""
-        wanted = self.landed(task) + more
+        landed = self._timeline.landed
+        wanted = landed(task) + more
 
         def there() -> bool:
-            if task.ended() is not None and self.landed(task) < wanted:
+            if task.ended() is not None and landed(task) < wanted:
                 raise NotAsItMust(f"{task.name} ended with {task.ended()} before it committed\n{task.tail()}")
-            return self.landed(task) >= wanted
+            return landed(task) >= wanted
 
         self.wait(there, LIFE_SECS_MAX, f"{task.name} commits", task)
 
@@ -243,7 +215,7 @@ class Run:
     def ends(self, task: Task, *codes: int, secs: float = LIFE_SECS_MAX) -> str:
         """Wait for its end with one of these exit codes; its last words."""
         self.wait(lambda: task.ended() is not None, secs, f"{task.name} ends", task)
-        self.mark(task, "end", str(task.ended()), task.ended_at)
+        self._timeline.mark(task, "end", str(task.ended()), task.ended_at)
         if task.ended() not in codes:
             raise NotAsItMust(f"{task.name} ended with {task.ended()} instead of {codes[0]}\n{task.tail()}")
         return task.tail()
@@ -304,7 +276,7 @@ class Run:
         self.records_leave = True
         self.look()
         lost: dict[int, int] = {}
-        for partition in range(self.partitions):
+        for partition in range(self.size.partitions):
             greatest = max(self.position(name, partition) for name in self.lake.tables)
             self.wait(partial(self._goes_beyond, partition, greatest + 50), LIFE_SECS_MAX, "more records")
             lost[partition] = greatest + 40
@@ -351,91 +323,21 @@ class Run:
         """Whether all tables hold all partitions through it."""
         self.look()
         names = (*self.types, DEAD_LETTERS)
-        return min(self.position(name, at) for name in names for at in range(self.partitions)) >= offset
+        return min(self.position(name, at) for name in names for at in range(self.size.partitions)) >= offset
 
     def owned(self, task: Task) -> set[str]:
         """The partitions that a task believes to own."""
-        return _owned(task)
+        return owned(task)
 
     def note(self, task: Task, what: str) -> None:
         """Something that was done to it, for the timeline."""
-        self.mark(task, "strike", what)
-
-    # What is seen -----------------------------------------------------------------------------------------
+        self._timeline.mark(task, "strike", what)
 
     def look(self) -> None:
         """Take in what the tables and the tasks tell."""
-        for task in self.tasks:
-            self._hear(task)
-        by_pid = {task.pid: task for task in self.tasks}
-        for commit in self.lake.look():
-            self.commits.append(commit)
-            author = by_pid.get(commit.pid)
-            if author is not None and not commit.action:
-                self.record.commits += 1
-                self.mark(author, "commit", f"{commit.table} {commit.version}: {commit.rows} rows", commit.at)
-                self._recovered(commit, author)
-
-    def _hear(self, task: Task) -> None:
-        events = task.events()
-        for said in events[self._marked.get(task.name, 0) :]:
-            kind = _MARKS.get(said.name)
-            if kind:
-                self.mark(task, kind, said.fields.get("table", "") or said.fields.get("partition", ""), said.at)
-            self.record.refused += said.name == "commit_refused"
-        self._marked[task.name] = len(events)
-
-    def _recovered(self, commit: Commit, author: Task) -> None:
-        """The first commit of another task to what a struck one owned."""
-        for pending in list(self._pending):
-            strike, victim, owned = pending
-            at = self._began + strike.at
-            if author is victim or commit.at < at or (owned and not owned & commit.moves.keys()):
-                continue
-            self._pending.remove(pending)
-            strike.recovered_secs = round(commit.at - at, 3)
-            if author.started_at >= at:
-                strike.parts = _parts(at, author, commit.at)
-
-    def mark(self, task: Task, kind: str, text: str = "", at: float | None = None) -> None:
-        """One more moment of the timeline."""
-        moment = (time.time() if at is None else at) - self._began
-        self.record.marks.append(Mark(round(moment, 3), task.name, kind, text))
+        self._timeline.look(self.tasks)
 
     def sum_up(self) -> None:
         """The record's totals, at the end."""
         self.look()
-        self.record.secs = round(self.secs, 1)
-        self.record.orphans = self.lake.orphans()
-        read = sum(int(said.fields.get("records", 0)) for one in self.tasks for said in one.events() if _is_read(said))
-        self.record.reread = max(0, read - self.record.records)
-        self.record.marks.sort(key=lambda mark: mark.at)
-
-
-def _is_read(said: Said) -> bool:
-    return said.name == "round_read"
-
-
-def _owned(task: Task) -> set[str]:
-    """The partitions that a task believes to own."""
-    owned: set[str] = set()
-    for said in task.events():
-        if said.name == "partition_assigned":
-            owned.add(said.fields["partition"])
-        elif said.name == "partition_revoked":
-            owned.discard(said.fields["partition"])
-    return owned
-
-
-def _parts(struck_at: float, task: Task, committed_at: float) -> dict[str, float]:
-    """Where the time went, by record.PARTS; empty if the task has not told all of it."""
-    names = ("spark_started", "partition_assigned", "positions_recovered", "round_read")
-    said = {name: task.first(name) for name in names}
-    if any(one is None for one in said.values()):
-        return {}
-    at = {name: one.at for name, one in said.items() if one is not None}
-    fields = said["spark_started"].fields if said["spark_started"] is not None else {}
-    spark_at = at["spark_started"] - fields["spark_secs"]
-    moments = [struck_at, spark_at - fields["jvm_secs"], spark_at, *at.values(), committed_at]
-    secs = [round(after - before, 3) for before, after in pairwise(moments)]
-    return dict(zip(PARTS, secs, strict=True))
+        self._timeline.sum_up(self.tasks)

@@ -59,7 +59,7 @@ def soak(run: Run) -> None:
     In the first minute a record comes that unpacks to more than the heap holds, and every four minutes a transaction
     stays open for a while.
     """
-    minutes = run.minutes or MINUTES
+    minutes = run.size.minutes or MINUTES
     run.types, run.scalars = dict(hostile.TYPES), {**run.scalars, **ROLLS}
     run.environment |= STEADY
     load = run.load(hostile.mixed, PER_SEC)

@@ -1,0 +1,33 @@
+"""The settings file of a drill's exporters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SESSION_SECS = 6.0
+SCALARS: Mapping[str, Any] = {
+    "spark_master": "local[2]",
+    "poll_secs": 0.2,
+    "roll_age_max_secs": 0.5,
+    "roll_records_max": 200,
+    "carried_bytes_max": 4_000,  # some rows of each round are carried, the others are in files
+    "heartbeat_secs": 1.0,
+    "session_timeout_ms": int(SESSION_SECS * 1000),
+}
+"""So quick that a run of a minute has many commits."""
+
+
+def write_settings(path: Path, scalars: Mapping[str, Any], types: Mapping[str, str], client: Mapping[str, str]) -> None:
+    """A new file that only its owner reads. types: event type -> DDL. client: [kafka_client], if there is any."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
+    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "json"', 'path = "at"']
+    for name, ddl in types.items():
+        lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
+    if client:
+        lines += ["[kafka_client]"]
+        lines += [f"{name} = {json.dumps(value)}" for name, value in client.items()]
+    path.touch(0o600)
+    path.write_text("\n".join(lines) + "\n", "utf-8")
