@@ -22,7 +22,6 @@ TOO_LARGE: frozenset[str] = frozenset(
     {
         "exporter/protocol/recover.py",
         "exporter/protocol/recover.py:Recovery",
-        "exporter/settings/model.py",
         "exporter/task/service.py",
         "exporter/task/service.py:Service",
         "exporter/task/service.py:Service.__init__",

@@ -26,9 +26,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.settings.rules import broken
-from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, TypeTable
+from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
 from exporter.settings.values import (
     CRON_DEFAULT,
     EPOCH,
@@ -55,7 +55,6 @@ from exporter.settings.values import (
 )
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from offsets.names import BadName, case_clash, table_folder
 from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
@@ -285,7 +284,7 @@ class Settings(BaseModel):
 
     type_from: TypeFromTable = Field(description="Where the event type stands.")
     event_time: EventTimeTable = Field(description="Where the event time stands.")
-    types: dict[str, TypeTable] = Field(default_factory=dict, description="The event types and their columns.")
+    types: Types = Field(default_factory=dict, description="The event types and their columns.")
     kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -327,21 +326,6 @@ class Settings(BaseModel):
     def declared(self) -> dict[str, str]:
         """Event type -> DDL text, columns_file read."""
         return dict(self._declared)
-
-    @field_validator("types")
-    @classmethod
-    def _storable(cls, types: dict[str, TypeTable]) -> dict[str, TypeTable]:
-        try:
-            for name in types:
-                table_folder(name)
-            clash = case_clash((DEAD_LETTERS, *types))
-        except BadName as error:
-            raise ValueError(str(error)) from None
-        if clash is not None and DEAD_LETTERS in clash:
-            raise ValueError(f"event type {clash[1]!r}: {DEAD_LETTERS} is the exporter's own table")
-        if clash is not None:
-            raise ValueError(f"event types {clash[0]!r} and {clash[1]!r} differ by case only")
-        return types
 
     @field_validator("*")
     @classmethod

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from exporter.core.routing import DEAD_LETTERS
+from offsets.names import BadName, case_clash, table_folder
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -82,6 +85,24 @@ class TypeTable(Table):
         if self.columns is not None and not self.columns.strip():
             raise ValueError("columns is empty")
         return self
+
+
+def _storable(types: dict[str, TypeTable]) -> dict[str, TypeTable]:
+    """Each in a folder of its own."""
+    try:
+        for name in types:
+            table_folder(name)
+        clash = case_clash((DEAD_LETTERS, *types))
+    except BadName as error:
+        raise ValueError(str(error)) from None
+    if clash is not None and DEAD_LETTERS in clash:
+        raise ValueError(f"event type {clash[1]!r}: {DEAD_LETTERS} is the exporter's own table")
+    if clash is not None:
+        raise ValueError(f"event types {clash[0]!r} and {clash[1]!r} differ by case only")
+    return types
+
+
+Types = Annotated[dict[str, TypeTable], AfterValidator(_storable)]
 
 
 class KafkaClient(Table):
