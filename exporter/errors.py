@@ -103,7 +103,9 @@ class RoundFailed(ExporterError):
     its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not.
     """
 
-    raw: Any = None
+    def __init__(self, message: str, hint: str = "", raw: Any = None) -> None:
+        super().__init__(message, hint)
+        self.raw = raw
 
 
 class Refused(ExporterError):

@@ -61,8 +61,10 @@ class _Assignor(CooperativeStickyAssignor):  # type: ignore[misc]
 class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     """Runs on the client's IO thread: pause, seek, note, and a bounded wait; nothing that blocks or raises."""
 
-    def __init__(self, changes: queue.SimpleQueue[Change], wake: Callable[[], None], roll_secs: float) -> None:
-        self.consumer: Any = None
+    def __init__(
+        self, consumer: Any, changes: queue.SimpleQueue[Change], wake: Callable[[], None], roll_secs: float
+    ) -> None:
+        self._consumer = consumer
         self._changes = changes
         self._wake = wake
         self._roll_secs = roll_secs
@@ -78,8 +80,8 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         partitions = list(assigned)
         for partition in partitions:
             point(Fault.IN_REBALANCE)
-            self.consumer.pause(partition)
-            self.consumer.seek(partition, 0)
+            self._consumer.pause(partition)
+            self._consumer.seek(partition, 0)
         for partition in partitions:
             self._changes.put(Assigned(_ours(partition), next(self._ownership)))
         self._wake()
@@ -93,7 +95,7 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
             self._wake()
             point(Fault.IN_REBALANCE)
             while not (rolled.is_set() or self._closing or time.monotonic() >= deadline):
-                await self.consumer._net.sleep(ROLL_POLL_SECS)  # the client has no public way to await
+                await self._consumer._net.sleep(ROLL_POLL_SECS)  # the client has no public way to await
         self._note(partitions, lost=False)
 
     async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
@@ -129,7 +131,6 @@ class Membership:
         self.failure: BaseException | None = None
         self.trouble = ""
         self._assignor = _Assignor()
-        self._listener = _Listener(self._queue, wake, min(roll_secs, POLL_INTERVAL_MS / 2000))
         try:
             self._consumer = KafkaConsumer(
                 **client_options,
@@ -150,7 +151,7 @@ class Membership:
                 f"cannot join group {group} at {client_options['bootstrap_servers']}: {error}",
                 "check `brokers` and [kafka_client]",
             ) from error
-        self._listener.consumer = self._consumer
+        self._listener = _Listener(self._consumer, self._queue, wake, min(roll_secs, POLL_INTERVAL_MS / 2000))
         never_create_topics(self._consumer)
         if reader.topics.pattern:
             self._consumer.subscribe(pattern=reader.topics.anchored, listener=self._listener)

@@ -56,8 +56,8 @@ class Watch:
         self._give_up_secs = give_up_secs
         self.snapshot: Snapshot | None = None
         self.busy_since: float | None = None
-        self.leases: Callable[[], Mapping[str, int]] = dict
-        self.wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self._leases: Callable[[], Mapping[str, int]] = dict
+        self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.started = clock()
         self.app = app
         self.owner = owner
@@ -69,6 +69,18 @@ class Watch:
         self._readable: dict[TopicPartition, int] = {}
         self._open: dict[TopicPartition, tuple[int, float, float]] = {}
         self._stuck_since: dict[TopicPartition, float] = {}
+
+    def joined(
+        self,
+        owner: str,
+        leases: Callable[[], Mapping[str, int]],
+        wal_calls: Callable[[], Mapping[tuple[str, str], int]],
+    ) -> None:
+        """Take in what is known only once the task is put together, while others already ask how it is.
+
+        owner: its name in the log and the commits. leases: how many it has, by state. wal_calls: made so far.
+        """
+        self.owner, self._leases, self._wal_calls = owner, leases, wal_calls
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -168,8 +180,8 @@ class Watch:
             verdicts={tp: verdict for tp, verdict in verdicts.items() if tp in mine},
             log_verdicts=dict(log_verdicts),
             troubles=self.outages.open,
-            leases=self.leases(),
-            wal_calls=self.wal_calls(),
+            leases=self._leases(),
+            wal_calls=self._wal_calls(),
             owed=owed,
             late_max_secs=self._late_max_secs,
             stopping=stopping,

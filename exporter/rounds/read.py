@@ -165,19 +165,19 @@ class RoundReader:
 
     def _failed(self, order: StagingOrder, error: Exception) -> RoundFailed:
         """The error, and the first record of the order's one partition read raw: is anybody else to blame?"""
-        failed = RoundFailed(f"a round failed: {why(error)}")
+        failed = f"a round failed: {why(error)}"
         if len(order.plans) > 1:
-            return failed
+            return RoundFailed(failed)
         (wanted,) = self._wanted(order)
         try:
-            failed.raw = self._raw(replace(wanted, end=wanted.start + 1))
+            return RoundFailed(failed, raw=self._raw(replace(wanted, end=wanted.start + 1)))
         except Exception as raw:  # noqa: BLE001 - whatever it is, it was not read
             log.warning("raw_read_failed", partition=str(wanted.tp), offset=wanted.start, error=why(raw))
             damaged = careful.DAMAGED in str(raw)  # a replica may have it whole: only a person gives it up
             if wanted.end == wanted.start + 1 and not damaged and self._has_neighbours(wanted):
-                failed = RoundFailed(f"{failed.message}; nor can it be read alone: {why(raw)}")
-                failed.raw = careful.by_coordinates(wanted)
-        return failed
+                says = f"{failed}; nor can it be read alone: {why(raw)}"
+                return RoundFailed(says, raw=careful.by_coordinates(wanted))
+        return RoundFailed(failed)
 
     def _raw(self, wanted: careful.Wanted) -> Any:
         return self._each(careful.records, [wanted], careful.DDL)

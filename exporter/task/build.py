@@ -137,12 +137,10 @@ def build_service(
     wake = threading.Event()
     open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
     journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
-    watch.owner = journal.owner
     assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
-    if isinstance(assignment, LeasedAssignment):
-        watch.leases = assignment.states
-    if (wal := journal.wal) is not None:
-        watch.wal_calls = lambda: wal.calls
+    leases = assignment.states if isinstance(assignment, LeasedAssignment) else dict
+    wal_calls = dict if (wal := journal.wal) is None else lambda: wal.calls
+    watch.joined(journal.owner, leases, wal_calls)
     options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
     room = Room(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))

@@ -104,8 +104,7 @@ def test_a_record_that_ends_its_task_is_found_and_condemned() -> None:
     def read(order: StagingOrder) -> RoundResult:
         deadly = T1 in order.plans and order.plans[T1].start <= 37 < order.plans[T1].end
         if deadly and not poison.condemned:
-            failed = RoundFailed("a worker died")
-            failed.raw = object()
+            failed = RoundFailed("a worker died", raw=object())
             raise failed
         return passed(order)
 
