@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from exporter.log import get_logger
-from exporter.task import service
+from exporter.task.progress import Progress as Moment
 
 log = get_logger(__name__)
 
@@ -28,7 +28,7 @@ class ProgressDisplay:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(file=sys.stderr)
         self._told_at = time.monotonic()
-        self._told: service.Progress | None = None
+        self._told: Moment | None = None
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -40,7 +40,7 @@ class ProgressDisplay:
         )
         self._task = self._bar.add_task("starting", total=None, detail="")
 
-    def update(self, progress: service.Progress) -> None:
+    def update(self, progress: Moment) -> None:
         """Show a moment of the loop; cheap enough for every passing."""
         now = time.monotonic()
         if self._console.is_terminal:
@@ -53,7 +53,7 @@ class ProgressDisplay:
                 self._tell(progress, now - self._told_at)
             self._told_at, self._told = now, progress
 
-    def _tell(self, progress: service.Progress, secs: float) -> None:
+    def _tell(self, progress: Moment, secs: float) -> None:
         read = progress.records - (self._told.records if self._told is not None else 0)
         log.info(
             "progress", read=progress.records, committed=progress.committed, behind=progress.lag,

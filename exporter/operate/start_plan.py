@@ -1,6 +1,6 @@
 """`exporter plan`: what start-up would do with each partition, and why. Reads only; writes nothing.
 
-The reading and the verdicts are start-up's own (protocol/recover.py, offsets/crosscheck.py, offsets/gaps.py).
+The reading and the verdicts are start-up's own (protocol/reading.py, offsets/crosscheck.py, offsets/gaps.py).
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.kafka.topics import Offsets, partitions_of
+from exporter.never import assert_never
+from exporter.protocol.advancing import lacking_event_time
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.gap_rows import refuse
+from exporter.protocol.judging import refusal, to_do
+from exporter.protocol.known import KnownTables
 from exporter.protocol.reading import Reading
-from exporter.protocol.recover import Recovery, lacking_event_time, refusal
+from exporter.protocol.recover import Recovery
 from exporter.protocol.truncation import truncated
 from exporter.settings.model import Settings
-from exporter.wal.check import broken
+from exporter.wal.check import LogCheck, broken
 from exporter.workbench import Workbench, first_position, open_journal
-from offsets.crosscheck import Agree, FirstStart, Stop, Switch, Verdict
+from offsets.crosscheck import Agree, FirstStart, Stop, Superseded, Switch, Unfinished, Verdict
 from offsets.gaps import Gap, find_gaps, recorded_gaps
 from offsets.intents import WalUnreachable
 from offsets.positions import Position
@@ -106,22 +110,31 @@ class StartPlan:
 def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
     """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
     committer = DeltaCommitter(bench.lake, "plan", {})
-    journal = open_journal(settings, bench.routing)
-    recovery = Recovery(bench.lake, bench.topics, bench.routing, committer, journal=journal)
+    recovery = Recovery(
+        lake=bench.lake,
+        topics=bench.topics,
+        routing=bench.routing,
+        committer=committer,
+        log_check=LogCheck(bench.lake, open_journal(settings, bench.routing)),
+        drain=None,
+        first_position=first_position(settings),
+        on_gap=settings.on_gap,
+    )
+    known = KnownTables(app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer)
     identities = bench.topics.require()
     tps = partitions_of(identities)
     try:
-        reading = recovery.read(tps)
-        logs = recovery.log_verdicts(reading)
+        reading = recovery.reader.read(tps)
+        logs = recovery.reader.log_verdicts(reading)
         if any(isinstance(found, Stop) for found in recovery.verdicts(reading).values()) or broken(logs):
-            reading = recovery.read(tps)
-            logs = recovery.log_verdicts(reading)
-        recovery.check_lake(reading, identities)
+            reading = recovery.reader.read(tps)
+            logs = recovery.reader.log_verdicts(reading)
+        recovery.advance.check_lake(reading, identities)
         if stopped := broken(logs):
             return StartPlan(refusal=Refusal.of(stopped))
         verdicts = recovery.verdicts(reading)
-        recovery.rehearse(reading, verdicts)
-        parked = _parked(recovery, reading, verdicts)
+        recovery.advance.rehearse(reading, to_do(verdicts))
+        parked = _parked(known, reading, verdicts)
     except InvariantBroken as error:
         return StartPlan(refusal=Refusal.of(error))
     except WalUnreachable as error:
@@ -144,13 +157,11 @@ def _log_steps(verdicts: Mapping[tuple[str, TopicPartition], LogVerdict]) -> dic
     return {tp: tuple(lines) for tp, lines in steps.items()}
 
 
-def _parked(
-    recovery: Recovery, reading: Reading, verdicts: Mapping[TopicPartition, Verdict]
-) -> tuple[str, ...]:
+def _parked(known: KnownTables, reading: Reading, verdicts: Mapping[TopicPartition, Verdict]) -> tuple[str, ...]:
     """The steps for the tables that cannot be filled, where start-up would run."""
     if not any(isinstance(found, Agree) for found in verdicts.values()):
         return ()
-    reasons = {name: recovery.accept(name, view) for name, view in reading.views.items()}
+    reasons = {name: known.accept(name, view) for name, view in reading.views.items()}
     return tuple(f"park {name}, which cannot be filled: {reason}" for name, reason in reasons.items() if reason)
 
 
@@ -202,31 +213,42 @@ class _Planner:
             tuple(replace(one, steps=(*self._log_steps.get(one.tp, ()), *one.steps)) for one in starts)
         )
 
-    def _partition(
+    def _partition(  # noqa: RET503 - the match is whole
         self, tp: TopicPartition, found: Verdict, firsts: Mapping[TopicPartition, int]
     ) -> PartitionStart:
         start = PartitionStart(tp, type(found).__name__.lower(), self._ends[tp])
         active = self._bench.routing.active_types
-        if isinstance(found, FirstStart):
-            return replace(start, floor=firsts[tp], steps=(f"anchor {_names(active)} at {firsts[tp] - 1}",))
-        if isinstance(found, Agree):
-            anchored = dict.fromkeys(found.unanchored, found.anchor_at)
-            known = {name: Position(found.epoch, at) for name, at in {**found.positions, **anchored}.items()}
-            steps = [f"anchor {_names(found.unanchored)} at {found.anchor_at}"] if anchored else []
-            timed = sorted(lacking_event_time({name: self._reading.views[name] for name in found.positions}))
-            steps += [f"add the column {EVENT_TIME} to {_names(timed)}"] if timed else []
-            runs = self._reads(start, known, steps)
-            return replace(runs, steps=(*runs.steps, *self._parked))
-        if isinstance(found, Switch):
-            types = {name: at for name in found.in_force_active if (at := found.positions[name]) is not None}
-            start = self._reads(start, types, [])
-            if start.refusal is not None:
-                return start
-            passed = {gap.event_type: Position(gap.epoch, gap.offsets.last_offset) for gap in self._gaps(tp, types)}
-            switched = _switch_steps(found, {**types, **passed}, self._bench.routing.fingerprint())
-            return replace(start, steps=(*start.steps, *switched))
-        error = refusal(tp, found, self._bench.routing.fingerprint())
-        return replace(start, refusal=None if error is None else Refusal.of(error))
+        match found:
+            case FirstStart():
+                return replace(start, floor=firsts[tp], steps=(f"anchor {_names(active)} at {firsts[tp] - 1}",))
+            case Agree():
+                return self._agrees(start, found)
+            case Switch():
+                return self._switches(start, found)
+            case Stop() | Superseded() | Unfinished():
+                error = refusal(tp, found, self._bench.routing.fingerprint())
+                return replace(start, refusal=None if error is None else Refusal.of(error))
+            case _:
+                assert_never(found)
+
+    def _agrees(self, start: PartitionStart, found: Agree) -> PartitionStart:
+        anchored = dict.fromkeys(found.unanchored, found.anchor_at)
+        known = {name: Position(found.epoch, at) for name, at in {**found.positions, **anchored}.items()}
+        steps = [f"anchor {_names(found.unanchored)} at {found.anchor_at}"] if anchored else []
+        timed = sorted(lacking_event_time({name: self._reading.views[name] for name in found.positions}))
+        steps += [f"add the column {EVENT_TIME} to {_names(timed)}"] if timed else []
+        runs = self._reads(start, known, steps)
+        return replace(runs, steps=(*runs.steps, *self._parked))
+
+    def _switches(self, start: PartitionStart, found: Switch) -> PartitionStart:
+        types = {name: at for name in found.in_force_active if (at := found.positions[name]) is not None}
+        runs = self._reads(start, types, [])
+        if runs.refusal is not None:
+            return runs
+        gaps = self._gaps(start.tp, types)
+        passed = {gap.event_type: Position(gap.epoch, gap.offsets.last_offset) for gap in gaps}
+        switched = _switch_steps(found, {**types, **passed}, self._bench.routing.fingerprint())
+        return replace(runs, steps=(*runs.steps, *switched))
 
     def _reads(
         self, start: PartitionStart, positions: Mapping[str, Position], steps: Sequence[str]

@@ -19,7 +19,7 @@ from exporter.core.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.core.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
 from exporter.errors import InvariantBroken, TableUnwritable
 from exporter.faults import Fault, point
-from exporter.kafka.topics import TopicIdentity, identity_properties
+from exporter.kafka.topics import TopicIdentity, check_identity, identity_properties
 from exporter.lake.change import Change
 from exporter.lake.schema import evolved_schema, untimed
 from exporter.log import get_logger
@@ -41,18 +41,11 @@ log = get_logger(__name__)
 class Switcher:
     """Switches partitions to our configuration. Raises Moved when another task was faster: read everything again."""
 
-    def __init__(
-        self,
-        anchors: Anchors,
-        committer: Committer,
-        drain: DrainRounds | None,
-        check_topics: Callable[[Mapping[TopicPartition, int]], None],
-    ) -> None:
-        """check_topics: raises if a topic is not the one that the tables know, given what they hold of it."""
+    def __init__(self, anchors: Anchors, committer: Committer, drain: DrainRounds | None) -> None:
+        """drain: None for who only looks."""
         self._anchors = anchors
         self._committer = committer
         self._rounds = drain
-        self._check_topics = check_topics
 
     def switch(
         self,
@@ -72,7 +65,7 @@ class Switcher:
         for tp, switch in switches.items():
             by_config[switch.in_force].append(tp)
         for fingerprint, tps in by_config.items():
-            self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint], go_on)
+            self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint], identities, go_on)
         names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
         for name in names:
             self._seal(views, name, switches, {}, identities)
@@ -91,6 +84,7 @@ class Switcher:
         views: Mapping[str, TableView],
         switches: Mapping[TopicPartition, Switch],
         old: Routing,
+        identities: Mapping[str, TopicIdentity],
         go_on: Callable[[], None],
     ) -> None:
         """Bring every position of the old configuration to `through`, in whatever epoch each table is."""
@@ -110,10 +104,12 @@ class Switcher:
                 "let the version that wrote it run once more and stop it with SIGTERM, then start this one",
             )
         log.info("drain_started", partitions=len(switches), in_force=old.fingerprint())
+        self._committer.trust_topics({topic: one.topic_id for topic, one in identities.items()})
         for name, view in views.items():
             self._committer.trust(name, view)
         for epoch in sorted({writer.epoch for writer in writers.values()}):
-            self._drain_epoch(views, {k: w for k, w in writers.items() if w.epoch == epoch}, through, old, go_on)
+            of_epoch = {key: writer for key, writer in writers.items() if writer.epoch == epoch}
+            self._drain_epoch(views, of_epoch, through, old, identities, go_on)
 
     def _drain_epoch(
         self,
@@ -121,6 +117,7 @@ class Switcher:
         writers: dict[WriterKey, Writer],
         through: Mapping[TopicPartition, int],
         old: Routing,
+        identities: Mapping[str, TopicIdentity],
         go_on: Callable[[], None],
     ) -> None:
         """Read, stage and commit until every writer of one epoch is at `through`."""
@@ -138,7 +135,7 @@ class Switcher:
 
         while plans := plan_round(writers, ends, self._rounds.budget(), time.monotonic()):
             result = self._rounds.read(plans, condemned, order, poisoned, go_on)
-            self._check_topics({fragment.plan.tp: fragment.plan.start - 1 for fragment in result.fragments})
+            self._check_topics(identities, {one.plan.tp: one.plan.start - 1 for one in result.fragments})
             for fragment in result.fragments:
                 if unanchored := missing_anchors(writers, fragment):
                     raise InvariantBroken(
@@ -148,6 +145,13 @@ class Switcher:
                     )
             writers, _ = integrate_all(writers, result.fragments, time.monotonic())
             self._commit(writers)
+
+    def _check_topics(
+        self, identities: Mapping[str, TopicIdentity], positions: Mapping[TopicPartition, int]
+    ) -> None:
+        """Whether what was read is of the topics that the tables know (protocol 5.4)."""
+        now = self._anchors.topics.identities_of({tp.topic for tp in positions})
+        check_identity(identity_properties(identities), now, positions)
 
     def _order(
         self,

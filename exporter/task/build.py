@@ -27,6 +27,7 @@ from exporter.monitor.watch import Watch
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.condemn import Poison
 from exporter.protocol.drain import DrainRounds
+from exporter.protocol.known import KnownTables
 from exporter.protocol.recover import Recovery
 from exporter.rounds.read import RoundReader, warm
 from exporter.rounds.rounds import Rounds
@@ -34,8 +35,12 @@ from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.task.again import careful_until
+from exporter.task.limits import Limits
 from exporter.task.others import Others, exported, nobody
-from exporter.task.service import COMMIT_THREADS, Limits, Progress, Service
+from exporter.task.parts import Parts
+from exporter.task.progress import Progress
+from exporter.task.service import COMMIT_THREADS, Service
+from exporter.wal.check import LogCheck
 from exporter.wal.journal import Journal
 from exporter.wal.lease_keeper import BEATS, LeaseKeeper
 from exporter.wal.leased import LeasedAssignment
@@ -152,34 +157,38 @@ def build_service(
         bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
         return Rounds(reader, *bounds, waking, watch.probe, Trouble(careful_until=careful_until()))
 
-    drain = DrainRounds(rounds, poison)
+    log_check = LogCheck(bench.lake, journal)
     recovery = Recovery(
-        bench.lake,
-        bench.topics,
-        bench.routing,
-        committer,
-        drain,
-        first_position=first_position(settings),
-        on_gap=settings.on_gap,
-        journal=journal,
-    )
-    return Service(
         lake=bench.lake,
         topics=bench.topics,
-        membership=assignment,
-        others=_others(settings, bench) if settings.share is None else nobody(),
-        rounds=rounds,
-        recovery=recovery,
-        committer=committer,
-        journal=journal,
-        poison=poison,
-        watch=watch,
         routing=bench.routing,
-        limits=_limits(settings),
-        wake=wake,
-        until_caught_up=until_caught_up,
-        alive=lambda: spark.alive(bench.session),
-        on_progress=on_progress,
+        committer=committer,
+        log_check=log_check,
+        drain=DrainRounds(rounds, poison),
+        first_position=first_position(settings),
+        on_gap=settings.on_gap,
+    )
+    return Service(
+        Parts(
+            lake=bench.lake,
+            topics=bench.topics,
+            routing=bench.routing,
+            membership=assignment,
+            others=_others(settings, bench) if settings.share is None else nobody(),
+            rounds=rounds,
+            recovery=recovery,
+            known=KnownTables(app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer),
+            committer=committer,
+            journal=journal,
+            log_check=log_check,
+            poison=poison,
+            watch=watch,
+            limits=_limits(settings),
+            wake=wake,
+            until_caught_up=until_caught_up,
+            alive=lambda: spark.alive(bench.session),
+            on_progress=on_progress,
+        )
     )
 
 

@@ -55,7 +55,7 @@ class Ends:
         self._watch = watch
         self._others = others
         self._check = check
-        self._look_secs = look_secs
+        self.look_secs = look_secs
         self._with_an_end = with_an_end
         self._looked_at = self._checked_at = float("-inf")
         self.readable: Mapping[TopicPartition, int] = {}
@@ -75,7 +75,7 @@ class Ends:
         an outage that the watch is told of.
         """
         freezing = self._with_an_end and self.frozen is None
-        if now - self._looked_at < self._look_secs or not (owned or freezing):
+        if now - self._looked_at < self.look_secs or not (owned or freezing):
             return False
         self._looked_at = now
         try:

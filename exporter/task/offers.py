@@ -18,13 +18,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from exporter.core.backoff import RETRY_SECS, Backoff
-from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unwritten
+from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
 from exporter.errors import Fenced
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.monitor.watch import Watch
-from exporter.protocol.recover import Recovery
+from exporter.never import assert_never
+from exporter.protocol.known import KnownTables
 from exporter.wal.keeper import WalKeeper
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -42,9 +43,10 @@ class Offers:
 
     def __init__(
         self,
+        *,
         lake: Lake,
         committer: Committer,
-        recovery: Recovery,
+        known: KnownTables,
         keeper: WalKeeper,
         watch: Watch,
         pool: ThreadPoolExecutor,
@@ -53,7 +55,7 @@ class Offers:
         """pool: where commits run. wake: lets the loop pass; called from any thread."""
         self._lake = lake
         self._committer = committer
-        self._recovery = recovery
+        self._known = known
         self._keeper = keeper
         self._watch = watch
         self._totals = watch.totals
@@ -123,30 +125,37 @@ class Offers:
         writer = writers.get(claim.key)
         if writer is None or writer.claim is None or not _same(writer.claim, claim):
             return False
-        if isinstance(outcome, Landed):
-            self._refusals.pop(claim.key.tp, None)
-            self._totals.committed[claim.key.event_type] += claim.rows
-            if outcome.position != Position(claim.epoch, claim.new):
+        match outcome:
+            case Landed():
+                self._refusals.pop(claim.key.tp, None)
+                self._totals.committed[claim.key.event_type] += claim.rows
+                if outcome.position != Position(claim.epoch, claim.new):
+                    return True
+                writers[claim.key] = landed(writer, claim, now)
+            case Refused():
+                self._refused(claim)
                 return True
-            writers[claim.key] = landed(writer, claim, now)
-            return False
-        if isinstance(outcome, Refused):
-            self._refused(claim)
-            return True
-        if isinstance(outcome, Held) or (isinstance(outcome, Unwritten) and self._watch.storage_is_out(now)):
-            writers[claim.key] = offered(writer, claim)
-            self._retry_at[claim.key.event_type] = now + RETRY_SECS
-            return False
-        if isinstance(outcome, Unwritten):  # its table's trouble alone (protocol 3.6)
-            writers[claim.key] = park_and_tell(writer, outcome.reason, now)
-            return False
-        if isinstance(outcome, Stale):
-            log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
-            writers[claim.key] = drop(writer)
-            self._refresh(writers, claim.key.event_type, now)
-            return False
-        writers[claim.key] = self._unknown(writer, claim, report, now, stopping)
+            case Unknown():
+                writers[claim.key] = self._unknown(writer, claim, report, now, stopping)
+            case Stale():
+                log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
+                writers[claim.key] = drop(writer)
+                self._refresh(writers, claim.key.event_type, now)
+            case Held():
+                self._hold(writers, writer, claim, now)
+            case Unwritten():
+                if self._watch.storage_is_out(now):
+                    self._hold(writers, writer, claim, now)
+                else:  # its table's trouble alone (protocol 3.6)
+                    writers[claim.key] = park_and_tell(writer, outcome.reason, now)
+            case _:
+                assert_never(outcome)
         return False
+
+    def _hold(self, writers: dict[WriterKey, Writer], writer: Writer, claim: Claim, now: float) -> None:
+        """Nothing of it is lost: the same files are offered again a little later."""
+        writers[claim.key] = offered(writer, claim)
+        self._retry_at[claim.key.event_type] = now + RETRY_SECS
 
     def _refused(self, claim: Claim) -> None:
         """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8).
@@ -177,7 +186,7 @@ class Offers:
     def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:
         """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
         view = self._committer.require_ours(name, self._lake.table(name).view())
-        if reason := self._recovery.accept(name, view):
+        if reason := self._known.accept(name, view):
             for key, writer in writers.items():
                 waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
                 if key.event_type == name and not waits:

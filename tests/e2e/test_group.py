@@ -168,7 +168,7 @@ def test_joins_and_leaves_under_load_lose_and_double_nothing(
             with ExitStack() as stack:
                 for _ in range(2):
                     joined = stack.enter_context(e.going(spark, MEMBER_SECS_MAX))
-                    wait_until(lambda task=joined: task.service._owned, 60, "it owns a partition")
+                    wait_until(lambda task=joined: task.service._ownership.owned, 60, "it owns a partition")
                     landed = len(of(logs, "commit_landed")) + rng.randrange(5)
                     wait_until(lambda n=landed: len(of(logs, "commit_landed")) >= n, 60, "some commits")
     moves = of(logs, "partition_revoked")

@@ -18,7 +18,7 @@ from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
 from exporter.lake.table import DeltaTable
 from exporter.protocol.anchor import Anchors, Moved, Switched
-from exporter.protocol.recover import Recovery
+from exporter.protocol.meeting import MetTypes
 from exporter.protocol.switch import Switcher
 from exporter.task.service import Service
 from offsets.positions import Position
@@ -200,7 +200,7 @@ class Task:
         self.done = pool.submit(service.run)
 
     def owned(self) -> set[int]:
-        return {tp.partition for tp in self.service._owned} if self.service._writers else set()
+        return {tp.partition for tp in self.service._ownership.owned} if self.service._writers else set()
 
     def failed(self) -> bool:
         return self.done.done() and self.done.exception() is not None
@@ -263,14 +263,14 @@ def test_an_anchor_that_is_there_is_adopted_and_reading_goes_back_to_it(
     produce(e.kafka, e.topic, {0: [event("order", number) for number in range(30)]})
     e.run(spark)
     produce(e.kafka, e.topic, {0: [event("click", 1), event("order", 31)]})
-    real = Recovery.anchor_met
+    real = MetTypes.anchor
 
-    def late(self: Recovery, wanted: Any) -> Any:
-        monkeypatch.setattr(Recovery, "anchor_met", real)
+    def late(self: MetTypes, wanted: Any) -> Any:
+        monkeypatch.setattr(MetTypes, "anchor", real)
         real(self, {key: Position(0, 9) for key in wanted})
         return real(self, wanted)
 
-    monkeypatch.setattr(Recovery, "anchor_met", late)
+    monkeypatch.setattr(MetTypes, "anchor", late)
     service = e.run(spark)
     is_exact(e)
     assert service.totals.records == 2 + 22, "the round, and everything after the anchor again"
@@ -296,7 +296,7 @@ def test_a_type_that_is_met_while_another_task_switches_is_sealed_or_left_behind
         with slow.service(spark) as old, monkeypatch.context() as patch:
             if not registered:
                 patch.setattr(Anchors, "register", lambda *_: True)
-            old._recovery.anchor_met({key: Position(0, 0)})
+            old._recovery.met.anchor({key: Position(0, 0)})
             old._membership.close()
 
     def late(self: Switcher, name: str, *rest: Any) -> None:
@@ -316,7 +316,7 @@ def test_a_type_that_is_met_while_another_task_switches_is_sealed_or_left_behind
     assert set(e.positions().values()) == {(1, 2)}
     with slow.service(spark) as old:
         with pytest.raises(Switched):
-            old._recovery.anchor_met({key._replace(event_type="other"): Position(0, 0)})
+            old._recovery.met.anchor({key._replace(event_type="other"): Position(0, 0)})
         old._membership.close()
     produce(e.kafka, e.topic, {0: [event("other", 1), event("click", 2)]})
     new.run(spark)

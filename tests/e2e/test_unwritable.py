@@ -37,7 +37,7 @@ def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
         wait_until(lambda: {e.position("click", at)[1] for at in (0, 1)} == {249}, 60, "the others go on")
         wait_until(lambda: task.service.totals.rounds > 4, 60, "it is tried again")
         assert {e.position("order", at)[1] for at in (0, 1)} == {49}
-        assert all(not found for found in task.service._recovery.condemned.values())
+        assert all(not found for found in task.service._known.condemned.values())
         (e.folder("order") / BLOCKED).unlink()
         (e.folder("order") / BLOCKED).mkdir()
         for path in tmp_path.glob("*.parquet"):

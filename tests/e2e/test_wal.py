@@ -16,7 +16,6 @@ from kafka import TopicPartition as KafkaTopicPartition
 
 import exporter.protocol.commit
 import exporter.task.group_offset
-import exporter.task.service
 import exporter.wal.journal
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken, Refused
@@ -102,7 +101,7 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
             struck.append(at.pop())
             raise Crash(fault)
 
-    for module in (exporter.wal.journal, exporter.protocol.commit, exporter.task.group_offset, exporter.task.service):
+    for module in (exporter.wal.journal, exporter.protocol.commit, exporter.task.group_offset):
         monkeypatch.setattr(module, "point", point)
     left: dict[Fault, int] = {}
     for number, fault in enumerate(STRIKES):

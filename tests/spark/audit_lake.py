@@ -20,10 +20,10 @@ from exporter.lake.lake import Lake
 from exporter.operate.audit.audit import audit
 from exporter.operate.audit.report import AuditReport, compress
 from exporter.protocol.commit import DeltaCommitter
-from exporter.protocol.recover import Recovery
 from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
 from tests.support import naive
+from tests.support.recovering import Started
 
 APP = "audited"
 ROUND_RECORDS = 100_000
@@ -89,12 +89,12 @@ class Exported:
         try:
             rounds = RoundReader(self.session, self.kafka_options)
             committer = DeltaCommitter(self.lake, "test", {})
-            recovery = Recovery(self.lake, reader, self.routing, committer, first_position=first_position)
+            started = Started(self.lake, reader, self.routing, committer, first_position)
             tps = partitions_of(reader.identities())
-            writers: dict[WriterKey, Writer] = dict(recovery.recover(dict.fromkeys(tps, 1)))
+            writers: dict[WriterKey, Writer] = started.recover(dict.fromkeys(tps, 1))
             ends = {tp: end if through is None else min(end, through) for tp, end in reader.end_offsets(tps).items()}
             while plans := plan_round(writers, ends, Budget(ROUND_RECORDS), time.monotonic()):
-                order = _order(self, plans, recovery, committer)
+                order = _order(self, plans, started, committer)
                 for fragment in rounds.read(order).fragments:
                     writers = dict(integrate(writers, fragment, time.monotonic()).writers)
             _commit(writers, committer, types)
@@ -102,10 +102,10 @@ class Exported:
             reader.close()
 
 
-def _order(lake: Exported, plans: Any, recovery: Recovery, committer: DeltaCommitter) -> Any:
+def _order(lake: Exported, plans: Any, started: Started, committer: DeltaCommitter) -> Any:
     from exporter.core.order import StagingOrder
 
-    fingerprints = dict(recovery.table_fingerprints)
+    fingerprints = dict(started.known.fingerprints)
     footers = {plan.tp: committer.footer(plan.tp) for plan in plans}
     return StagingOrder(str(lake.root), APP, lake.routing, {plan.tp: plan for plan in plans}, fingerprints, footers)
 

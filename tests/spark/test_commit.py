@@ -29,13 +29,13 @@ from exporter.lake.schema import table_schema
 from exporter.lake.table import DeltaTable
 from exporter.protocol.anchor import Anchors, Failed
 from exporter.protocol.commit import DeltaCommitter
-from exporter.protocol.recover import Recovery
 from offsets import Invariant
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 from tests.support.lakes import SMALL_TABLE, create_anchored, stage_offsets
+from tests.support.recovering import Started
 
 pytestmark = pytest.mark.spark
 
@@ -421,9 +421,9 @@ class QuietTopic:
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", SMALL_TABLE), ("order", SMALL_TABLE)))
 
 
-def recovery(lake: Lake, routing: Routing = ROUTING) -> Recovery:
+def recovery(lake: Lake, routing: Routing = ROUTING) -> Started:
     topic: Any = QuietTopic()
-    return Recovery(lake, topic, routing, DeltaCommitter(lake, "test", {}))
+    return Started(lake, topic, routing, DeltaCommitter(lake, "test", {}))
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -461,7 +461,7 @@ def earlier(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake
         patch.setattr(
             "exporter.protocol.anchor.table_schema", lambda declared: without_event_time(table_schema(declared))
         )
-        patch.setattr("exporter.protocol.recover.lacking_event_time", lambda views: set())
+        patch.setattr("exporter.protocol.advancing.lacking_event_time", lambda views: set())
         recovery(lake).recover({P0: 1, P1: 1})
     return lake
 

@@ -9,7 +9,7 @@ import pytest
 from exporter import workbench
 from exporter.core.writers import Parked
 from exporter.errors import ConfigError
-from exporter.task.service import left_out
+from exporter.task.finish import left_out
 from exporter.workbench import parse_schemas
 from tests.support.snapshots import P0, P1, writer
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from exporter.cli.progress import ProgressDisplay
-from exporter.task.service import Progress, lag_of
+from exporter.task.progress import Progress, lag_of
 from tests.support.snapshots import P0, P1
 
 

@@ -27,6 +27,7 @@ from offsets.crosscheck import Agree, Switch
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
+from tests.support.recovering import recovery_of
 from tests.unit.wal.test_keeper import metadata
 
 APP = "app"
@@ -65,7 +66,7 @@ def lake() -> Any:
 def recovery(routing: Routing) -> Recovery:
     """Start-up over these tables."""
     nothing: Any = None
-    return Recovery(lake(), nothing, routing, nothing, nothing)
+    return recovery_of(lake(), nothing, routing, nothing)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, say: Any = lambda *given: given) -> list[Any]:
@@ -84,7 +85,7 @@ def test_a_start_parses_each_position_of_each_table_once(monkeypatch: pytest.Mon
     """Each of 1,500 partitions had all appIds of five tables parsed, three times over: two minutes with nothing new."""
     task = recovery(OLD)
     parsed = counted(monkeypatch, AppId, "parse")
-    verdicts = task.verdicts(task.read(TPS))
+    verdicts = task.verdicts(task.reader.read(TPS))
     assert {tp: type(found) for tp, found in verdicts.items()} == dict.fromkeys(TPS, Agree)
     assert len(parsed) == (len(TYPES) + 1) * len(TPS) * 2
 
@@ -93,7 +94,7 @@ def test_the_configuration_in_force_is_read_once_for_all_partitions(monkeypatch:
     """It is one text, however many partitions are to be switched from it."""
     task = recovery(NEW)
     read = counted(monkeypatch, Routing, "from_json")
-    verdicts = task.verdicts(task.read(TPS))
+    verdicts = task.verdicts(task.reader.read(TPS))
     assert {found.in_force_active for found in verdicts.values() if isinstance(found, Switch)} == {OLD.active_types}
     assert len(verdicts) == len(TPS) and len(read) == 1
 

@@ -27,6 +27,14 @@ KEY = WriterKey("order", TopicPartition("t", 0))
 ROWS = StagedFile("day=2026-01-31/x.parquet", OffsetRange(0, 9), 10, 4, body=b"rows")
 
 
+def offers_of(committer: Any, keeper: Any, watch: Any, pool: ThreadPoolExecutor, wake: Any) -> Offers:
+    """Of a task whose tables nobody looks at."""
+    nothing: Any = None
+    return Offers(
+        lake=nothing, committer=committer, known=nothing, keeper=keeper, watch=watch, pool=pool, wake=wake
+    )
+
+
 @pytest.mark.parametrize("out", [True, False])
 def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(out: bool) -> None:
     """With the whole storage out the rows are kept and offered again a second later; else they are read again later."""
@@ -41,8 +49,7 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
     committer = SimpleNamespace(commit=commit, checked_through=lambda _: 3)
     writers = {KEY: Writer(KEY, 0, 1, -1, 9, 0.0, staged=(ROWS,))}
     with ThreadPoolExecutor(1) as pool:
-        given: Any = (None, committer, None, keeper, watch, pool, lambda: None)
-        offers = Offers(*given)
+        offers = offers_of(committer, keeper, watch, pool, lambda: None)
         offers.offer(writers, {"order": [KEY]}, 100.0)
         pool.submit(int).result(10)
         assert offers.take(writers, 100.0, False) == set()
@@ -99,8 +106,8 @@ def test_the_last_of_several_commits_wakes_the_loop() -> None:
     keys = {name: WriterKey(name, KEY.tp) for name in may_end}
     writers = {key: Writer(key, 0, 1, -1, 9, 0.0, staged=(ROWS,)) for key in keys.values()}
     with ThreadPoolExecutor(3) as pool:
-        given: Any = (None, committer, None, keeper, mock.Mock(), pool, lambda: woken.put([*ended]))
-        Offers(*given).offer(writers, {name: [key] for name, key in keys.items()}, 100.0)
+        offers = offers_of(committer, keeper, mock.Mock(), pool, lambda: woken.put([*ended]))
+        offers.offer(writers, {name: [key] for name, key in keys.items()}, 100.0)
         for one in may_end.values():
             one.set()
     assert sorted(woken.get(timeout=10)) == sorted(may_end)

@@ -14,7 +14,7 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.errors import Fenced, InvariantBroken, LogCleaned
 from exporter.kafka.assignment import Assigned, Revoked
-from exporter.protocol.recover import Recovery
+from exporter.protocol.recover import Recovery, says_nothing
 from exporter.wal.check import LogCheck, broken, history
 from exporter.wal.journal import Journal, Landing
 from exporter.wal.keeper import WalKeeper
@@ -27,6 +27,7 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
 from offsets.wal_verdict import Ruling
 from tests.support.lakes import wait_until
+from tests.support.recovering import recovery_of
 
 APP = "app"
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
@@ -297,14 +298,13 @@ def recovery(world: World) -> Recovery:
         table.read = lambda name=name: world.story.append(name)  # type: ignore[misc]
     world.lake.event_types = lambda: tuple(sorted(world.tables))
     nothing: Any = None
-    committer: Any = SimpleNamespace(trust_topics=lambda ids: None)
-    return Recovery(world.lake, nothing, routing, committer, journal=world.journal)
+    return recovery_of(world.lake, nothing, routing, nothing, journal=world.journal)
 
 
 def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
     """Protocol 5.1, 5.3: what the log says was completed is in the tables that are read after it."""
     world = World(order=FakeTable("order", {P0: 29}), zebra=FakeTable("zebra", {P0: 29}))
-    recovery(world).read([P0])
+    recovery(world).reader.read([P0])
     assert (world.story[0], world.story[-1]) == ("read", DEAD_LETTERS)
     assert sorted(world.story) == ["dead_letters", "order", "read", "zebra"]
     world.story.clear()
@@ -329,9 +329,9 @@ def test_a_start_stops_only_for_what_two_readings_say(lasting: bool) -> None:
     table.read = read
     if lasting:
         with pytest.raises(InvariantBroken, match=r"table order.*offsets 10\.\.29"):
-            started._confirmed({P0: 1}, {})
+            started._confirmed({P0: 1}, {}, says_nothing)
     else:
-        started._confirmed({P0: 1}, {})
+        started._confirmed({P0: 1}, {}, says_nothing)
     assert len(readings) == 2
 
 

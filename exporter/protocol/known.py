@@ -1,0 +1,132 @@
+"""What a task knows of its tables and topics since it last read them. The loop's; nothing here is kept for a reading.
+
+    accept   a table is staged against as it is now; why it cannot be filled, if so
+    take     what a recovery has found becomes writers
+    check_topics   are the topics still those that the tables know?
+
+Belongs to the loop's thread. Only `tell` may be called from another one: it replaces `said` as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from exporter.core.outcome import Committer
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.writers import Writer, WriterKey, park
+from exporter.errors import Fenced
+from exporter.kafka.topics import TopicReader, check_identity, identity_properties
+from exporter.lake.schema import holds_just, refuses, untimed
+from exporter.log import get_logger
+from exporter.protocol.anchor import declared_schema
+from offsets.positions import condemned_offsets
+from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
+
+if TYPE_CHECKING:
+    from exporter.protocol.recover import Recovered
+
+log = get_logger(__name__)
+
+
+class KnownTables:
+    """One task's.
+
+    fingerprints: event type -> of the table that files are staged against. plain: types whose tables are just as a new
+    one is made. untimed: those that have a column `_event_time` of their own. condemned: offsets that every plan skips.
+    unchanged: types whose table could not be given the column `_event_time`. said: the verdict of the last reading,
+    for those who watch.
+    """
+
+    def __init__(
+        self,
+        *,
+        app: str,
+        routing: Routing,
+        topics: TopicReader,
+        committer: Committer,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """clock: that of the loop."""
+        self._app = app
+        self._routing = routing
+        self._topics = topics
+        self._committer = committer
+        self._clock = clock
+        self._identity: dict[str, str] = {}
+        self._epochs: dict[TopicPartition, int] = {}
+        self.fingerprints: dict[str, str] = {}
+        self.plain: frozenset[str] = frozenset()
+        self.untimed: frozenset[str] = frozenset()
+        self.unchanged: frozenset[str] = frozenset()
+        self.condemned: dict[TopicPartition, frozenset[int]] = {}
+        self.said: Mapping[TopicPartition, str] = {}
+
+    @property
+    def new_types(self) -> set[str]:
+        """The undeclared event types that have a table, as far as this task knows."""
+        return {name for name in self.fingerprints if self._routing.is_new(name)}
+
+    def tell(self, said: Mapping[TopicPartition, str]) -> None:
+        """The verdicts of a reading that is under way; callable from the thread that reads."""
+        self.said = {**self.said, **said}
+
+    def condemn(self, tp: TopicPartition, offset: int) -> None:
+        """The record is a dead letter of its own from now on."""
+        self.condemned[tp] = self.condemned.get(tp, frozenset()) | {offset}
+
+    def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
+
+        positions: greatest offset that the tables hold. Raises InvariantBroken, BrokerSilent.
+        """
+        check_identity(self._identity, self._topics.identities_of({tp.topic for tp in positions}), positions)
+
+    def accept(self, name: str, view: TableView) -> str:
+        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
+        declared = declared_schema(self._routing, name)
+        self.fingerprints[name] = view.fingerprint
+        self.untimed = (self.untimed - {name}) | untimed({name: view})
+        if name in self.untimed:
+            log.warning("event_time_not_kept", table=name)
+        plain = declared is not None and holds_just(view, declared)
+        self.plain = self.plain | {name} if plain else self.plain - {name}
+        reason = refuses(view, declared)
+        if reason:
+            log.error("table_cannot_be_filled", table=name, reason=reason)
+        return reason
+
+    def take(self, found: Recovered, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
+        """The writers of some partitions of a recovery, each with its ownership epoch, at the positions of the tables.
+
+        A task that worked in an epoch which a repair has closed since ends: it may hold what is no longer true. Raises
+        Fenced.
+        """
+        now = self._clock()
+        self.unchanged |= found.unchanged
+        mine = {tp: one for tp, one in found.agreed.items() if tp in ownership}
+        for tp, agreed in mine.items():
+            if self._epochs.setdefault(tp, agreed.epoch) != agreed.epoch:
+                raise Fenced(
+                    f"{tp}: epoch {self._epochs[tp]}, in which this task worked, was closed by a repair; "
+                    f"the tables are in epoch {agreed.epoch}",
+                    "start again: a fresh task goes on from the new positions",
+                )
+        if not mine:
+            return {}
+        self._identity |= identity_properties(found.identities)
+        self._committer.trust_topics({topic: one.topic_id for topic, one in found.identities.items()})
+        letters = found.views[DEAD_LETTERS].transactions
+        self.condemned |= {tp: condemned_offsets(letters, self._app, tp) for tp in mine}
+        reasons: dict[str, str] = {}
+        for name, view in found.views.items():
+            self._committer.trust(name, view)
+            reasons[name] = self.accept(name, view)
+        writers: dict[WriterKey, Writer] = {}
+        for tp, agreed in mine.items():
+            for name, offset in agreed.positions.items():
+                writer = Writer(WriterKey(name, tp), agreed.epoch, ownership[tp], offset, offset, now)
+                writers[writer.key] = park(writer, why, now) if (why := reasons[name]) else writer
+        return writers

@@ -1,0 +1,87 @@
+"""The tables of event types that are met while records are read (protocol 4.7, 5.2).
+
+    a table with the position is adopted ─── one without it gets it ─── none is made, with it
+    then the dead letters list every one of them; nobody writes rows into a table before
+
+The listing is what a switch runs into: it seals every table that the dead letters list.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import WriterKey
+from exporter.errors import InvariantBroken
+from exporter.kafka.topics import TopicIdentity, TopicReader
+from exporter.lake.properties import check_properties
+from exporter.log import get_logger
+from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Switched
+from exporter.protocol.reading import TABLE_THREADS, Reader
+from offsets import Invariant
+from offsets.crosscheck import PartitionState
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
+
+log = get_logger(__name__)
+
+
+class MetTypes:
+    """Anchors the types that one task's rounds meet. Keeps nothing; callable from every thread."""
+
+    def __init__(self, *, anchors: Anchors, topics: TopicReader, reader: Reader) -> None:
+        self._lake = anchors.lake
+        self._anchors = anchors
+        self._topics = topics
+        self._reader = reader
+
+    def anchor(self, wanted: Mapping[WriterKey, Position]) -> dict[str, TableView]:
+        """Event type -> its table, in which each wanted position is present and which the dead letters list.
+
+        wanted: (undeclared type, partition) -> the dead letters' position there as this task knows it. Raises Switched;
+        Moved and BrokerSilent to be tried again; InvariantBroken.
+        """
+        identities = self._topics.identities_of({key.tp.topic for key in wanted})
+        by_name: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
+        for key, position in wanted.items():
+            by_name[key.event_type][key.tp] = position
+        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+            done = {name: pool.submit(self._anchor, name, at, identities) for name, at in by_name.items()}
+        views = {name: future.result() for name, future in done.items()}
+        letters = self._lake.table(DEAD_LETTERS).view()
+        if letters is None:
+            raise InvariantBroken(Invariant.MONOTONE, f"table {DEAD_LETTERS} is gone", "put it back")
+        epochs = {key.tp: position.epoch for key, position in wanted.items()}
+        self._anchors.require_epochs(letters, epochs)
+        self._anchors.register({DEAD_LETTERS: letters, **views}, epochs)
+        return views
+
+    def _anchor(
+        self, name: str, anchors: Mapping[TopicPartition, Position], identities: Mapping[str, TopicIdentity]
+    ) -> TableView:
+        """A position that is there is adopted; one that is not is added, with the table if there is none."""
+        table = self._lake.table(name)
+        for _ in range(ATTEMPTS_MAX):
+            view = table.view()
+            if view is not None:
+                check_properties(name, view, self._lake.app)
+                self._reader.named_since(table, view)
+            absent = {}
+            for tp, anchor in anchors.items():
+                state = self._reader.state(tp, name, view, {}) if view is not None else PartitionState(None)
+                if state.position is None or state.left_behind(anchor.epoch):
+                    absent[tp] = anchor
+                elif state.position.epoch != anchor.epoch:
+                    raise Switched(f"table {name}, {tp}: {state.position} is not in epoch {anchor.epoch}")
+            if view is not None and not absent:
+                return view
+            try:
+                self._anchors.anchor_type(name, view, absent, identities)
+            except Failed:
+                raise  # nobody else has made it: the manifest waits, and the cause is told
+            except Moved as moved:
+                log.info("anchor_adopted", table=name, reason=str(moved))
+        raise Moved(f"table {name} could not be anchored")

@@ -1,0 +1,21 @@
+"""The settings that the loop itself needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exporter.core.roll import RollLimits
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Names as in the settings model."""
+
+    roll: RollLimits
+    heartbeat_secs: float
+    stage_age_max_secs: float
+    stop_budget_secs: float
+    poll_secs: float
+    new_types_max: int
+    carried_bytes_max: int
+    wal_verify_secs: float

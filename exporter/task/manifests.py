@@ -1,0 +1,127 @@
+"""What finished rounds have staged, until the writers have it.
+
+    take ────── of a round that came to nothing: begin and end offsets are read again (protocol 3.7)
+           └─── of another: few new types? of the topics that the tables know? then its manifest
+    integrate ─ one step for all fragments that are still ours; types whose files failed are parked
+
+Belongs to the loop's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from exporter.core.manifest import RoundResult
+from exporter.core.new_types import require_few, stamped
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.writers import Fragment, Writer, WriterKey, Writers, integrate_all
+from exporter.errors import BrokerSilent
+from exporter.faults import Fault, point
+from exporter.lake.lake import Lake
+from exporter.log import get_logger
+from exporter.monitor.watch import Watch
+from exporter.protocol.known import KnownTables
+from exporter.rounds.rounds import Rounds
+from exporter.task.ends import Ends
+from exporter.task.offers import park_and_tell
+from exporter.task.progress import position_bounds
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+
+class Manifests:
+    """One task's."""
+
+    def __init__(
+        self,
+        *,
+        lake: Lake,
+        rounds: Rounds,
+        ends: Ends,
+        known: KnownTables,
+        watch: Watch,
+        new_types_max: int,
+        read_again: Callable[[Collection[TopicPartition]], None],
+    ) -> None:
+        """read_again: these partitions are to be recovered."""
+        self._lake = lake
+        self._rounds = rounds
+        self._ends = ends
+        self._known = known
+        self._watch = watch
+        self._new_types_max = new_types_max
+        self._read_again = read_again
+
+    def take(self, now: float, writers: Writers) -> RoundResult | None:
+        """That of a round that has just finished, if it counts.
+
+        Raises InvariantBroken for too many new types or another topic, DependencyUnreachable.
+        """
+        failures = self._rounds.failures
+        result = self._rounds.take(now)
+        if result is None:
+            if self._rounds.failures > failures:
+                self._ends.look_again(check=True)
+                self._watch.totals.rounds_failed += 1
+                self._watch.storage_is_out(now)
+                self._look_at_stuck(writers)
+            return None
+        point(Fault.AFTER_READ)
+        if self._rounds.secs >= self._ends.look_secs:
+            self._ends.look_again()  # the next round is to read what came meanwhile
+        require_few(self._known.new_types, result, self._new_types_max)
+        if result.unwritten and self._watch.storage_is_out(now):
+            self._rounds.spoiled(next(iter(result.unwritten.values())), now)
+            self._watch.totals.rounds_failed += 1
+            return None
+        return result if self._is_of_known_topics(result, writers) else None
+
+    def integrate(
+        self, result: RoundResult, now: float, writers: Writers, staying: Mapping[TopicPartition, int]
+    ) -> dict[WriterKey, Writer]:
+        """The writers with all of the manifest that is still ours. staying: partition -> ownership epoch."""
+        fragments = [
+            stamped(fragment, self._known.fingerprints, self._known.plain)
+            for fragment in result.fragments
+            if staying.get(fragment.plan.tp) == fragment.plan.ownership
+        ]
+        after, discarded = integrate_all(writers, fragments, now)
+        for fragment, reasons in zip(fragments, discarded, strict=True):
+            for name, reason in reasons.items():
+                log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
+            _park_unwritten(after, fragment, now)
+        self._watch.integrated(result, self._rounds.secs)
+        return after
+
+    def _look_at_stuck(self, writers: Writers) -> None:
+        """Somebody may have skipped what a partition is stuck at (`exporter repair --skip`): then all is read again."""
+        if not (stuck := self._rounds.trouble.stuck().keys() & {key.tp for key in writers}):
+            return
+        letters = self._lake.table(DEAD_LETTERS).view()
+        for tp in stuck:
+            writer = writers.get(WriterKey(DEAD_LETTERS, tp))
+            at = letters.position(self._lake.app, tp) if letters is not None else None
+            if writer is not None and (at is None or at.epoch != writer.epoch):
+                self._read_again({tp})
+
+    def _is_of_known_topics(self, result: RoundResult, writers: Writers) -> bool:
+        """Whether what was read is of the topics that the tables know (protocol 5.4); in doubt it is read again."""
+        read = {fragment.plan.tp for fragment in result.fragments}
+        try:
+            self._known.check_topics({tp: most for tp, (_, most) in position_bounds(writers).items() if tp in read})
+        except BrokerSilent as error:
+            log.warning("round_dropped", error=error.message)
+            return False
+        return True
+
+
+def _park_unwritten(writers: dict[WriterKey, Writer], fragment: Fragment, now: float) -> None:
+    """The types whose files cannot be written are parked, the others go on (protocol 3.6).
+
+    One with a commit under way is only read again: what becomes of that is not known yet.
+    """
+    for name, error in fragment.unwritten.items():
+        writer = writers.get(WriterKey(name, fragment.plan.tp))
+        if writer is not None and writer.claim is None:
+            writers[writer.key] = park_and_tell(writer, error, now)

@@ -1,0 +1,131 @@
+"""The next round: what it reads, what its tasks are told, and the one record that it would end on again.
+
+    writers as they will be ── plan_round ── choose (trouble, condemned offsets) ──> start
+                                           └─ a single record that ends its rounds: condemn it first (protocol 3.7)
+
+Belongs to the loop's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from exporter.core.order import StagingOrder
+from exporter.core.outcome import Committer
+from exporter.core.plan import expected, plan_round
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers
+from exporter.faults import Fault, point
+from exporter.lake.lake import Lake
+from exporter.log import get_logger
+from exporter.protocol.anchor import Moved
+from exporter.protocol.condemn import Poison, Poisoned
+from exporter.protocol.known import KnownTables
+from exporter.rounds.rounds import Rounds
+from exporter.stores.parquet import FileOrigin
+from exporter.task.limits import Limits
+from exporter.task.offers import Offers
+from offsets.positions import Position
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+
+class NextRound:
+    """One task's."""
+
+    def __init__(
+        self,
+        *,
+        lake: Lake,
+        routing: Routing,
+        limits: Limits,
+        known: KnownTables,
+        committer: Committer,
+        rounds: Rounds,
+        offers: Offers,
+        poison: Poison,
+    ) -> None:
+        """poison: that of the drains."""
+        self._lake = lake
+        self._routing = routing
+        self._limits = limits
+        self._known = known
+        self._committer = committer
+        self._rounds = rounds
+        self._offers = offers
+        self._poison = poison
+
+    def tick(
+        self,
+        now: float,
+        writers: dict[WriterKey, Writer],
+        ends: Mapping[TopicPartition, int],
+        read_through: Callable[[Writers], bool],
+    ) -> set[TopicPartition]:
+        """Start a round, if one may; partitions that have to be read again from their tables instead.
+
+        ends: of the partitions that may be read, the offset after the last readable record. read_through: whether
+        such writers have all that a run with an end is to read.
+        """
+        staged = sum(writer.staged_bytes for writer in writers.values())
+        if staged >= self._limits.roll.all_bytes_max or not self._rounds.may_start(ends, now):
+            return set()
+        self._offers.refresh_parked(writers, now)
+        planned = plan_round(expected(writers, self._rounds.plans, now), ends, self._rounds.budget(), now)
+        plans = self._rounds.choose(planned, self._known.condemned, now)
+        if not plans:
+            return set()
+        if self._poison.is_next(self._rounds, plans[0]):
+            try:
+                if not self._condemned(plans[0], writers):
+                    return set()
+            except Moved as moved:
+                log.info("reading_restarted", reason=str(moved))
+                return {plans[0].tp}
+        point(Fault.AFTER_PLAN)
+        before = self._rounds.running or any(writer.staged for writer in writers.values())
+        is_all = not before and read_through(expected(writers, plans, now))
+        self._rounds.start(self._order(plans, writers, is_all))
+        return set()
+
+    def _order(self, plans: tuple[PartitionPlan, ...], writers: Writers, is_all: bool) -> StagingOrder:
+        """is_all: a run with an end has nothing but these plans to read, and nothing staged from before them."""
+        carried = sum(len(file.body) for writer in writers.values() for file in writer.staged)
+        left = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
+        return StagingOrder(
+            root=self._lake.root,
+            app=self._lake.app,
+            routing=self._routing,
+            plans={plan.tp: plan for plan in plans},
+            fingerprints=dict(self._known.fingerprints),
+            footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
+            condemned={plan.tp: self._known.condemned.get(plan.tp, frozenset()) for plan in plans},
+            new_types_max=max(0, self._limits.new_types_max - len(self._known.new_types)),
+            carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
+            committed_next=is_all,
+            sync=self._lake.tasks_sync,
+            untimed=self._known.untimed,
+        )
+
+    def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
+        """Condemn the single record that this plan would fail on again (protocol 3.7); False if that has to wait.
+
+        The plan then passes it like every other one. Raises Moved if the tables are not where this task thought.
+        """
+        mine = {key.event_type: writer for key, writer in writers.items() if key.tp == plan.tp}
+        if any(writer.claim is not None for writer in mine.values()):
+            return False
+        known = {name: Position(writer.epoch, writer.covered) for name, writer in mine.items()}
+        checked_through = self._committer.checked_through(DEAD_LETTERS)
+        poisoned = Poisoned(plan, known, self._letters_origin(plan), checked_through)
+        if not self._poison.condemn(self._rounds, poisoned):
+            return False
+        self._known.condemn(plan.tp, plan.start)
+        return True
+
+    def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
+        fingerprint = self._known.fingerprints[DEAD_LETTERS]
+        folder = self._lake.table(DEAD_LETTERS).uri
+        footer = self._committer.footer(plan.tp)
+        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)

@@ -1,0 +1,53 @@
+"""What one task is made of, handed to its loop as one value."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from exporter.core.outcome import Committer
+from exporter.core.routing import Routing
+from exporter.kafka.assignment import Assignment
+from exporter.kafka.topics import TopicReader
+from exporter.lake.lake import Lake
+from exporter.monitor.watch import Watch
+from exporter.protocol.condemn import Poison
+from exporter.protocol.known import KnownTables
+from exporter.protocol.recover import Recovery
+from exporter.rounds.rounds import Rounds
+from exporter.task.limits import Limits
+from exporter.task.others import Others
+from exporter.task.progress import Progress
+from exporter.wal.check import LogCheck
+from exporter.wal.journal import Journal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """others: of the group, if there is one. rounds: makes them, given what makes a future wake the loop.
+
+    journal: that of the committer. log_check: that of the recovery. poison: that of the drains. watch: told of all.
+    wake: set to let the loop pass. alive: whether the JVM that runs Spark is there.
+    """
+
+    lake: Lake
+    topics: TopicReader
+    routing: Routing
+    membership: Assignment
+    others: Others
+    rounds: Callable[[Callable[[Future[Any]], Future[Any]]], Rounds]
+    recovery: Recovery
+    known: KnownTables
+    committer: Committer
+    journal: Journal
+    log_check: LogCheck
+    poison: Poison
+    watch: Watch
+    limits: Limits
+    wake: threading.Event
+    until_caught_up: bool
+    alive: Callable[[], bool]
+    on_progress: Callable[[Progress], None]
