@@ -26,7 +26,7 @@ class Lake:
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
-        self.store: Store = open_store(str(root))
+        self.store: Store = open_store(os.fspath(root))
         self.store.require_same_names(lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"))
         self.app = app
         self.session = session

@@ -15,13 +15,19 @@ from exporter.lake import log_files
 from exporter.lake.table import DeltaTable, sql_texts
 from exporter.stores.file import JAVA, FileStore
 from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.store import Store
 from offsets.ranges import OffsetRange
+
+
+def table_in(store: Store) -> DeltaTable:
+    """A table that asks no JVM."""
+    gateway: Any = None
+    return DeltaTable(gateway, store, "app", "order.v1")
 
 
 @pytest.fixture
 def table() -> Iterator[DeltaTable]:
-    lake: Any = SimpleNamespace(app="app", store=MemoryStore.at("memory://table/lake"))
-    yield DeltaTable(lake, "order.v1")
+    yield table_in(MemoryStore.at("memory://table/lake/order~2Ev1"))
     DISKS.pop("table", None)
 
 
@@ -31,8 +37,7 @@ def staged(size_bytes: int) -> StagedFile:
 
 def test_a_table_s_name_in_sql_is_quoted() -> None:
     """Whatever its root is called."""
-    lake: Any = SimpleNamespace(app="app", store=FileStore("/a `b` 'c'"))
-    assert DeltaTable(lake, "order").sql_name == "delta.`/a ``b`` 'c'/order`"
+    assert table_in(FileStore("/a `b` 'c'/order")).sql_name == "delta.`/a ``b`` 'c'/order`"
 
 
 def test_texts_in_sql_are_quoted() -> None:
@@ -73,8 +78,7 @@ def test_entries_without_a_byte_are_named_from_the_newest_back(table: DeltaTable
 
 def test_what_the_store_s_commits_say_of_the_disk_is_told_from_all_else() -> None:
     """By the class of the error, wherever in the chain of causes it stands."""
-    lake: Any = SimpleNamespace(app="app", store=FileStore("/lake"))
-    table = DeltaTable(lake, "order")
+    table = table_in(FileStore("/lake/order"))
 
     def java(name: str, cause: Any = None) -> Any:
         return SimpleNamespace(getClass=lambda: SimpleNamespace(getName=lambda: name), getCause=lambda: cause)
