@@ -22,6 +22,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ExporterError, Fenced, InvariantBroken, LogCleaned, Refused
 from exporter.faults import InjectedFault
 from exporter.kafka.options import spark_kafka_options
+from exporter.kafka.topics import FirstPosition
 from exporter.lake.table import DeltaTable
 from exporter.local.broker import create_topic
 from exporter.operate.check.deep import compare
@@ -51,7 +52,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
 def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", apply: bool = True) -> list[RepairRow]:
     """exporter repair --<action> [--apply]"""
     with e.bench(spark) as made:
-        return repair(made, spark_kafka_options(e.settings()), action, former, "earliest", apply)
+        return repair(made, spark_kafka_options(e.settings()), action, former, FirstPosition(), apply)
 
 
 def sql(e: Export, spark: Any, statement: str) -> None:

@@ -16,6 +16,7 @@ from exporter.errors import ConfigError, Fenced, FoundProblem, Refused
 from exporter.executor import headers
 from exporter.kafka import careful
 from exporter.kafka.options import spark_kafka_options
+from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import Broker, create_topic
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.repair import repair
@@ -99,7 +100,7 @@ def skipped(e: Export, spark: Any, offsets: str, apply: bool) -> list[RepairRow]
     """exporter repair --skip OFFSETS [--apply]"""
     with e.bench(spark) as made:
         options, wanted = spark_kafka_options(e.settings()), skipped_offsets(offsets, [e.topic])
-        return repair(made, options, "skip", "", "earliest", apply, None, wanted)
+        return repair(made, options, "skip", "", FirstPosition(), apply, None, wanted)
 
 
 @pytest.mark.long

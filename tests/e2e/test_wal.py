@@ -21,6 +21,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken, Refused
 from exporter.faults import Fault
 from exporter.kafka.options import spark_kafka_options
+from exporter.kafka.topics import FirstPosition
 from exporter.operate.check.deep import compare
 from exporter.operate.offsets_view import OffsetRow, offset_rows
 from exporter.operate.repair.repair import repair
@@ -61,7 +62,7 @@ def repaired(e: Export, spark: Any, action: str, apply: bool = True) -> list[Rep
     """exporter repair --<action> [--apply]"""
     with e.bench(spark) as bench:
         options, journal = spark_kafka_options(e.settings()), open_journal(e.settings(), bench.routing)
-        return repair(bench, options, action, "", "earliest", apply, journal)
+        return repair(bench, options, action, "", FirstPosition(), apply, journal)
 
 
 def produce_more(e: Export, first: int, count: int = 60) -> None:

@@ -45,7 +45,7 @@ def forget(spark: Any) -> None:
 
 def by_delta(table: DeltaTable) -> TableView | None:
     """The view as Delta in a fresh process tells it."""
-    forget(table._lake.session)
+    forget(table._gateway.session)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_state, "view_at", lambda folder, version: None)
         return table._view(table._snapshot())
