@@ -540,7 +540,7 @@ def code_of(decoded: object, row: int = 0) -> str:
 
 def main() -> None:
     """Rewrite the golden file from what the code says now."""
-    from test_decode import decoded_alone
+    from test_decoder import decoded_alone
 
     verdicts = {name: code_of(decoded_alone(schema, value)) for name, (schema, value) in CASES.items()}
     GOLDEN.write_text(json.dumps(verdicts, indent=0, ensure_ascii=False) + "\n")
