@@ -27,6 +27,15 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+@dataclass(frozen=True)
+class TopicIdentity:
+    """Names alone do not identify a topic: it may be deleted and created again (traps 8)."""
+
+    cluster_id: str
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
 @dataclass(frozen=True, order=True)
 class OffsetRange:
     """Offsets first_offset..last_offset, both inclusive; never empty."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from offsets.names import BadName, DataFile
 from offsets.positions import Position, Transactions, live_position
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 
 APP_PROPERTY = "exporter.app"
 FORMAT_PROPERTY = "exporter.format"
@@ -29,6 +29,15 @@ EMPTY = "an empty log entry (a power cut?)"
 REWINDING = frozenset({"RESTORE", "CREATE OR REPLACE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
                        "REPLACE TABLE AS SELECT", "CLONE", "TRUNCATE", EMPTY})  # fmt: skip
 """Operations after which a table's rows may lie behind its positions (MONOTONE)."""
+
+
+def identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, str]:
+    """Table properties that say which cluster and topics the offsets belong to (protocol 5.4)."""
+    properties = {}
+    for topic, identity in identities.items():
+        properties[CLUSTER_PROPERTY] = identity.cluster_id
+        properties[f"{TOPIC_PROPERTY}{topic}"] = identity.topic_id
+    return properties
 
 
 @dataclass(frozen=True)

@@ -22,25 +22,14 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from exporter.errors import BrokerSilent, ConfigError, InvariantBroken
+from exporter.errors import BrokerSilent, ConfigError
 from exporter.kafka.login import knock
-from offsets import Invariant
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.selection import Topics
-from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY
 
 ANSWER_TIMEOUT_MS = 10_000
 EXPORTER = "exporter-"
 """How the client ids of tasks begin."""
-
-
-@dataclass(frozen=True)
-class TopicIdentity:
-    """Names alone do not identify a topic: it may be deleted and created again (traps 8)."""
-
-    cluster_id: str
-    topic_id: str
-    partitions: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -91,40 +80,6 @@ EARLIEST = FirstPosition()
 def partitions_of(identities: Mapping[str, TopicIdentity]) -> list[TopicPartition]:
     """Every partition of the topics, in order."""
     return [TopicPartition(topic, p) for topic, identity in sorted(identities.items()) for p in identity.partitions]
-
-
-def identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, str]:
-    """Table properties that say which cluster and topics the offsets belong to (protocol 5.4)."""
-    properties = {}
-    for topic, identity in identities.items():
-        properties[CLUSTER_PROPERTY] = identity.cluster_id
-        properties[f"{TOPIC_PROPERTY}{topic}"] = identity.topic_id
-    return properties
-
-
-def check_identity(
-    recorded: Mapping[str, str], identities: Mapping[str, TopicIdentity], positions: Mapping[TopicPartition, int]
-) -> None:
-    """Raises InvariantBroken for another cluster or topic. recorded: table properties. positions: of the tables."""
-    for topic, identity in sorted(identities.items()):
-        for prop, now, what in (
-            (CLUSTER_PROPERTY, identity.cluster_id, "cluster"),
-            (f"{TOPIC_PROPERTY}{topic}", identity.topic_id, "topic"),
-        ):
-            was = recorded.get(prop)
-            if was is None or was == now:
-                continue
-            far = ", ".join(f"{tp} through offset {at}" for tp, at in sorted(positions.items()) if tp.topic == topic)
-            cause = "the topic was deleted and created again"
-            if what == "cluster":
-                cause = "`brokers` leads to another cluster: correct it, or if the topic has moved there for good"
-            raise InvariantBroken(
-                Invariant.MONOTONE,
-                f"the {what} id of {topic} was {was} and is {now}: offsets of the two have nothing in common; "
-                f"the tables hold {far or 'nothing'} of the former",
-                f"{cause}: `exporter repair --rebase` shows what it would do, `--apply` does it: the new one is "
-                "exported from its beginning, what the tables hold stays",
-            )
 
 
 class TopicReader:

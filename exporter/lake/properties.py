@@ -1,11 +1,14 @@
-"""What a table's properties must be for us to write to it."""
+"""What a table's properties must be for us to write to it, and what they must say of the topics."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from exporter.errors import InvariantBroken
 from exporter.lake.retention import interval_hours
 from offsets import Invariant
-from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, TableView
+from offsets.ranges import TopicIdentity, TopicPartition
+from offsets.table_log import APP_PROPERTY, CLUSTER_PROPERTY, EVENT_TYPE_PROPERTY, TOPIC_PROPERTY, TableView
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
@@ -49,3 +52,28 @@ def check_properties(event_type: str, view: TableView, app: str) -> None:
 def retention_is_safe(interval: str) -> bool:
     """True if a Delta interval text ('interval 1 week') is at least one day."""
     return (interval_hours(interval) or 0) >= 24
+
+
+def check_identity(
+    recorded: Mapping[str, str], identities: Mapping[str, TopicIdentity], positions: Mapping[TopicPartition, int]
+) -> None:
+    """Raises InvariantBroken for another cluster or topic. recorded: table properties. positions: of the tables."""
+    for topic, identity in sorted(identities.items()):
+        for prop, now, what in (
+            (CLUSTER_PROPERTY, identity.cluster_id, "cluster"),
+            (f"{TOPIC_PROPERTY}{topic}", identity.topic_id, "topic"),
+        ):
+            was = recorded.get(prop)
+            if was is None or was == now:
+                continue
+            far = ", ".join(f"{tp} through offset {at}" for tp, at in sorted(positions.items()) if tp.topic == topic)
+            cause = "the topic was deleted and created again"
+            if what == "cluster":
+                cause = "`brokers` leads to another cluster: correct it, or if the topic has moved there for good"
+            raise InvariantBroken(
+                Invariant.MONOTONE,
+                f"the {what} id of {topic} was {was} and is {now}: offsets of the two have nothing in common; "
+                f"the tables hold {far or 'nothing'} of the former",
+                f"{cause}: `exporter repair --rebase` shows what it would do, `--apply` does it: the new one is "
+                "exported from its beginning, what the tables hold stays",
+            )

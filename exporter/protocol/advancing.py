@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.kafka.topics import TopicIdentity, TopicReader, check_identity
+from exporter.kafka.topics import TopicReader
 from exporter.lake.accidents import gone
 from exporter.lake.fillable import unfillable
+from exporter.lake.properties import check_identity
 from exporter.lake.schema import with_event_time
 from exporter.log import get_logger
 from exporter.protocol.anchor import Anchors, Failed
@@ -32,7 +33,7 @@ from exporter.protocol.truncation import check_truncation
 from offsets.gaps import find_gaps, recorded_gaps
 from offsets.names import event_type_of, table_folder
 from offsets.positions import Position
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
 
 log = get_logger(__name__)

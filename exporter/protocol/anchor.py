@@ -17,7 +17,7 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import moved_to, user_metadata
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
 from exporter.faults import Fault, point
-from exporter.kafka.topics import FirstPosition, TopicIdentity, TopicReader, identity_properties, partitions_of
+from exporter.kafka.topics import FirstPosition, TopicReader, partitions_of
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
@@ -26,8 +26,15 @@ from exporter.log import get_logger
 from exporter.text import first_line
 from offsets.names import LOG_FOLDER, AppId, table_folder
 from offsets.positions import Position
-from offsets.ranges import TopicPartition
-from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TABLE_PROPERTY, TOPIC_PROPERTY, TableView
+from offsets.ranges import TopicIdentity, TopicPartition
+from offsets.table_log import (
+    CONFIG_PROPERTY,
+    ROUTING_PROPERTY,
+    TABLE_PROPERTY,
+    TOPIC_PROPERTY,
+    TableView,
+    identity_properties,
+)
 
 log = get_logger(__name__)
 

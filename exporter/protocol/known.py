@@ -17,13 +17,14 @@ from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
-from exporter.kafka.topics import TopicReader, check_identity, identity_properties
+from exporter.kafka.topics import TopicReader
+from exporter.lake.properties import check_identity
 from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.protocol.anchor import declared_schema
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
-from offsets.table_log import TableView
+from offsets.table_log import TableView, identity_properties
 
 if TYPE_CHECKING:
     from exporter.protocol.recover import Recovered

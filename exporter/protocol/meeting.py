@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import WriterKey
 from exporter.errors import InvariantBroken
-from exporter.kafka.topics import TopicIdentity, TopicReader
+from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_properties
 from exporter.log import get_logger
 from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Switched
@@ -23,7 +23,7 @@ from exporter.protocol.reading import TABLE_THREADS, Reader
 from offsets import Invariant
 from offsets.crosscheck import PartitionState
 from offsets.positions import Position
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
 
 log = get_logger(__name__)

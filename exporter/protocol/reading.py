@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.routing import DEAD_LETTERS, Routing, letters_last
 from exporter.errors import LogCleaned
 from exporter.faults import Fault, point
 from exporter.lake.accidents import History
@@ -64,10 +64,10 @@ class Reader:
         unproven: dict[str, LogCleaned] = {}
         missed: set[str] = set()
         while True:
-            others = [name for name in self._event_types() if name != DEAD_LETTERS and name not in views]
+            *others, last = letters_last({DEAD_LETTERS, *self._event_types()} - (views.keys() - {DEAD_LETTERS}))
             with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="tables") as pool:
                 found = [*zip(others, pool.map(self._read_table, others), strict=True)]
-            found.append((DEAD_LETTERS, self._read_table(DEAD_LETTERS)))
+            found.append((last, self._read_table(last)))
             for name, one in found:
                 if one is not None:
                     views[name], named[name], cleaned = one

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from exporter.core.outcome import Committer
 from exporter.core.routing import Routing
 from exporter.errors import Fenced
-from exporter.kafka.topics import FirstPosition, TopicIdentity, TopicReader
+from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
 from exporter.protocol.advancing import Advance, Identities
 from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Moved, Patience
@@ -29,7 +29,7 @@ from exporter.protocol.reading import Reader, Reading
 from exporter.protocol.switch import Switcher
 from exporter.wal.check import LogCheck, broken
 from offsets.crosscheck import Agree, Stop, Verdict
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
 
 Verdicts = Mapping[TopicPartition, Verdict]

@@ -19,8 +19,8 @@ from exporter.core.routing import DEAD_LETTERS, DECODER_VERSION, Routing
 from exporter.core.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
 from exporter.errors import InvariantBroken, TableUnwritable
 from exporter.faults import Fault, point
-from exporter.kafka.topics import TopicIdentity, check_identity, identity_properties
 from exporter.lake.change import Change
+from exporter.lake.properties import check_identity
 from exporter.lake.schema import evolved_schema, untimed
 from exporter.log import get_logger
 from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
@@ -32,8 +32,8 @@ from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position, condemned_offsets
-from offsets.ranges import TopicPartition
-from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView
+from offsets.ranges import TopicIdentity, TopicPartition
+from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView, identity_properties
 
 log = get_logger(__name__)
 

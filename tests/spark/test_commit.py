@@ -22,7 +22,6 @@ from exporter.core.outcome import Landed, Outcome, Refused, Report, Stale, Unkno
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Claim, WriterKey
 from exporter.errors import InvariantBroken, TableUnreadable
-from exporter.kafka.topics import TopicIdentity
 from exporter.lake import log_files
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
@@ -33,7 +32,7 @@ from exporter.protocol.commit import DeltaCommitter
 from offsets import Invariant
 from offsets.names import AppId
 from offsets.positions import Position
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
 from tests.support.lakes import SMALL_TABLE, create_anchored, stage_offsets
 from tests.support.recovering import Started

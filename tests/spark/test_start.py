@@ -11,7 +11,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
-from exporter.kafka.topics import EARLIEST, TopicIdentity
+from exporter.kafka.topics import EARLIEST
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import refuses, table_schema
@@ -21,7 +21,7 @@ from exporter.protocol.rehearsal import rehearse
 from offsets.crosscheck import Switch
 from offsets.names import AppId
 from offsets.positions import Position
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
 
 pytestmark = pytest.mark.spark

@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 
 from exporter.core.routing import Routing
 from exporter.errors import DependencyUnreachable
-from exporter.kafka.topics import TopicIdentity, partitions_of
+from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.operate.audit.compare import compare, was_cut
@@ -31,7 +31,7 @@ from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
 from exporter.text import first_line
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 
 log = get_logger(__name__)
 

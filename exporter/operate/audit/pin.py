@@ -12,8 +12,9 @@ from functools import cached_property
 from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.kafka.topics import TopicIdentity, check_identity, partitions_of
+from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
+from exporter.lake.properties import check_identity
 from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.sql import LETTERS
@@ -28,7 +29,7 @@ from offsets.positions import (
     our_transactions,
     replayed_through,
 )
-from offsets.ranges import OffsetRange, TopicPartition, first_overlap
+from offsets.ranges import OffsetRange, TopicIdentity, TopicPartition, first_overlap
 from offsets.table_log import CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
 FOREVER = 2**63 - 1

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.errors import Refused
-from exporter.kafka.topics import TopicIdentity
 from exporter.lake.lake import Lake
 from exporter.operate.repair.reading import Reading, listed_tables, undecided
 from exporter.operate.repair.steps import RepairRow, TableRepair
 from offsets.names import table_folder
+from offsets.ranges import TopicIdentity
 from offsets.rewind import adopted_transactions, live_positions
 from offsets.table_log import APP_PROPERTY, TOPIC_PROPERTY, TableView
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
-from exporter.kafka.topics import TopicIdentity, identity_properties
 from exporter.lake.lake import Lake
 from exporter.operate.repair.reading import Reading
 from exporter.operate.repair.steps import RepairRow, TableRepair, histories
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.rewind import Move, move_transactions, moves
-from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY
+from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY, identity_properties
 
 
 class Rebase:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, LogCleaned
-from exporter.kafka.topics import TopicIdentity, partitions_of
+from exporter.kafka.topics import partitions_of
 from exporter.lake.accidents import History
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
@@ -27,7 +27,7 @@ from exporter.operate.repair.steps import RepairRow, TableRepair, letters_proper
 from exporter.wal.check import LogCheck, Logged
 from offsets.names import FORMAT_VERSION
 from offsets.positions import first_epoch
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.rewind import Bound, Cut, FileRows, Move, cut, move_transactions, moves
 from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, FORMAT_PROPERTY, TableView
 from offsets.wal_verdict import Ruling

@@ -16,7 +16,6 @@ from exporter.core import plan, writers
 from exporter.core.plan import Budget, expected, plan_round
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Writer, WriterKey
-from exporter.kafka.topics import TopicIdentity
 from exporter.lake.accidents import History
 from exporter.operate.audit.audit import _logs
 from exporter.operate.audit.files import live_files
@@ -25,7 +24,7 @@ from exporter.protocol.recover import Recovery
 from exporter.wal.check import history
 from offsets.crosscheck import Agree, Switch
 from offsets.names import AppId
-from offsets.ranges import TopicPartition
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import APP_PROPERTY, CONFIG_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
 from tests.support.recovering import recovery_of
 from tests.unit.wal.test_keeper import metadata
