@@ -21,6 +21,7 @@ from exporter.operate.audit.audit import _logs
 from exporter.operate.audit.files import live_files
 from exporter.operate.audit.pin import Pinned, pin
 from exporter.protocol.recover import Recovery
+from exporter.stores.file import FileStore
 from exporter.wal.check import history
 from offsets.crosscheck import Agree, Switch
 from offsets.names import AppId
@@ -195,9 +196,10 @@ def test_the_live_files_of_a_table_are_handed_over_at_one_go(tmp_path: Path) -> 
         (tmp_path / str(add["path"])).write_text("x")
     handed: list[Any] = []
     log = SimpleNamespace(getSnapshotAt=lambda *_: None, createDataFrame=lambda *given: given)
-    fake: Any = SimpleNamespace(
-        table=lambda name: SimpleNamespace(folder=tmp_path), log=lambda folder: log, none=None, session=mock.Mock(),
-        adds=lambda some: handed.append([*some]) or "a list", to_seq=lambda some: some,
-    )  # fmt: skip
+    gateway = SimpleNamespace(
+        log=lambda uri: log, none=None, adds=lambda some: handed.append([*some]) or "a list", to_seq=lambda some: some
+    )
+    table = SimpleNamespace(store=FileStore(str(tmp_path)), uri=str(tmp_path))
+    fake: Any = SimpleNamespace(table=lambda name: table, gateway=gateway, session=mock.Mock())
     found = live_files(fake, "click", TableView(0, "id", "f", {}))
     assert handed == [adds] and (found.count.files, found.absent) == (len(adds), ())
