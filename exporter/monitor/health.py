@@ -27,15 +27,15 @@ from exporter.monitor.watch import Watch
 START_SECS_MAX = 300.0
 """How long a start may take until the loop passes for the first time: jars, JVM, group."""
 TICK_SECS_MAX = 120.0
-"""How long one passing of the loop may take: several calls to brokers that do not answer, 10 s each. One that recovers
-partitions may take a round and more."""
+"""How long one passing of the loop may take: several calls to brokers that do not answer, 10 s each. Partitions are
+recovered beside it; a step of that may take a round and more."""
 ENDPOINTS = ("/healthz", "/readyz", "/metrics", "/status")
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Health:
-    """A WSGI application over one task's watch. busy_secs_max: bound of a passing that recovers partitions."""
+    """A WSGI application over one task's watch. busy_secs_max: bound of a step in which partitions are recovered."""
 
     def __init__(self, watch: Watch, busy_secs_max: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._watch = watch
@@ -46,13 +46,19 @@ class Health:
     def late(self) -> str:
         """Why the loop must be taken for hung; empty if it is not."""
         now, snapshot, busy_since = self._clock(), self._watch.snapshot, self._watch.busy_since
+        bounds = []
         if busy_since is not None:
-            what, since, most = "recovering partitions", busy_since, self._busy_secs_max
-        elif snapshot is not None:
-            what, since, most = "one passing of the loop", snapshot.at, TICK_SECS_MAX
-        else:
-            what, since, most = "the start", self._watch.started, START_SECS_MAX
-        return f"{what} has taken {now - since:.0f} s, {most:.0f} s at most" if now - since > most else ""
+            bounds.append(("recovering partitions", busy_since, self._busy_secs_max))
+        if snapshot is not None:
+            bounds.append(("one passing of the loop", snapshot.at, TICK_SECS_MAX))
+        if not bounds:
+            bounds.append(("the start", self._watch.started, START_SECS_MAX))
+        overdue = (
+            f"{what} has taken {now - since:.0f} s, {most:.0f} s at most"
+            for what, since, most in bounds
+            if now - since > most
+        )
+        return next(overdue, "")
 
     def not_ready(self) -> str:
         """Why the task is not at work with all that it owns; empty if it is."""

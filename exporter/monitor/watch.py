@@ -1,7 +1,7 @@
 """What the loop tells of itself: sums, marks, outages, and one snapshot per passing for whoever asks.
 
-Belongs to the loop's thread; only `snapshot` and `busy_since` are read by others, each replaced as a whole. Nothing
-here is ever asked where something is to be read or committed.
+Belongs to the loop's thread; `snapshot` and `busy_since` are read by others, each replaced as a whole. Nothing here
+is ever asked where something is to be read or committed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Watch:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Mark that the loop does something that may take long, such as draining a topic."""
+        """Mark that partitions are recovered, which may take long; callable from the thread that does it."""
         self.busy_since = self._clock()
         try:
             yield

@@ -85,7 +85,7 @@ def machines(
         anchoring=_anchoring(parts, ownership, pool, waking),
         offers=offers,
         retention=retention,
-        recovering=_recovering(parts, ownership),
+        recovering=_recovering(parts, ownership, waking),
         ends=ends,
         next_round=_next_round(parts, rounds, offers),
         group_offset=GroupOffset(commit=parts.membership.commit, wake=parts.wake.set),
@@ -128,13 +128,14 @@ def _anchoring(parts: Parts, ownership: Ownership, pool: ThreadPoolExecutor, wak
     )
 
 
-def _recovering(parts: Parts, ownership: Ownership) -> Recovering:
+def _recovering(parts: Parts, ownership: Ownership, waking: Waking) -> Recovering:
     return Recovering(
         recovery=parts.recovery,
         known=parts.known,
         ownership=ownership,
         watch=parts.watch,
         alive=parts.alive,
+        waking=waking,
     )
 
 

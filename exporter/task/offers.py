@@ -13,7 +13,7 @@ frozen values. Which writers are due is the loop's to say.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -74,11 +74,20 @@ class Offers:
         """The partition was assigned or revoked: what was refused before says nothing any more."""
         self._refusals.pop(tp, None)
 
-    def offer(self, writers: dict[WriterKey, Writer], fresh: Mapping[str, Iterable[WriterKey]], now: float) -> None:
-        """Freeze the fresh writers, by event type, and offer them; open claims again whose time has come."""
+    def offer(
+        self,
+        writers: dict[WriterKey, Writer],
+        fresh: Mapping[str, Iterable[WriterKey]],
+        now: float,
+        only: Collection[WriterKey] | None = None,
+    ) -> None:
+        """Freeze the fresh writers, by event type, and offer them; open claims again whose time has come.
+
+        only: whose claims may be offered again; None for all.
+        """
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in writers.items():
-            if writer.claim is not None:
+            if writer.claim is not None and (only is None or key in only):
                 reopened[key.event_type].append(key)
         for name in sorted({*fresh, *reopened}):
             if name in self._running or now < self._retry_at.get(name, 0.0) or self._keeper.holds(name):

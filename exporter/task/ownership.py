@@ -36,6 +36,7 @@ class Ownership:
         self.leaving: dict[TopicPartition, threading.Event] = {}
         self._waiting: set[TopicPartition] = set()
         self._reading: dict[TopicPartition, int] = {}
+        self._read_at_first = 0
 
     @property
     def staying(self) -> dict[TopicPartition, int]:
@@ -90,19 +91,25 @@ class Ownership:
         """The partitions that wait and are not leaving are being read from now on; with their ownership epochs."""
         self._reading = {tp: self.owned[tp] for tp in self.waiting}
         self._waiting -= self._reading.keys()
+        self._read_at_first = len(self._reading)
         return dict(self._reading)
+
+    @property
+    def reading_is_whole(self) -> bool:
+        """Whether all partitions of the reading are as they were when it began."""
+        return len(self._counting()) == self._read_at_first
 
     def end_reading(self, came_to_nothing: bool = False) -> dict[TopicPartition, int]:
         """What of the reading counts: partitions that are still ours under the same ownership, were not asked for again
         and are staying. All others that are ours wait for the next one.
         """
-        read, self._reading = self._reading, {}
-        if came_to_nothing:
-            self.read_again(read)
-            return {}
-        counts = {tp: own for tp, own in read.items() if tp not in self._waiting and tp not in self.leaving}
+        read, counts = self._reading, {} if came_to_nothing else self._counting()
+        self._reading = {}
         self.read_again(read.keys() - counts.keys())
         return counts
+
+    def _counting(self) -> dict[TopicPartition, int]:
+        return {tp: own for tp, own in self._reading.items() if tp not in self._waiting and tp not in self.leaving}
 
     def let_go(self, writers: Writers) -> None:
         """Tell the group that a leaving partition is committed as far as it was read."""

@@ -1,35 +1,66 @@
-"""Partitions on their way to writers: when they are recovered, and what becomes of it.
+"""Partitions on their way to writers: a reading of their tables is a state of the loop, in a thread of its own.
 
-    waiting ── no commit of ours under way, the log answers ──> recovery ──> writers
-       ^  └── drain interrupted, broker or log silent: again later ──┘
+    waiting ── no commit of ours under way, the log answers ──> being read (recovery: read, anchor, drain, seal)
+       ^                                                             │
+       ├── drain interrupted, broker, log or storage silent: later ──┤
+       └── taken away meanwhile, or asked for again ─────────────────┤
+                                                     what counts of it: writers
 
-Belongs to the loop's thread.
+The thread gets frozen values and changes nothing of the task's; the loop goes on meanwhile: group changes, `rolled` of
+leaving partitions, the write-ahead log, a stop. What a reading found counts for the partitions that are still as they
+were when it began (protocol 5.3). Belongs to the loop's thread; `stop` may be called from any.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from exporter.core.backoff import RETRY_SECS
 from exporter.core.writers import Writer, WriterKey
-from exporter.errors import BrokerSilent, JvmEnded
+from exporter.errors import (
+    BrokerSilent,
+    Fenced,
+    InvariantBroken,
+    JvmEnded,
+    LogCleaned,
+    TableUnreadable,
+    TableUnwritable,
+)
 from exporter.faults import Fault, point
 from exporter.log import get_logger
-from exporter.monitor.outages import KAFKA
+from exporter.monitor.outages import KAFKA, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.protocol.drain import Interrupted
 from exporter.protocol.known import KnownTables
-from exporter.protocol.recover import Recovery
+from exporter.protocol.recover import Recovered, Recovery
 from exporter.task.ownership import Ownership
 from exporter.task.progress import position_bounds
+from exporter.text import first_line
 from offsets.intents import WalUnreachable
+from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
 
+CLOSE_SECS = 2.0
+"""What the end of a task waits for its reading: a drain ends sooner, a table that is read may take longer."""
+
+
+class _StorageOut(Exception):
+    """The storage did not answer at the moment when the reading failed: what it said of the tables counts for nothing.
+
+    trouble: what was in the way.
+    """
+
+    def __init__(self, trouble: str) -> None:
+        super().__init__(trouble)
+        self.trouble = trouble
+
 
 class Recovering:
-    """One task's."""
+    """One task's. running: whether a reading is under way."""
 
     def __init__(
         self,
@@ -39,6 +70,7 @@ class Recovering:
         ownership: Ownership,
         watch: Watch,
         alive: Callable[[], bool],
+        waking: Callable[[Future[Any]], Future[Any]],
     ) -> None:
         """alive: whether the JVM that runs Spark is there."""
         self._recovery = recovery
@@ -46,8 +78,17 @@ class Recovering:
         self._ownership = ownership
         self._watch = watch
         self._alive = alive
+        self._waking = waking
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="recover")
+        self._reading: Future[Recovered] | None = None
+        self._began = 0.0
         self._retry_at = float("-inf")
         self._stopped = False
+        self._unwanted = False
+
+    @property
+    def running(self) -> bool:
+        return self._reading is not None
 
     def pause_until(self, then: float) -> None:
         """Begin no reading before (monotonic seconds)."""
@@ -57,35 +98,71 @@ class Recovering:
         """Begin nothing any more; a drain ends soon. Callable from every thread."""
         self._stopped = True
 
+    def close(self) -> None:
+        """Wait a moment for the reading; nobody takes what it finds."""
+        self.stop()
+        if self._reading is not None:
+            wait([self._reading], CLOSE_SECS)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
     def tick(self, now: float, may_begin: bool) -> dict[WriterKey, Writer]:
         """The writers that have come to be, from the tables alone; every reading is a fresh one (protocol 5.3).
 
         may_begin: no commit of ours is under way, and the log that has to answer does. Raises what recovery raises.
         """
-        if not self._ownership.waiting or self._stopped or not may_begin or now < self._retry_at:
-            return {}
-        started = time.monotonic()
-        point(Fault.BEFORE_POSITIONS)
-        tps = self._ownership.begin_reading()
+        if self._reading is not None:
+            self._unwanted = not self._ownership.reading_is_whole
+            return self._taken(self._reading, now) if self._reading.done() else {}
+        if self._ownership.waiting and may_begin and not self._stopped and now >= self._retry_at:
+            point(Fault.BEFORE_POSITIONS)
+            self._unwanted, self._began = False, time.monotonic()
+            tps = self._ownership.begin_reading()
+            self._reading = self._waking(self._pool.submit(self._read, tps, self._known.unchanged))
+        return {}
+
+    def _read(self, tps: Mapping[TopicPartition, int], unchanged: frozenset[str]) -> Recovered:
+        """In the thread. What fails while the storage is out says nothing of the tables."""
         try:
             with self._watch.busy():
-                found = self._recovery.recover(
-                    tps, unchanged=self._known.unchanged, go_on=self._go_on, tell=self._known.tell
-                )
-        except Exception as error:  # noqa: BLE001 - raised again unless it passes by itself
-            self._ownership.end_reading(came_to_nothing=True)
-            self._later(error, now)
+                return self._recovery.recover(tps, unchanged=unchanged, go_on=self._go_on, tell=self._known.tell)
+        except (TableUnreadable, TableUnwritable, InvariantBroken) as error:
+            if not isinstance(error, LogCleaned) and (trouble := self._watch.probe()):
+                raise _StorageOut(trouble) from error
+            raise
+
+    def _go_on(self) -> None:
+        """Asked every moment by a drain, in the thread. Raises JvmEnded, Interrupted to stop it."""
+        if not self._alive():
+            raise JvmEnded
+        if self._stopped:
+            raise Interrupted("told to stop")
+        if self._unwanted:
+            raise Interrupted("a partition of it was taken away")
+        self._watch.still_busy()
+
+    def _taken(self, reading: Future[Recovered], now: float) -> dict[WriterKey, Writer]:
+        self._reading = None
+        error, whole = reading.exception(), self._ownership.reading_is_whole
+        counts = self._ownership.end_reading(came_to_nothing=error is not None)
+        if error is not None:
+            self._later(error, whole, now)
             return {}
-        writers = self._known.take(found, self._ownership.end_reading())
+        if not counts:
+            return {}
+        writers = self._known.take(reading.result(), counts)
         point(Fault.AFTER_POSITIONS)
-        secs = time.monotonic() - started
+        secs = time.monotonic() - self._began
         self._watch.totals.took("recover", secs)
         floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(writers).items())}
         log.info("positions_recovered", floors=floors, secs=round(secs, 2))
         return writers
 
-    def _later(self, error: Exception, now: float) -> None:
-        """When the partitions are read again. Raises an error that does not pass by itself."""
+    def _later(self, error: BaseException, whole: bool, now: float) -> None:
+        """When the partitions are read again. Raises an error that does not pass by itself.
+
+        whole: all partitions of the reading are as they were. If not, what it said of tables is not believed: it may be
+        about one that others have worked on since.
+        """
         match error:
             case BrokerSilent():
                 self._watch.outages.seen(KAFKA, error.message, now)
@@ -94,15 +171,12 @@ class Recovering:
                 log.info("drain_interrupted", reason=str(error), pause_secs=round(error.pause_secs, 1))
                 self._watch.storage_is_out(now)
                 self._retry_at = time.monotonic() + error.pause_secs
+            case _StorageOut():
+                self._watch.outages.seen(STORAGE, error.trouble, now)
+                self._retry_at = now + self._watch.outages.pause_secs(STORAGE, now)
             case WalUnreachable():
                 pass  # it has been told; the keeper asks until it answers
+            case InvariantBroken() | Fenced() | TableUnreadable() if not whole:
+                log.info("reading_restarted", reason=first_line(error))
             case _:
                 raise error
-
-    def _go_on(self) -> None:
-        """Asked every moment by a drain. Raises JvmEnded, Interrupted to stop it."""
-        if not self._alive():
-            raise JvmEnded
-        if self._stopped:
-            raise Interrupted("told to stop")
-        self._watch.still_busy()

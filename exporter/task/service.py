@@ -100,7 +100,7 @@ class Service:
         finally:
             ending.leave()
             self._rounds.close()
-            self._recovering.stop()
+            self._recovering.close()
             self._recovery.close()
             self._keeper.close()
             self._group_offset.close()
@@ -203,7 +203,7 @@ class Service:
             if result is not None:
                 self._anchoring.wait_for(result)
         stopping, staying = self._stop_at is not None, self._ownership.staying
-        ready = self._anchoring.tick(now, self._writers, staying, stopping)
+        ready = self._anchoring.tick(now, self._writers, staying, stopping, held=self._recovering.running)
         if ready is not None:
             self._writers = self._manifests.integrate(ready, now, self._writers, self._ownership.staying)
             if ready.counts.get("records"):
@@ -217,7 +217,7 @@ class Service:
         self._forget(again & self._ownership.leaving.keys())
 
     def _recover(self, now: float) -> None:
-        """Writers for the waiting partitions, from the tables alone, once no commit of ours is under way.
+        """Writers for the waiting partitions, from the tables alone; a reading begins once no commit is under way.
 
         What was staged is dropped first; every reading is a fresh one (protocol 5.3).
         """
@@ -228,7 +228,7 @@ class Service:
             self._ends.look_again()
 
     def _start_round(self, now: float) -> None:
-        if self._retention.gapped or self._anchoring.waits:
+        if self._retention.gapped or self._anchoring.waits or self._recovering.running:
             return
         leaving = self._ownership.leaving
         ends = {tp: end for tp, end in self._ends.readable.items() if tp not in leaving}
@@ -242,14 +242,17 @@ class Service:
                 self._rounds.expect(self._parts.topics.offset_bytes(self._ownership.owned))
 
     def _offer_due(self, now: float) -> None:
-        """Offer due writers and the markers of their type, and open claims again whose time has come."""
-        if self._ownership.waiting and self._stop_at is None:
-            return
+        """Offer due writers and the markers of their type, and open claims again whose time has come.
+
+        While partitions wait for a reading, or are read, only those on their way out are committed, or all for a stop.
+        """
         flushing = self._flushing()
         staying, leaving = self._writers, dict[WriterKey, Writer]()
         if self._ownership.leaving:
             leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._ownership.leaving}
             staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
+        if held := self._ownership.unrecovered - self._ownership.leaving.keys() and self._stop_at is None:
+            staying = {}
         fresh: dict[str, list[WriterKey]] = defaultdict(list)
         for writers, at_once, heartbeat_secs in (
             (staying, flushing, 0.0 if flushing else self._limits.heartbeat_secs),
@@ -259,9 +262,9 @@ class Service:
                 fresh[name] += due
             for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
                 fresh[name] += idle
-        if waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying):
+        if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):
             fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]
-        self._offers.offer(self._writers, fresh, now)
+        self._offers.offer(self._writers, fresh, now, leaving.keys() if held else None)
 
     def _flushing(self) -> bool:
         """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""
@@ -279,7 +282,8 @@ class Service:
         return self._stop_at is not None or (self._is_at_rest and self._finish.read_through(self._writers))
 
     def _done(self, now: float) -> bool:
-        idle = self._is_at_rest and self._anchoring.idle and not self._keeper.withheld()
+        busy = self._recovering.running or not self._anchoring.idle
+        idle = self._is_at_rest and not busy and not self._keeper.withheld()
         told = self._group_offset.is_settled
         if self._stop_at is not None:
             return self._finish.stopped(now, self._stop_at, self._writers, idle and told)

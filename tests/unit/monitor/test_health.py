@@ -67,7 +67,7 @@ def test_a_start_is_healthy_and_not_ready_and_has_a_bound(task: Task) -> None:
 
 
 def test_a_loop_that_does_not_pass_any_more_is_not_healthy(task: Task) -> None:
-    """Within its bound it is; one that recovers partitions gets more time; the next passing makes it healthy again."""
+    """Within its bound it is; what recovers partitions beside it gets more time, and does not hide that it hangs."""
     task.passed()
     task.now += TICK_SECS_MAX
     assert (task.get("/healthz")[0], task.get("/readyz")[0]) == (200, 200)
@@ -77,8 +77,13 @@ def test_a_loop_that_does_not_pass_any_more_is_not_healthy(task: Task) -> None:
     task.passed()
     with task.watch.busy():
         task.now += BUSY_SECS
+        task.passed()
         assert task.get("/healthz")[0] == 200
         task.now += 1
+        assert "recovering partitions has taken" in task.get("/healthz")[2]
+        task.watch.still_busy()
+        assert task.get("/healthz")[0] == 200
+        task.now += TICK_SECS_MAX
         assert task.get("/healthz")[0] == 503
     task.passed()
     assert task.get("/healthz")[0] == 200
