@@ -30,6 +30,7 @@ class MemoryTable:
     positions: dict[TopicPartition, Position]
     table_id: str = "table-0"
     fingerprint: str = "fingerprint-0"
+    schema_json: str = ""
     commits: list[str] = field(default_factory=lambda: [""])
     rows: dict[tuple[TopicPartition, str], list[OffsetRange]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -81,7 +82,9 @@ class MemoryCommitter:
         if (table := self.tables.get(event_type)) is None:
             return None
         versions = {str(AppId(self._app, tp, at.epoch)): at.offset for tp, at in table.positions.items()}
-        return TableView(table.version, table.table_id, table.fingerprint, versions, {APP_PROPERTY: self._app})
+        properties = {APP_PROPERTY: self._app}
+        schema = table.schema_json
+        return TableView(table.version, table.table_id, table.fingerprint, versions, properties, schema_json=schema)
 
     # the Committer
 

@@ -113,9 +113,13 @@ class Ownership:
 
     def let_go(self, writers: Writers) -> None:
         """Tell the group that a leaving partition is committed as far as it was read."""
-        if not self.leaving:
-            return
-        unsaved = {key.tp for key, w in writers.items() if w.claim is not None or w.covered != w.frontier}
-        waiting = {rolled for tp, rolled in self.leaving.items() if tp in unsaved}
+        waiting = {self.leaving[tp] for tp in self.unsaved(writers)}
         for rolled in set(self.leaving.values()) - waiting:
             rolled.set()
+
+    def unsaved(self, writers: Writers) -> set[TopicPartition]:
+        """The leaving partitions of which something that was read is still to be committed."""
+        if not self.leaving:
+            return set()
+        open_ = {key.tp for key, w in writers.items() if w.claim is not None or w.covered != w.frontier}
+        return self.leaving.keys() & open_

@@ -60,7 +60,7 @@ class _StorageOut(Exception):
 
 
 class Recovering:
-    """One task's. running: whether a reading is under way."""
+    """One task's. running: whether a reading is under way. draining: whether it has come to commit by itself."""
 
     def __init__(
         self,
@@ -84,7 +84,8 @@ class Recovering:
         self._began = 0.0
         self._retry_at = float("-inf")
         self._stopped = False
-        self._unwanted = False
+        self._unwanted = ""
+        self.draining = False
 
     @property
     def running(self) -> bool:
@@ -105,17 +106,21 @@ class Recovering:
             wait([self._reading], CLOSE_SECS)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def tick(self, now: float, may_begin: bool) -> dict[WriterKey, Writer]:
+    def tick(self, now: float, may_begin: bool, waited_for: bool = False) -> dict[WriterKey, Writer]:
         """The writers that have come to be, from the tables alone; every reading is a fresh one (protocol 5.3).
 
-        may_begin: no commit of ours is under way, and the log that has to answer does. Raises what recovery raises.
+        may_begin: no commit of ours is under way, and the log that has to answer does. waited_for: partitions on their
+        way out are to be committed first; no two commit to a table at a time, so a drain ends for them. Raises what
+        recovery raises.
         """
         if self._reading is not None:
-            self._unwanted = not self._ownership.reading_is_whole
+            taken_away = "" if self._ownership.reading_is_whole else "a partition of it was taken away"
+            self._unwanted = taken_away or ("others are on their way out" if waited_for else "")
             return self._taken(self._reading, now) if self._reading.done() else {}
-        if self._ownership.waiting and may_begin and not self._stopped and now >= self._retry_at:
+        may_begin = may_begin and not waited_for and not self._stopped and now >= self._retry_at
+        if self._ownership.waiting and may_begin:
             point(Fault.BEFORE_POSITIONS)
-            self._unwanted, self._began = False, time.monotonic()
+            self._unwanted, self.draining, self._began = "", False, time.monotonic()
             tps = self._ownership.begin_reading()
             self._reading = self._waking(self._pool.submit(self._read, tps, self._known.unchanged))
         return {}
@@ -131,17 +136,18 @@ class Recovering:
             raise
 
     def _go_on(self) -> None:
-        """Asked every moment by a drain, in the thread. Raises JvmEnded, Interrupted to stop it."""
+        """Asked by a drain every moment, and before it commits; in the thread. Raises JvmEnded, Interrupted."""
+        self.draining = True  # first: the loop says that it is unwanted, then looks here, then offers
         if not self._alive():
             raise JvmEnded
         if self._stopped:
             raise Interrupted("told to stop")
         if self._unwanted:
-            raise Interrupted("a partition of it was taken away")
+            raise Interrupted(self._unwanted)
         self._watch.still_busy()
 
     def _taken(self, reading: Future[Recovered], now: float) -> dict[WriterKey, Writer]:
-        self._reading = None
+        self._reading, self.draining = None, False
         error, whole = reading.exception(), self._ownership.reading_is_whole
         counts = self._ownership.end_reading(came_to_nothing=error is not None)
         if error is not None:

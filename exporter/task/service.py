@@ -222,7 +222,8 @@ class Service:
         What was staged is dropped first; every reading is a fresh one (protocol 5.3).
         """
         self._forget(self._ownership.waiting)
-        recovered = self._recovering.tick(now, not self._offers.running and not self._keeper.waits)
+        may_begin = not self._offers.running and not self._keeper.waits
+        recovered = self._recovering.tick(now, may_begin, bool(self._ownership.unsaved(self._writers)))
         if recovered:
             self._writers |= recovered
             self._ends.look_again()
@@ -244,8 +245,11 @@ class Service:
     def _offer_due(self, now: float) -> None:
         """Offer due writers and the markers of their type, and open claims again whose time has come.
 
-        While partitions wait for a reading, or are read, only those on their way out are committed, or all for a stop.
+        While partitions wait for a reading, or are read, only those on their way out are committed, or all for a stop;
+        beside a drain, which commits by itself, nobody is.
         """
+        if self._recovering.draining:
+            return
         flushing = self._flushing()
         staying, leaving = self._writers, dict[WriterKey, Writer]()
         if self._ownership.leaving:

@@ -16,6 +16,7 @@ from exporter.core.writers import Writer, WriterKey
 from exporter.errors import BrokerSilent, DependencyUnreachable, Fenced, InvariantBroken, JvmEnded, TableUnreadable
 from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
 from exporter.kafka.topics import TopicIdentity
+from exporter.lake.schema import table_schema
 from exporter.monitor.outages import KAFKA, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.protocol.drain import Interrupted
@@ -72,7 +73,7 @@ class Tables:
         versions = {str(AppId("app", tp, self.epoch)): self.at for tp in tps}
         for tp in tps:
             versions |= {f"app/skipped/{tp.topic}/{tp.partition}/{offset}": 0 for offset in self.skipped[tp]}
-        view = TableView(3, "id", "fingerprint", versions, schema_json='{"type":"struct","fields":[]}')
+        view = TableView(3, "id", "fingerprint", versions, schema_json=table_schema(None))
         agreed = {tp: Agree(self.epoch, {DEAD_LETTERS: self.at}, (), self.at) for tp in tps}
         return Recovered(agreed, {DEAD_LETTERS: view}, {"events": TopicIdentity("t1", frozenset({0, 1}), "c")})
 
@@ -104,8 +105,8 @@ class Task:
             del self.writers[key]
         return {}
 
-    def tick(self, may_begin: bool = True, now: float | None = None) -> None:
-        self.writers |= self.machine.tick(time.monotonic() if now is None else now, may_begin)
+    def tick(self, may_begin: bool = True, now: float | None = None, waited_for: bool = False) -> None:
+        self.writers |= self.machine.tick(time.monotonic() if now is None else now, may_begin, waited_for)
 
     def begin(self, *changes: Change) -> None:
         """The group says something, and a reading is under way."""
@@ -215,6 +216,29 @@ def test_a_drain_ends_when_a_partition_of_it_is_taken_away(task: Task, why: Chan
     task.tick()
     task.end()
     assert task.recovered() == {P1: (2, 4)}
+
+
+def test_a_drain_ends_for_partitions_on_their_way_out(task: Task) -> None:
+    """It commits by itself, so nothing else is offered beside it; it begins again once they are committed."""
+    task.tables.draining = True
+    task.begin(*BOTH)
+    wait_until(lambda: task.machine.draining, 10, "the drain's first question")
+    wait_until(lambda: (task.tick(waited_for=True), not task.machine.running)[1], 10, "the drain's end")
+    assert not task.machine.draining
+    task.tick(waited_for=True)
+    assert not task.machine.running and task.ownership.waiting == [P0, P1]
+    task.tick()
+    task.end()
+    assert task.recovered() == {P0: (1, 4), P1: (2, 4)}
+
+
+def test_a_reading_that_does_not_drain_is_not_ended_for_them(task: Task) -> None:
+    """It commits nothing that they commit to; a drain that it comes to asks before its first commit."""
+    task.begin(*BOTH)
+    task.tick(waited_for=True)
+    assert task.machine.running and not task.machine.draining
+    task.tables.draining = True
+    wait_until(lambda: (task.tick(waited_for=True), not task.machine.running)[1], 10, "the drain's end")
 
 
 def test_a_stop_ends_a_drain_and_begins_no_reading(task: Task) -> None:

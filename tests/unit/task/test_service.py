@@ -1,0 +1,300 @@
+"""Stories of the loop while tables are read: commits, leaving partitions, a stop, an outage. No Spark, no Kafka."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from exporter.core.manifest import RoundResult
+from exporter.core.memory_committer import MemoryCommitter, MemoryTable
+from exporter.core.outcome import Report
+from exporter.core.plan import Budget
+from exporter.core.roll import RollLimits
+from exporter.core.routing import DEAD_LETTERS
+from exporter.core.trouble import Trouble
+from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
+from exporter.errors import TableUnreadable
+from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
+from exporter.kafka.topics import TopicIdentity
+from exporter.lake.schema import table_schema
+from exporter.monitor.watch import Watch
+from exporter.protocol.known import KnownTables
+from exporter.task.limits import Limits
+from exporter.task.others import nobody
+from exporter.task.parts import Parts
+from exporter.task.service import Service
+from exporter.wal.journal import Journal
+from offsets.positions import Position
+from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.lakes import wait_until
+from tests.support.snapshots import P0, P1
+from tests.unit.task.test_recovering import ROUTING, Tables
+
+LETTERS0, LETTERS1 = WriterKey(DEAD_LETTERS, P0), WriterKey(DEAD_LETTERS, P1)
+END = 10
+
+
+class Group:
+    """Changes that the loop has not seen yet."""
+
+    failure, trouble = None, ""
+
+    def __init__(self) -> None:
+        self.news: list[Change] = []
+
+    def changes(self) -> list[Change]:
+        news, self.news = self.news, []
+        return news
+
+    def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
+        return ""
+
+    def is_spare(self) -> bool:
+        return False
+
+    def waits(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+class ReadAtOnce:
+    """Rounds that are done when they are started: each plan stages one file of all its offsets."""
+
+    failures, secs, error, carried_bytes = 0, 0.0, "", 0
+
+    def __init__(self) -> None:
+        self.trouble, self.unread = Trouble(), dict[TopicPartition, int]()
+        self.results: list[RoundResult] = []
+
+    @property
+    def running(self) -> bool:
+        return bool(self.results)
+
+    @property
+    def plans(self) -> tuple[PartitionPlan, ...]:
+        return ()
+
+    def may_start(self, ends: Any, now: float) -> bool:
+        return not self.results
+
+    def budget(self) -> Budget:
+        return Budget(1_000)
+
+    def choose(self, plans: Sequence[PartitionPlan], condemned: Any, now: float) -> tuple[PartitionPlan, ...]:
+        return tuple(plans)
+
+    def start(self, order: Any) -> None:
+        fragments = []
+        for plan in order.plans.values():
+            path = f"day=2026-01-31/{plan.tp}-{plan.start}"
+            file = StagedFile(path, OffsetRange(plan.start, plan.end - 1), 1, 1, fingerprint="fingerprint")
+            fragments.append(Fragment(plan, {DEAD_LETTERS: (file,)}))
+        self.results.append(RoundResult(tuple(fragments), {"records": 1}))
+
+    def take(self, now: float) -> RoundResult | None:
+        return self.results.pop() if self.results else None
+
+    def cancel(self) -> None:
+        self.results.clear()
+
+    def close(self) -> None:
+        pass
+
+
+class Committing(MemoryCommitter):
+    """Commits when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__("app")
+        self.let = threading.Event()
+        self.let.set()
+        self.fails: Exception | None = None
+        self.begun = 0
+
+    def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        self.begun += 1
+        assert self.let.wait(10)
+        if self.fails is not None:
+            raise self.fails
+        return super().commit(event_type, claims)
+
+
+class World:
+    """One task over the dead letters alone; every record of the topic, offsets 0 to 9 of both partitions, is one."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+        self.tables.at = -1
+        self.tables.let.set()
+        self.committer = Committing()
+        at = {P0: Position(0, -1), P1: Position(0, -1)}
+        self.committer.tables[DEAD_LETTERS] = MemoryTable(at, "id", "fingerprint", table_schema(None))
+        self.group = Group()
+        self.trouble = ""
+        self.watch = Watch(probe=lambda: self.trouble)
+        self.rounds = ReadAtOnce()
+        given: Any = SimpleNamespace(**self.given())
+        self.service = Service(Parts(**vars(given)))
+
+    def given(self) -> dict[str, Any]:
+        view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
+        lake: Any = SimpleNamespace(
+            app="app", root="lake", tasks_sync=False, table=lambda name: SimpleNamespace(view=view, uri="")
+        )
+        topics: Any = SimpleNamespace(
+            high_watermarks=self.ends,
+            end_offsets=self.ends,
+            first_offsets=lambda tps: dict.fromkeys(tps, 0),
+            identities_of=lambda names: {"events": TopicIdentity("t1", frozenset({0, 1}), "c")},
+        )
+        recovery: Any = SimpleNamespace(
+            recover=self.tables.recover, met=SimpleNamespace(anchor=None), unread=dict, stuck=dict, close=lambda: None
+        )
+        never = float("inf")
+        return {
+            "lake": lake, "topics": topics, "routing": ROUTING, "membership": self.group, "others": nobody(),
+            "rounds": lambda waking: self.rounds, "recovery": recovery, "committer": self.committer,
+            "known": KnownTables(app="app", routing=ROUTING, topics=topics, committer=self.committer),
+            "journal": Journal(), "log_check": SimpleNamespace(said={}),
+            "poison": SimpleNamespace(is_next=lambda *_: False, passed=lambda: None), "watch": self.watch,
+            "limits": Limits(RollLimits(1_000, 1_000, never), never, never, 60.0, 0.0, 1, 0, never),
+            "wake": threading.Event(), "until_caught_up": False, "alive": lambda: True,
+            "on_progress": lambda progress: None,
+        }  # fmt: skip
+
+    @staticmethod
+    def ends(tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(tps, END)
+
+    def passes_until(self, condition: Callable[[], bool], what: str) -> None:
+        """The loop passes until something is so."""
+        wait_until(lambda: (self.service._passed(), condition())[1], 10, what)
+
+    def staged(self, tp: TopicPartition) -> int:
+        writer = self.service._writers.get(WriterKey(DEAD_LETTERS, tp))
+        return -1 if writer is None else len(writer.staged)
+
+    def position(self, tp: TopicPartition) -> int:
+        return self.committer.tables[DEAD_LETTERS].positions[tp].offset
+
+    def owns_and_has_staged(self) -> None:
+        """P0 is recovered and all of it is staged."""
+        self.group.news = [Assigned(P0, 1)]
+        self.passes_until(lambda: self.staged(P0) == 1, "P0 is staged")
+
+    def reads_beside(self) -> None:
+        """P1 is assigned, and its reading waits."""
+        self.tables.let.clear()
+        self.tables.begun.clear()
+        self.group.news = [Assigned(P1, 2)]
+        self.passes_until(self.tables.begun.is_set, "the reading of P1")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    made.tables.let.set()
+    made.committer.let.set()
+    made.service._recovering.close()
+    made.service._pool.shutdown()
+
+
+def test_a_reading_waits_for_the_commit_that_is_under_way(world: World) -> None:
+    """Also for one of other partitions: nothing of ours is to land while positions are read (protocol 5.3)."""
+    world.owns_and_has_staged()
+    world.committer.let.clear()
+    rolled = threading.Event()
+    world.group.news = [Leaving(frozenset({P0}), rolled)]
+    world.passes_until(lambda: world.committer.begun == 1, "the commit of P0")
+    world.group.news = [Assigned(P1, 2)]
+    for _ in range(3):
+        world.service._passed()
+    assert world.tables.read == [[P0]] and not rolled.is_set()
+    world.committer.let.set()
+    world.passes_until(lambda: world.staged(P1) >= 0, "P1 is recovered")
+    assert world.tables.read == [[P0], [P1]] and rolled.is_set() and world.position(P0) == END - 1
+
+
+def test_what_stays_is_not_committed_while_tables_are_read_and_no_round_begins(world: World) -> None:
+    """The tables that are read are to come to rest; all goes on with the end of the reading."""
+    world.owns_and_has_staged()
+    world.reads_beside()
+    world.service._limits = Limits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
+    for _ in range(3):
+        world.service._passed()
+    assert world.committer.begun == 0 and not world.rounds.running
+    world.tables.let.set()
+    world.passes_until(lambda: world.position(P0) == world.position(P1) == END - 1, "both are committed")
+
+
+def test_a_leaving_partition_is_committed_and_let_go_while_tables_are_read(world: World) -> None:
+    """The group does not wait for the reading of another partition."""
+    world.owns_and_has_staged()
+    world.reads_beside()
+    rolled = threading.Event()
+    world.group.news = [Leaving(frozenset({P0}), rolled)]
+    world.passes_until(rolled.is_set, "P0 is let go")
+    assert world.position(P0) == END - 1 and world.service._recovering.running
+    world.group.news = [Revoked(P0, lost=False)]
+    world.tables.let.set()
+    world.passes_until(lambda: world.staged(P1) == 1, "P1 goes on")
+    assert world.service._ownership.owned == {P1: 2} and LETTERS0 not in world.service._writers
+
+
+def test_a_leaving_partition_is_committed_after_a_drain_has_ended_for_it(world: World) -> None:
+    """Not beside it: no two commit to a table at a time."""
+    world.owns_and_has_staged()
+    world.tables.draining = True
+    world.reads_beside()
+    wait_until(lambda: world.service._recovering.draining, 10, "the drain")
+    rolled = threading.Event()
+    world.group.news = [Leaving(frozenset({P0}), rolled)]
+    world.service._passed()
+    assert world.committer.begun == 0
+    world.passes_until(rolled.is_set, "P0 is let go")
+    assert world.position(P0) == END - 1 and len(world.tables.read) >= 2
+
+
+def test_a_stop_commits_what_is_staged_and_waits_for_the_reading(world: World) -> None:
+    """It may be in the middle of a commit of its own; the budget of the stop bounds it."""
+    world.owns_and_has_staged()
+    world.reads_beside()
+    world.service.stop()
+    world.passes_until(lambda: world.position(P0) == END - 1, "P0 is committed")
+    for _ in range(3):
+        assert not world.service._passed()
+    world.tables.let.set()
+    wait_until(world.service._passed, 10, "the end")
+    assert world.tables.read == [[P0], [P1]]
+
+
+def test_an_outage_of_the_storage_drops_what_is_being_read_as_well(world: World) -> None:
+    """What it found by then counts for nothing: all is read again once the storage answers."""
+    world.owns_and_has_staged()
+    world.reads_beside()
+    world.committer.fails, world.trouble = TableUnreadable("stale file handle"), "nothing mounted"
+    world.group.news = [Leaving(frozenset({P0}), threading.Event())]
+    world.passes_until(lambda: not world.service._writers, "everything is dropped")
+    world.tables.let.set()
+    world.passes_until(lambda: not world.service._recovering.running, "the reading's end")
+    assert LETTERS1 not in world.service._writers and world.service._ownership.waiting == [P1]
+    world.committer.fails, world.trouble = None, ""
+    world.service._recovering.pause_until(0.0)
+    world.passes_until(lambda: world.staged(P1) == 1, "P1 is read again")
+
+
+def test_a_commit_that_was_refused_has_its_partition_read_again(world: World) -> None:
+    """Another task was faster: what was staged is dropped, and all goes on from the table."""
+    world.owns_and_has_staged()
+    world.committer.others_move(DEAD_LETTERS, P0, Position(0, 4))
+    world.tables.at = 4
+    world.service._limits = Limits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
+    world.passes_until(lambda: world.position(P0) == END - 1, "the rest is committed")
+    assert world.tables.read == [[P0], [P0]] and world.service.totals.refused == 1
