@@ -51,7 +51,7 @@ from offsets.ranges import TopicPartition
 log = get_logger(__name__)
 
 BUSY_SECS = 60.0
-"""What a passing of the loop that recovers partitions may take beyond one round (a drain reads one)."""
+"""What a step of a recovery may take beyond one round (a drain reads one)."""
 THREADS_TURN_SECS = 0.0005
 """After how long a thread lets others go on. Python's own 5 ms hold up commits, that wait for the JVM very often."""
 

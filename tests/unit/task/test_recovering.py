@@ -75,7 +75,7 @@ class Tables:
             versions |= {f"app/skipped/{tp.topic}/{tp.partition}/{offset}": 0 for offset in self.skipped[tp]}
         view = TableView(3, "id", "fingerprint", versions, schema_json=table_schema(None))
         agreed = {tp: Agree(self.epoch, {DEAD_LETTERS: self.at}, (), self.at) for tp in tps}
-        return Recovered(agreed, {DEAD_LETTERS: view}, {"events": TopicIdentity("t1", frozenset({0, 1}), "c")})
+        return Recovered(agreed, {DEAD_LETTERS: view}, {"events": TopicIdentity("c", "t1", (0, 1))})
 
 
 class Task:

@@ -151,7 +151,7 @@ class World:
             high_watermarks=self.ends,
             end_offsets=self.ends,
             first_offsets=lambda tps: dict.fromkeys(tps, 0),
-            identities_of=lambda names: {"events": TopicIdentity("t1", frozenset({0, 1}), "c")},
+            identities_of=lambda names: {"events": TopicIdentity("c", "t1", (0, 1))},
         )
         recovery: Any = SimpleNamespace(
             recover=self.tables.recover, met=SimpleNamespace(anchor=None), unread=dict, stuck=dict, close=lambda: None
