@@ -61,7 +61,7 @@ def _largest(writers: Writers, limits: RollLimits) -> Iterator[WriterKey]:
     left = sum(writer.staged_bytes for writer in writers.values())
     if left < limits.all_bytes_max:
         return
-    left -= sum(writer.claim is not None and writer.staged_bytes for writer in writers.values())
+    left -= sum(writer.staged_bytes for writer in writers.values() if writer.claim is not None)
     for key in sorted(writers, key=lambda key: (-writers[key].staged_bytes, key)):
         writer = writers[key]
         if left * 2 <= limits.all_bytes_max:

@@ -296,7 +296,7 @@ class DeltaCommitter:
         view: of `version`, if it is at hand. landed: `version` is our own commit.
         """
         checked = self._checked.get(table.event_type, version)
-        logged = table.commits(checked, version - landed)
+        logged = table.commits(checked, version - 1 if landed else version)
         if any(one.rewinds for one in logged):
             check_accidents(table, self._lake.app, view or table.view_at(version), logged)
         self._checked[table.event_type] = max(checked, version)

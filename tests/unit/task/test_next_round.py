@@ -1,0 +1,141 @@
+"""When a round is begun, with what, and the record that it would end on again. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.order import StagingOrder
+from exporter.core.plan import Budget
+from exporter.core.roll import RollLimits
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
+from exporter.protocol.anchor import Moved
+from exporter.protocol.condemn import Poisoned
+from exporter.protocol.known import KnownTables
+from exporter.task.limits import Limits
+from exporter.task.next_round import NextRound
+from offsets.positions import Position
+from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.snapshots import P0
+
+ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (), new_type="table")
+KEY = WriterKey(DEAD_LETTERS, P0)
+NEVER = float("inf")
+
+
+class Place:
+    """One partition, of which offsets 10 to 19 are left to read. deadly: its rounds end on the record at offset 10."""
+
+    def __init__(self) -> None:
+        self.deadly, self.may_start = False, True
+        self.condemns: bool | Moved = True
+        self.orders: list[StagingOrder] = []
+        self.poisoned: list[Poisoned] = []
+        self.refreshed = 0
+        self.writers = {KEY: Writer(KEY, 0, 1, 9, 9)}
+        nothing: Any = None
+        committer = MemoryCommitter("app", {"routing": "r"})
+        self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
+        self.known.fingerprints |= {DEAD_LETTERS: "f", "click": "c"}
+        rounds: Any = SimpleNamespace(
+            may_start=lambda ends, now: self.may_start, plans=(), running=False, carried_bytes=100,
+            budget=lambda: Budget(1_000), choose=self.choose, start=self.orders.append,
+        )  # fmt: skip
+        poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
+        lake: Any = SimpleNamespace(
+            app="app", root="lake", tasks_sync=True, table=lambda name: SimpleNamespace(uri=f"lake/{name}")
+        )
+        offers: Any = SimpleNamespace(refresh_parked=self.refresh)
+        self.machine = NextRound(
+            lake=lake,
+            routing=ROUTING,
+            limits=Limits(RollLimits(1_000, 1_000, NEVER, 500.0), NEVER, NEVER, 60.0, 1.0, 3, 1_000, NEVER),
+            known=self.known,
+            committer=committer,
+            rounds=rounds,
+            offers=offers,
+            poison=poison,
+        )
+
+    def refresh(self, writers: Any, now: float) -> None:
+        self.refreshed += 1
+
+    def choose(self, plans: Sequence[PartitionPlan], condemned: Mapping[Any, Any], now: float) -> Sequence[Any]:
+        return tuple(replace(plan, end=plan.start + 1) if self.deadly else plan for plan in plans)
+
+    def condemn(self, rounds: Any, poisoned: Poisoned) -> bool:
+        self.poisoned.append(poisoned)
+        if isinstance(self.condemns, Moved):
+            raise self.condemns
+        return self.condemns
+
+    def tick(self, caught_up: bool = False) -> set[TopicPartition]:
+        return self.machine.tick(0.0, self.writers, {P0: 20}, lambda writers: caught_up)
+
+
+def test_a_round_is_told_what_its_tasks_need() -> None:
+    """The plan, the tables as they are, how many new types there may be, and what may be carried."""
+    place = Place()
+    place.known.condemned[P0] = frozenset({15})
+    assert place.tick() == set()
+    (order,) = place.orders
+    plan = order.plans[P0]
+    assert (plan.start, plan.end, plan.ownership) == (10, 20, 1)
+    assert order.fingerprints == {DEAD_LETTERS: "f", "click": "c"} and order.footers == {P0: {"routing": "r"}}
+    assert (order.condemned, order.new_types_max, order.sync) == ({P0: {15}}, 2, True)
+    assert order.carried_bytes == 500 and not order.committed_next and place.refreshed == 1
+
+
+def test_a_run_with_an_end_says_so_where_this_is_all_that_it_has_to_read() -> None:
+    """Then its tasks write side by side what the driver would write file by file."""
+    place = Place()
+    place.tick(caught_up=True)
+    staged = StagedFile("day=2026-01-31/a", OffsetRange(5, 9), 5, 100)
+    place.writers[KEY] = replace(place.writers[KEY], covered=4, staged=(staged,))
+    place.tick(caught_up=True)
+    assert [order.committed_next for order in place.orders] == [True, False]
+
+
+def test_none_is_begun_where_too_much_is_staged_or_one_is_under_way() -> None:
+    """Back-pressure: it is committed first."""
+    place = Place()
+    place.may_start = False
+    assert place.tick() == set()
+    place.may_start = True
+    staged = StagedFile("day=2026-01-31/a", OffsetRange(5, 9), 5, 500)
+    place.writers[KEY] = replace(place.writers[KEY], covered=4, staged=(staged,))
+    assert place.tick() == set() and place.orders == []
+
+
+def test_a_record_that_ends_its_rounds_is_condemned_and_passed() -> None:
+    """By the tables as this task knows them (protocol 3.7); the plan then skips it like every later one."""
+    place = Place()
+    place.deadly = True
+    assert place.tick() == set()
+    (poisoned,) = place.poisoned
+    assert poisoned.known == {DEAD_LETTERS: Position(0, 9)} and poisoned.plan.start == 10
+    assert (poisoned.origin.folder, poisoned.origin.fingerprint) == (f"lake/{DEAD_LETTERS}", "f")
+    assert place.known.condemned == {P0: {10}}
+    assert [order.condemned for order in place.orders] == [{P0: {10}}]
+
+
+def test_it_waits_for_a_commit_and_for_one_that_fails() -> None:
+    """A position that may move says nothing of where the record is."""
+    place = Place()
+    place.deadly = True
+    place.condemns = False
+    assert place.tick() == set()
+    place.writers[KEY] = replace(place.writers[KEY], claim=Claim(KEY, 0, 8, 9, (), 0))
+    assert place.tick() == set()
+    assert len(place.poisoned) == 1 and place.orders == [] and place.known.condemned == {}
+
+
+def test_where_the_tables_are_not_as_thought_all_is_read_again() -> None:
+    """Another task has been there."""
+    place = Place()
+    place.deadly, place.condemns = True, Moved("another task was faster")
+    assert place.tick() == {P0} and place.orders == []
