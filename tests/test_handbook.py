@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from exporter.log_events import event_rows
 from exporter.monitor.health import ENDPOINTS
 from exporter.monitor.metrics import metric_rows
 from exporter.settings.reference import reference_page
+from tests.bench.__main__ import PARTS
 
 ROOT = Path(__file__).parents[1]
 HANDBOOK = ROOT / "deploy" / "handbook"
@@ -91,6 +93,17 @@ def test_the_events_are_those_that_exist() -> None:
 def test_the_page_of_settings_is_the_generated_one() -> None:
     """`exporter config --write-reference > deploy/handbook/settings.md` makes it anew."""
     assert (HANDBOOK / "settings.md").read_text() == reference_page()
+
+
+def test_what_the_constants_rest_on_is_told_of_names_and_parts_that_exist() -> None:
+    """A name that is gone, or a part of the benchmark, takes its row with it."""
+    module, rows = exporter.__name__, table_in(ROOT / "tests" / "bench" / "README.md", "| file | name |")
+    assert len(rows) > 20
+    for file, name, worth, shown_by in rows:
+        module = "exporter." + file.strip("`").removesuffix(".py").replace("/", ".") if file else module
+        assert attrgetter(name.strip("`"))(importlib.import_module(module)) is not None
+        assert worth
+        assert shown_by == "by hand" or shown_by.strip("`") in PARTS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
