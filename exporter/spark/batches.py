@@ -1,6 +1,6 @@
 """How many records Spark hands to a task at once, as one Arrow batch: so many, and only so many bytes.
 
-measured    Spark looks at the batch's size after each row, which takes a tenth of all CPU
+measured    Spark looks at the batch's size after each row, which shows in the CPU of all
 guessed     it counts rows only, so many as fit by the size of the records so far; Arrow's allocator in the JVM has a
             limit meanwhile. Where records are suddenly larger the job of the round fails by that limit
 

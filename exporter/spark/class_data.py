@@ -1,4 +1,4 @@
-"""Spark at a path that stays, with an archive of its loaded classes (class-data sharing): a start is 5 s shorter.
+"""Spark at a path that stays, with an archive of its loaded classes (class-data sharing): starts are shorter.
 
     <cache>/spark/<key>/jars/         the jars that pip brought, Delta and the Kafka source; links where possible
     <cache>/spark/<key>/bin/          pyspark's scripts that start the JVM

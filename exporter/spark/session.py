@@ -29,21 +29,20 @@ from exporter.stores.store import JavaSide
 from offsets.ranges import TopicPartition
 
 CODE_CACHE = "240m"
-"""With one compiler Java reserves 48 MB, which Spark fills within minutes; what comes then is interpreted."""
+"""With one compiler Java reserves so little that Spark fills it within minutes; what comes then is interpreted."""
 COMPILE_LATER = [
     "-XX:Tier4InvocationThreshold=100000",
     "-XX:Tier4MinInvocationThreshold=12000",
     "-XX:Tier4CompileThreshold=300000",
     "-XX:Tier4BackEdgeThreshold=800000",
 ]
-"""Twenty times Java's own: the second compiler is for what each record passes, not for start-up, plans and commits. At
-the usual ones it took a quarter of all CPU in the first minute; at ten times, a fifth of that of a start."""
+"""Twenty times Java's own: the second compiler is for what each record passes, not for start-up, plans and commits, on
+which it would spend much of a start's CPU."""
 CLASSES_AT_ONCE = "-XX:MetaspaceSize=256m"
-"""The memory of loaded classes at which Java first collects; at its own 21 MB it does so within a start."""
+"""The memory of loaded classes at which Java first collects; by itself it does so within a start."""
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """Linux says here who gets pages of 2 MiB; at [madvise] whoever asks. Java does, as records soon pass through all of
-its heap: 3 to 4 % of the first million records, which were spent on page faults. Where nobody gets any it would
-complain."""
+its heap, and small pages would cost faults. Where nobody gets any it would complain."""
 PAGES = {
     "MIMALLOC_PURGE_DELAY": "-1",
     "MIMALLOC_ALLOW_THP": "0",
@@ -52,9 +51,8 @@ PAGES = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 """For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
-the system clears them anew for each: nearly a tenth of their CPU. Nor do they take 2 MiB at a time, of which much is
-cleared and never used: a sixth of their CPU in the first million records of 50 types. 32 MiB is the most that every C
-library takes."""
+the system clears them anew for each. Nor do they take 2 MiB at a time, of which much is cleared and never used. 32 MiB
+is the most that every C library takes."""
 NO_KAFKA = "avro,csv,json,orc,parquet,text"
 """The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
 then each record becomes an object of Spark's users and from that a row again."""
