@@ -1,6 +1,6 @@
 """Rows of one writer on their way to the files of their partitions. Runs on Spark executors.
 
-A batch brings few rows per type, and each call into Arrow costs more than a hundred rows do. So rows are
+A batch brings few rows per type, and each call into Arrow costs as much as many rows do. So rows are
 gathered over batches and split once there are enough of them.
 """
 

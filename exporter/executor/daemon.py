@@ -1,7 +1,7 @@
 """The process from which Spark forks its Python workers; it starts them light and with everything imported.
 
 Spark puts its own jar and its zipped sources on Python's path, and each task reads the directories of all archives
-there again: 0.1 s of a core per task. Here pyspark is installed, so they go. What a round imports is imported once,
+there again. Here pyspark is installed, so they go. What a round imports is imported once,
 before the fork, and shared by the workers, whose collector of garbage passes over it. pandas is not among it.
 """
 
@@ -31,8 +31,8 @@ class _NoPandas:
 def arrow_without_pandas() -> None:
     """Let pyarrow look for pandas now, once and in vain.
 
-    It does so, once, before it makes the first array of Python objects, in case they are pandas': 0.3 s of a core and
-    30 MB of each worker, for nothing. Whoever imports pandas afterwards gets it, also pyarrow where it needs it.
+    It does so, once, before it makes the first array of Python objects, in case they are pandas': time and
+    memory of each worker, for nothing. Whoever imports pandas afterwards gets it, also pyarrow where it needs it.
     """
     import pyarrow
 

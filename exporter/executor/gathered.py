@@ -1,7 +1,7 @@
 """Spark's Arrow batches joined to larger ones where many event types share them. Runs on Spark executors.
 
-The rows of each type are decoded together, and each time costs as much as 300 small records do, whatever their number
-(0.9 ms, measured): of 50 types a batch as Spark hands it over has 1,000 rows each.
+The rows of each type are decoded together, and each time costs as much as many small records do, whatever their
+number: of many types a batch as Spark hands it over has few rows each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Record headers on their way from Spark to the tasks: a list of names and a list of values, there one list again.
 
-Spark measures the Arrow batch after each row. For a list of structs that costs a thirtieth of all CPU, headers or not,
+Spark measures the Arrow batch after each row. For a list of structs that costs CPU, headers or not,
 and for a list column with nulls in it, it walks over all of them since the last list: quadratic in the batch.
 """
 
