@@ -43,7 +43,7 @@ FETCH_OPTIONS = {
     "kafka.allow.auto.create.topics": "false",
 }
 """Large fetches, small polls: the records of a poll that wait for their turn are what each collection of garbage has to
-copy (a tenth of its time with 5,000 of them, measured against 50,000). At the end of the log a client has asked for
+copy. At the end of the log a client has asked for
 more already, and whatever it asks next waits behind that: half a second of a round, by default, for records that the
 round does not want."""
 
@@ -214,7 +214,7 @@ class RoundReader:
         """The raw records of the plans, with the columns that routing and dead letters need.
 
         The name of the topic is left out where there is one topic only and no event type follows from it: to hand over
-        a text costs as much as three numbers.
+        a text costs as much as several numbers.
         The isolation is that of the order's routing configuration: a drain reads as the old one did.
         """
         plans = list(order.plans.values())
