@@ -30,7 +30,7 @@ from offsets.partitions import Partition
 from offsets.ranges import OffsetRange, TopicPartition
 
 DICTIONARY_BYTES_MAX = 64 << 10
-"""A column whose different values take more is written plain: less CPU, and smaller (a quarter, measured)."""
+"""A column whose different values take more is written plain: less CPU, and smaller."""
 PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 1,
@@ -39,11 +39,11 @@ PARQUET: dict[str, Any] = {
 }
 """How pyarrow writes data files."""
 ASCENDING = dict.fromkeys((f"{KAFKA_COLUMN}.offset", f"{KAFKA_COLUMN}.timestamp", EVENT_TIME), "DELTA_BINARY_PACKED")
-"""Parquet columns that are written as differences: a file is a tenth smaller, and a tenth of its CPU is saved."""
+"""Parquet columns that are written as differences: smaller, and less CPU."""
 SMALL_BYTES = 64 << 10
 """A file of fewer Arrow bytes is written as SMALL_PARQUET."""
 SMALL_PARQUET: dict[str, Any] = {**PARQUET, "compression": "snappy", "compression_level": None}
-"""Half the CPU: to set zstd up for each column costs as much as all else of a small file does, and saves it nothing."""
+"""Less CPU: to set zstd up for each column costs as much as all else of a small file does, and saves it nothing."""
 CALENDAR = {"org.apache.spark.version": "4.0.0"}
 """In each footer, as Spark writes it. It tells Spark that dates and times are those of the Gregorian calendar in all
 centuries; without it Spark 3 refuses those before 1900, which may have been meant for the older one."""
