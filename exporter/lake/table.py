@@ -285,7 +285,7 @@ class DeltaTable:
         return log_files.as_view(version, LogState(metadata, protocol, self._transactions(snapshot)))
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:
-        """appId -> version, from the checksum where it lists them (1 ms), else by a state reconstruction."""
+        """appId -> version, from the checksum where it lists them, else by a state reconstruction."""
         checksum = snapshot.checksumOpt()
         listed = checksum.get().setTransactions() if checksum.isDefined() else None
         if listed is not None and listed.isDefined() and not listed.get().isEmpty():
