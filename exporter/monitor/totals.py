@@ -80,7 +80,7 @@ class Totals:
         return stages | {f"read.{step}": round(secs, 2) for step, secs in self.steps().items()}
 
     def copy(self) -> Totals:
-        """As they are now. By hand, for each passing of the loop asks for it: copy.deepcopy takes 25 times as long."""
+        """As they are now. By hand, for each passing of the loop asks for it, and copy.deepcopy is slow."""
         return replace(
             self, committed=self.committed.copy(), counts=self.counts.copy(), outcomes=self.outcomes.copy(),
             rebalances=self.rebalances.copy(), round_records=self.round_records.copy(),
