@@ -28,7 +28,7 @@ def slices(sizes: Sequence[int], cores: int) -> Slices:
     """sizes: offsets per partition, not empty.
 
     A fat partition is cut, so that all cores have work. Many partitions of about the same size, or with next to nothing
-    in them, share tasks: a task costs what thousands of records do, and in one of several partitions Kafka is read
+    in them, share tasks: a task costs what many records do, and in one of several partitions Kafka is read
     while Python works on the one before.
     """
     records, largest = sum(sizes), max(sizes)
