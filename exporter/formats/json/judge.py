@@ -77,7 +77,7 @@ def outsized(values: pa.BinaryArray) -> dict[int, bytes]:
 
 
 class Judge:
-    """Reads one record exactly. Slow (about 30 MB/s), so it only sees doubtful ones."""
+    """Reads one record exactly. Slow, so it only sees doubtful ones."""
 
     def __init__(
         self, root: Struct, routing: Routing, route: list[str] | None, event_type: str, keep_all: bool
