@@ -27,7 +27,7 @@ from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports,
 from exporter.spark.jars import find_java, jar_paths
 
 START_SECS_MAX = 60.0
-"""Deadline from the start of the process to the first answer. About 4 s are usual on two cores."""
+"""Deadline from the start of the process to the first answer, many times what is usual."""
 
 _LOG4J = """status = error
 rootLogger.level = info

@@ -23,7 +23,7 @@ from exporter.spark.jars import cache_folder, find_java, jar_paths
 
 SET = "dynamodb"
 START_SECS_MAX = 60.0
-"""Deadline from the start of the process to its first answer. About 2 s are usual on two cores."""
+"""Deadline from the start of the process to its first answer, many times what is usual."""
 
 PLATFORMS = {("linux", "x86_64"), ("darwin", "x86_64"), ("darwin", "arm64")}
 """Where its SQLite has a library: (sys.platform, machine)."""
