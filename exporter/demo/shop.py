@@ -106,7 +106,7 @@ def schemas() -> dict[str, str]:
 def events(
     seed: int, count: int, partition: int = 0, partitions: int = 1, bad_every: int = BAD_EVERY, headers: bool = False
 ) -> Iterator[Event]:
-    """The records of one partition in offset order, out of `count` in all partitions; about 5 us each."""
+    """The records of one partition in offset order, out of `count` in all partitions."""
     random = Random(f"{seed}/{partition}/{partitions}")
     bodies, lateness, clock = _bodies(seed), _lateness(seed), _clock()
     names = [event_type.name for event_type in EVENT_TYPES for _ in range(event_type.share)]
@@ -181,7 +181,7 @@ def _json(fields: dict[str, Any]) -> bytes:
 
 @cache
 def _bodies(seed: int) -> dict[str, list[bytes]]:
-    """Event type -> ready pieces of JSON, without the braces: making each event anew would cost ten times more."""
+    """Event type -> ready pieces of JSON, without the braces: making each event anew would be slow."""
     random = Random(seed)
     return {
         event_type.name: [_json(event_type.body(random))[1:-1] for _ in range(_BODIES)] for event_type in EVENT_TYPES
