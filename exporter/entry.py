@@ -1,6 +1,6 @@
 """The console script: signals are taken over before all else is loaded.
 
-That takes half a second and more.
+That takes so long that a signal may come meanwhile.
 """
 
 from __future__ import annotations
