@@ -60,7 +60,7 @@ THIRD_PARTIES = {
     "arrow": "pyarrow",
     "stores": "msgspec pyarrow",
     "protocol": "pyarrow pyspark",
-    "lake": "pyspark",
+    "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",
     "spark": "py4j pyspark",
     "monitor": "prometheus_client",

@@ -70,6 +70,17 @@ class DeltaTable:
         """What Spark SQL calls it."""
         return "delta.`" + self.uri.replace("`", "``") + "`"
 
+    def commands(self) -> Any:
+        """OPTIMIZE, VACUUM, DELETE and MERGE, as Delta's own Python package has them: a delta.tables.DeltaTable.
+
+        For who tends or mends. A task never imports that package: from then on commits that are in each other's way
+        raise its exceptions (delta.exceptions), not py4j's.
+        """
+        from delta.tables import DeltaTable as Commands
+
+        self._gateway.activate()
+        return Commands.forPath(self._gateway.session, self.uri)
+
     def require(self, file: StagedFile) -> None:
         """Raises OSError if a staged file is not there, ValueError if it has another size than its manifest says."""
         size = self.store.size(file.path)

@@ -14,7 +14,6 @@ it out of the dead letters. Deletes no file (TEMP).
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -122,12 +121,9 @@ class Replay:
         of = ["topic", "partition", "offset", "epoch"]
         same = " AND ".join(f"l._kafka.{part} <=> s.{part}" for part in of) + f" AND l.stage <> '{GAP}'"
         told = json.dumps({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
-        self.lake.gateway.activate()
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
-            gone.createOrReplaceTempView(view := f"replayed_{uuid.uuid4().hex}")
-            session.sql(f"MERGE INTO {letters.sql_name} l USING {view} s ON {same} WHEN MATCHED THEN DELETE")
-            session.catalog.dropTempView(view)
+            letters.commands().alias("l").merge(gone.alias("s"), same).whenMatchedDelete().execute()
         except Exception as error:
             now = letters.view()
             if now is None or now.version == reading.letters.version:

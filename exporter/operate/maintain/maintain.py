@@ -157,7 +157,7 @@ class Maintenance:
         if not apply:
             return Step(name, "optimize", "due", label, due.files, due.bytes)
         try:
-            (row,) = self._sql(f"OPTIMIZE {table.sql_name} WHERE {due.partition.condition}").collect()
+            (row,) = table.commands().optimize().where(due.partition.condition).executeCompaction().collect()
         except Exception as error:
             why = first_line(error)
             if _CONFLICT.search(f"{why} {error}"):
@@ -178,10 +178,11 @@ class Maintenance:
             return
         before = listed_files(table.store)
         try:
-            found = [row.path for row in self._sql(f"VACUUM {table.sql_name} DRY RUN").collect()]
+            self._lake.gateway.activate()  # Delta's Python package only deletes: SQL alone can look
+            found = [row.path for row in self._lake.session.sql(f"VACUUM {table.sql_name} DRY RUN").collect()]
             paths = {path for path in map(_relative, found) if path in before}
             if paths and apply:
-                self._sql(f"VACUUM {table.sql_name}").collect()
+                table.commands().vacuum()
                 paths = before.keys() - listed_files(table.store).keys()
         except Exception as error:
             raise TableUnreadable(f"table {name}: VACUUM failed: {first_line(error)}") from error
@@ -189,10 +190,6 @@ class Maintenance:
             says = f"at least {DRY_RUN_FILES}" if len(paths) >= DRY_RUN_FILES and not apply else ""
             size = sum(before[path] for path in paths)
             yield Step(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
-
-    def _sql(self, statement: str) -> Any:
-        self._lake.gateway.activate()
-        return self._lake.session.sql(statement)
 
 
 def _relative(path: str) -> str:

@@ -129,4 +129,4 @@ class Applying:
             for b in bounds
         )
         log.info("rows_deleted", table=table.event_type, condition=conditions)
-        self._lake.session.sql(f"DELETE FROM {table.sql_name} WHERE {conditions}")
+        table.commands().delete(conditions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import hashlib
 import re
 import subprocess
@@ -71,6 +72,15 @@ def test_the_list_names_each_jar_of_a_set_once_with_a_whole_sha256() -> None:
     assert {jar.set_name for jar in listed} == {"spark", "broker", "dynamodb"}
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in listed)
     assert len({(jar.set_name, jar.group, jar.artifact) for jar in listed}) == len(listed)
+
+
+def test_delta_is_of_one_version_in_java_and_in_python() -> None:
+    """What its package calls in the JVM is what its jar has."""
+    config = configparser.ConfigParser()
+    config.read(Path(__file__).parents[3] / "setup.cfg")
+    required = config["options"]["install_requires"].split("\n")
+    versions = {jar.version for jar in jars.all_listed() if jar.group == "io.delta"}
+    assert [f"delta-spark=={version}" for version in versions] == [one for one in required if "delta" in one]
 
 
 def test_the_spark_set_holds_no_jar_that_pyspark_ships() -> None:
