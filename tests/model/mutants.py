@@ -22,6 +22,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATES_MAX = 60_000
+DAYS = Path("tests/support/days.py")
+"""What the worlds need of the tests beside them."""
 NAMES_TESTS = Path("tests/unit/offsets/test_names.py")
 """The property tests that stand for a search where a name is all that there is."""
 
@@ -1008,6 +1010,8 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
         root = Path(folder)
         for package in ("exporter", "offsets", "tests/model"):  # links, and compiled modules too, for speed
             shutil.copytree(REPOSITORY / package, root / package, copy_function=os.symlink)
+        (root / DAYS).parent.mkdir()
+        (root / DAYS).symlink_to(REPOSITORY / DAYS)
         shutil.copy(REPOSITORY / NAMES_TESTS, root / NAMES_TESTS.name)
         for file, old, new in mutant.edits:
             edit(mutant.name, root / file, old, new)
