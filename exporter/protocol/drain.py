@@ -5,8 +5,8 @@
                             the next rounds are tried partition by partition, then by halves
     one record alone fails  it becomes a dead letter, and everything is read again at once
 
-While it waits it asks whether it may go on: a stop or the end of the JVM is not waited out. Nothing is decided here
-about positions.
+Before it reads and while it waits it asks whether it may go on: neither a stop nor the end of the JVM is waited out,
+and nothing is condemned in a partition that was taken away. Nothing is decided here about positions.
 """
 
 from __future__ import annotations
@@ -67,9 +67,11 @@ class DrainRounds:
     ) -> RoundResult:
         """Read those of the plans whose turn it is, without their condemned offsets.
 
-        order: of some plans. poisoned: of one for a single record. go_on: called every moment; what it raises ends the
-        wait. Raises Interrupted, Moved, InvariantBroken, and DependencyUnreachable if Spark cannot even cancel.
+        order: of some plans. poisoned: of one for a single record. go_on: called first, and every moment; what it
+        raises ends the wait. Raises Interrupted, Moved, InvariantBroken, and DependencyUnreachable if Spark cannot even
+        cancel.
         """
+        go_on()
         now = time.monotonic()
         if not (chosen := self._rounds.choose(plans, condemned, now)):
             raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, now))

@@ -193,3 +193,26 @@ def test_a_round_of_a_drain_has_its_time_limit(monkeypatch: pytest.MonkeyPatch) 
         drain.read([plan(T0, 0, 9)], {}, order, poisoned, go_on)
     ends.set()
     drain.close()
+
+
+def test_nothing_is_condemned_or_read_that_is_not_wanted_any_more() -> None:
+    """It is asked first: the partition may be with another task, which knows nothing of the row."""
+    poison = Condemning()
+    reader = Reader(passed)
+    drain = drain_of(reader, poison)
+    failed = drain._rounds.trouble
+    for _ in range(2 * SINGLE_FAILURES_MAX):
+        failed = failed.failed([plan(T0, 5, 6)], readable=True)
+    drain._rounds.trouble = failed
+    assert failed.poison() == T0
+
+    def unwanted() -> None:
+        raise Interrupted("a partition of it was taken away")
+
+    with pytest.raises(Interrupted, match="taken away"):
+        drain.read([plan(T0, 5, 6)], {}, order, poisoned, unwanted)
+    assert poison.condemned == [] and reader.read_ranges == []
+    with pytest.raises(Interrupted, match="is a dead letter now"):
+        drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on)
+    assert poison.condemned == [5]
+    drain.close()
