@@ -5,7 +5,7 @@ configuration gives records of C a table of their own; the new one does too, or 
 A task that meets C anchors it (or adopts the anchor that is there), then sees to it that the dead letters,
 still in its epoch, list the table, and only then goes on; until then nothing passes a record of C
 (ANCHOR). A switch seals what it has read, and the dead letters only if they list no other table by then.
-The decisions about what was read are the project's; anchoring and listing (protocol/recover.py) are played here.
+The decisions about what was read are the project's; anchoring and listing (protocol/meeting.py) are played here.
 
     C        a table like the others; `listed`: by the dead letters; `anchor`: where its live epoch began
     world    (tables, history, listed, anchor)
