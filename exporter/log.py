@@ -1,7 +1,7 @@
 """Logs: one event, one line, on stderr; stdout is for data.
 
-An event is a past-tense name and fields: log.info("commit_landed", event_type=..., version=...).
-The names are those of log_events.py. Readable on a terminal, JSON elsewhere, times in UTC. What kafka-python, py4j,
+An event is a member of log_events.py and fields: log.info(Event.COMMIT_LANDED, event_type=..., version=...).
+Readable on a terminal, JSON elsewhere, times in UTC. What kafka-python, py4j,
 boto3, apscheduler and Python's warnings say goes the same way, from WARNING on.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from exporter.log_events import Event
 from exporter.secrets import masked
 
 OURS = ("exporter", "offsets")
@@ -41,9 +42,28 @@ of a JVM that is gone: it raises as well, and whoever catches that tells the cau
 _FIRST = ("time", "level", "logger", "event")
 
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+class Log:
+    """The logger of a module. It takes the events of log_events.py and no other text."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = structlog.stdlib.get_logger(name)
+
+    def info(self, event: Event, **fields: object) -> None:
+        """Log what is part of an ordinary life."""
+        self._logger.info(event.value, **fields)
+
+    def warning(self, event: Event, **fields: object) -> None:
+        """Log what somebody may want to look at."""
+        self._logger.warning(event.value, **fields)
+
+    def error(self, event: Event, **fields: object) -> None:
+        """Log what somebody has to look at."""
+        self._logger.error(event.value, **fields)
+
+
+def get_logger(name: str) -> Log:
     """A logger for a module, `get_logger(__name__)`; may be taken before configure()."""
-    return structlog.stdlib.get_logger(name)
+    return Log(name)
 
 
 _as_json = False

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.task.progress import Progress as Moment
 
 log = get_logger(__name__)
@@ -56,7 +57,7 @@ class ProgressDisplay:
     def _tell(self, progress: Moment, secs: float) -> None:
         read = progress.records - (self._told.records if self._told is not None else 0)
         log.info(
-            "progress", read=progress.records, committed=progress.committed, behind=progress.lag,
+            Event.PROGRESS, read=progress.records, committed=progress.committed, behind=progress.lag,
             commits=progress.commits, records_per_sec=round(read / secs),
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ import click
 from exporter.ending import ending
 from exporter.errors import ExporterError, JvmEnded
 from exporter.log import as_json, get_logger, relay
+from exporter.log_events import Event
 from exporter.secrets import masked
 from exporter.spark.jvm_lines import JvmLines
 
@@ -26,12 +27,12 @@ def told(error: BaseException) -> int:
     in_log = ending.installed and as_json()
     if isinstance(error, ExporterError):
         if in_log:
-            log.error("task_failed", error=error.message, hint=error.hint, exit_code=error.exit_code)
+            log.error(Event.TASK_FAILED, error=error.message, hint=error.hint, exit_code=error.exit_code)
         else:
             click.echo(masked(f"error: {error}"), err=True)
         return error.exit_code
     if in_log:
-        log.error("task_failed", error=repr(error), hint="", exit_code=1, exc_info=error)
+        log.error(Event.TASK_FAILED, error=repr(error), hint="", exit_code=1, exc_info=error)
     else:
         click.echo(masked("".join(traceback.format_exception(error))), err=True, nl=False)
     return 1
@@ -39,7 +40,7 @@ def told(error: BaseException) -> int:
 
 def overdue(error: BaseException | None) -> int | None:
     """The way out takes too long; it was taken because of the error, whose exit code this is, or of none."""
-    log.error("end_overdue")
+    log.error(Event.END_OVERDUE)
     return None if error is None else told(error)
 
 

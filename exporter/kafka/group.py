@@ -27,6 +27,7 @@ from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
 from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, never_create_topics
 from exporter.kafka.topics import EXPORTER, TopicReader, partitions_of
 from exporter.log import get_logger, silence
+from exporter.log_events import Event
 from offsets.ranges import TopicPartition
 from offsets.selection import is_spare
 
@@ -199,7 +200,7 @@ class Membership:
                 self.trouble = ""
             except KafkaError as error:
                 self.trouble = f"{type(error).__name__}: {error}"
-                log.warning("group_poll_failed", error=self.trouble)
+                log.warning(Event.GROUP_POLL_FAILED, error=self.trouble)
                 self._stop.wait(1.0)
             except Exception as error:  # noqa: BLE001 - whatever ends the thread must reach the loop
                 self.failure = error

@@ -20,6 +20,7 @@ from exporter.kafka.assignment import Assigned, Change, Revoked
 from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, never_create_topics
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.log import get_logger
+from exporter.log_events import Event
 from offsets.ranges import TopicPartition
 from offsets.selection import Share
 
@@ -67,7 +68,7 @@ class StaticAssignment:
         never_create_topics(self._consumer)
         if not leased:
             log.warning(
-                "static_assignment",
+                Event.STATIC_ASSIGNMENT,
                 partitions=str(share),
                 advice="no group and no lease keeps tasks apart: give each partition to one task; of two, the "
                 "compare-and-set of the commits lets one go on at a time",
@@ -81,7 +82,7 @@ class StaticAssignment:
         try:
             there = partitions_of(self._reader.identities())
         except BrokerSilent as error:
-            log.warning("broker_silent", error=error.message)
+            log.warning(Event.BROKER_SILENT, error=error.message)
             self._next_look = self._clock() + min(1.0, self._refresh_secs)
             return []
         mine = {tp for tp in there if self._share.holds(tp.partition)}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from exporter.core.backoff import Backoff
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.snapshot import Trouble
 
 log = get_logger(__name__)
@@ -49,14 +50,14 @@ class Outages:
             )
         if now - self._told_at.get(name, float("-inf")) >= TELL_SECS:
             self._told_at[name] = now
-            log.warning("outage_seen", dependency=name, secs=round(secs), error=error)
+            log.warning(Event.OUTAGE_SEEN, dependency=name, secs=round(secs), error=error)
 
     def over(self, name: str, now: float) -> None:
         """Note that it answers."""
         trouble = self._open.pop(name, None)
         self._told_at.pop(name, None)
         if trouble is not None:
-            log.info("outage_ended", dependency=name, secs=round(now - trouble.since))
+            log.info(Event.OUTAGE_ENDED, dependency=name, secs=round(now - trouble.since))
 
     def pause_secs(self, name: str, now: float) -> float:
         """How long to wait for the next try; the longer, the longer it has lasted."""

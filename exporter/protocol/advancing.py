@@ -23,6 +23,7 @@ from exporter.lake.fillable import unfillable
 from exporter.lake.properties import check_identity
 from exporter.lake.schema import with_event_time
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Failed
 from exporter.protocol.gap_rows import GapRows, refuse
 from exporter.protocol.judging import ToDo, in_force
@@ -129,7 +130,7 @@ class Advance:
             try:
                 future.result()
             except Failed as failed:
-                log.warning("event_time_not_added", table=name, error=str(failed))
+                log.warning(Event.EVENT_TIME_NOT_ADDED, table=name, error=str(failed))
                 unchanged.add(name)
         return bool(lacking)
 

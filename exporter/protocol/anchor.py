@@ -23,6 +23,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.text import first_line
 from offsets.names import LOG_FOLDER, AppId, table_folder
 from offsets.positions import Position
@@ -86,7 +87,7 @@ class Patience:
 
     def restart(self, moved: Moved) -> None:
         """Before the next reading. Raises the cause of a failure that lasts."""
-        log.info("reading_restarted", reason=str(moved))
+        log.info(Event.READING_RESTARTED, reason=str(moved))
         if not isinstance(moved, Failed):
             return
         self._failures[moved.table.event_type] += 1
@@ -195,7 +196,7 @@ class Anchors:
             ),
             check,
         )
-        log.info("positions_anchored", table=name, partitions=len(anchors), created=view is None)
+        log.info(Event.POSITIONS_ANCHORED, table=name, partitions=len(anchors), created=view is None)
         point(Fault.AFTER_ANCHOR)
 
     def add_event_time(self, name: str, view: TableView) -> None:
@@ -207,7 +208,7 @@ class Anchors:
 
         metadata = self.metadata("event_time", view, {})
         self.write(name, Change((), {}, metadata, evolve=with_event_time(view.schema_json)), check)
-        log.info("event_time_added", table=name)
+        log.info(Event.EVENT_TIME_ADDED, table=name)
 
     def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
         """One commit of start-up; any exception means: read everything again and see."""

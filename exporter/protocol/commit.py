@@ -29,6 +29,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.stores.parquet import FileOrigin, NotWritten, merge
 from exporter.text import first_line
 from exporter.wal.journal import Journal
@@ -261,7 +262,7 @@ class DeltaCommitter:
         try:
             return self._look(table, offers, error)
         except TableUnreadable as unreadable:
-            log.warning("table_unreadable", table=table.event_type, error=str(unreadable))
+            log.warning(Event.TABLE_UNREADABLE, table=table.event_type, error=str(unreadable))
             lost = Stale(first_line(error)) if table.not_synced(error) else Unknown()
             return [Settled(claim, lost) for claim in offers], {}
 
@@ -283,7 +284,7 @@ class DeltaCommitter:
                 outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))
             if isinstance(outcome, Refused):
-                log.warning("commit_refused", table=table.event_type, partition=str(claim.key.tp),
+                log.warning(Event.COMMIT_REFUSED, table=table.event_type, partition=str(claim.key.tp),
                             expected=claim.expected, new=claim.new, found=str(outcome.position),
                             reason=first_line(error))  # fmt: skip
         return settled, {commit_id: version for version, commit_id in logged.items() if commit_id}

@@ -35,6 +35,7 @@ from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import Moved
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.text import first_line
@@ -103,12 +104,12 @@ class Poison:
         except (InvariantBroken, Moved):
             raise
         except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
-            log.warning("condemning_failed", partition=str(plan.tp), offset=offset, error=first_line(error))
+            log.warning(Event.CONDEMNING_FAILED, partition=str(plan.tp), offset=offset, error=first_line(error))
             rounds.pause(time.monotonic())
             return False
         rounds.trouble = rounds.trouble.passed([plan])
         self._in_a_row += 1
-        log.error("record_condemned", partition=str(plan.tp), offset=offset, error=rounds.error, held_by=held)
+        log.error(Event.RECORD_CONDEMNED, partition=str(plan.tp), offset=offset, error=rounds.error, held_by=held)
         return True
 
 

@@ -25,6 +25,7 @@ from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Moved
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets import Invariant
@@ -109,7 +110,7 @@ class GapRows:
             check,
         )
         for gap in gaps:
-            log.error("gap_recorded", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
+            log.error(Event.GAP_RECORDED, table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
 
     def _stage(
         self, letters: TableView, tp: TopicPartition, position: Position, mine: Sequence[Gap]
@@ -139,7 +140,7 @@ class GapRows:
         versions = {str(AppId(app, gap.tp, gap.epoch)): gap.offsets.last_offset for gap in gaps}
         metadata = self._metadata("pass_gap", view, gaps)
         self._anchors.write(name, Change(tuple(versions), versions, metadata), check)
-        log.info("gap_passed", table=name, positions={str(gap.tp): gap.offsets.last_offset for gap in gaps})
+        log.info(Event.GAP_PASSED, table=name, positions={str(gap.tp): gap.offsets.last_offset for gap in gaps})
 
     def _metadata(self, action: str, view: TableView, gaps: Sequence[Gap]) -> dict[str, Any]:
         """userMetadata; partitions by what is written: for the reader of the table's history."""

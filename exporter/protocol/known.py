@@ -21,6 +21,7 @@ from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_identity
 from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
@@ -91,12 +92,12 @@ class KnownTables:
         self.fingerprints[name] = view.fingerprint
         self.untimed = (self.untimed - {name}) | untimed({name: view})
         if name in self.untimed:
-            log.warning("event_time_not_kept", table=name)
+            log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
         plain = declared is not None and holds_just(view, declared)
         self.plain = self.plain | {name} if plain else self.plain - {name}
         reason = refuses(view, declared)
         if reason:
-            log.error("table_cannot_be_filled", table=name, reason=reason)
+            log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason
 
     def take(self, found: Recovered, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:

@@ -18,6 +18,7 @@ from exporter.errors import InvariantBroken
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_properties
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Switched
 from exporter.protocol.reading import TABLE_THREADS, Reader
 from offsets import Invariant
@@ -83,5 +84,5 @@ class MetTypes:
             except Failed:
                 raise  # nobody else has made it: the manifest waits, and the cause is told
             except Moved as moved:
-                log.info("anchor_adopted", table=name, reason=str(moved))
+                log.info(Event.ANCHOR_ADOPTED, table=name, reason=str(moved))
         raise Moved(f"table {name} could not be anchored")

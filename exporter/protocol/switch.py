@@ -23,6 +23,7 @@ from exporter.lake.change import Change
 from exporter.lake.properties import check_identity
 from exporter.lake.schema import evolved_schema, untimed
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
@@ -77,7 +78,7 @@ class Switcher:
         }
         history[f"{CONFIG_PROPERTY}{self._anchors.own}"] = self._anchors.routing.to_json()
         self._seal(views, DEAD_LETTERS, switches, history, identities)
-        log.info("configuration_switched", partitions=len(switches), routing=self._anchors.own)
+        log.info(Event.CONFIGURATION_SWITCHED, partitions=len(switches), routing=self._anchors.own)
 
     def _drain(
         self,
@@ -103,7 +104,7 @@ class Switcher:
                 f"decoder version {old.decoder_version} has to drain first; this is version {DECODER_VERSION}",
                 "let the version that wrote it run once more and stop it with SIGTERM, then start this one",
             )
-        log.info("drain_started", partitions=len(switches), in_force=old.fingerprint())
+        log.info(Event.DRAIN_STARTED, partitions=len(switches), in_force=old.fingerprint())
         self._committer.trust_topics({topic: one.topic_id for topic, one in identities.items()})
         for name, view in views.items():
             self._committer.trust(name, view)

@@ -27,6 +27,7 @@ from exporter.executor.stage import stage
 from exporter.executor.warm import pass_on
 from exporter.kafka import careful
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.secrets import masked
 from exporter.spark.batches import Batches
 from exporter.text import first_line
@@ -117,7 +118,7 @@ class RoundReader:
         except Exception as error:
             if not self._batches.outgrown(error):
                 raise
-        log.info("round_outgrown", guessed_bytes=round(order.record_bytes))
+        log.info(Event.ROUND_OUTGROWN, guessed_bytes=round(order.record_bytes))
         return self._mapped(order, task, ddl)
 
     def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
@@ -172,7 +173,7 @@ class RoundReader:
         try:
             return RoundFailed(failed, raw=self._raw(replace(wanted, end=wanted.start + 1)))
         except Exception as raw:  # noqa: BLE001 - whatever it is, it was not read
-            log.warning("raw_read_failed", partition=str(wanted.tp), offset=wanted.start, error=why(raw))
+            log.warning(Event.RAW_READ_FAILED, partition=str(wanted.tp), offset=wanted.start, error=why(raw))
             damaged = careful.DAMAGED in str(raw)  # a replica may have it whole: only a person gives it up
             if wanted.end == wanted.start + 1 and not damaged and self._has_neighbours(wanted):
                 says = f"{failed}; nor can it be read alone: {why(raw)}"
@@ -188,7 +189,7 @@ class RoundReader:
             try:
                 self._raw(replace(wanted, start=start, end=start + 1))
             except Exception as error:  # noqa: BLE001 - the other side may do
-                log.info("neighbour_unreadable", partition=str(wanted.tp), offset=start, error=why(error))
+                log.info(Event.NEIGHBOUR_UNREADABLE, partition=str(wanted.tp), offset=start, error=why(error))
             else:
                 return True
         return False

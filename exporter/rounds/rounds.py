@@ -22,6 +22,7 @@ from exporter.core.trouble import Trouble
 from exporter.core.writers import PartitionPlan
 from exporter.errors import DependencyUnreachable, RoundFailed
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.rounds.read import RoundReader
 from offsets.ranges import TopicPartition
 
@@ -190,13 +191,13 @@ class Rounds:
         done = {plan.tp: plan.end for plan in reading.plans}
         self.unread = {tp: end for tp, end in self.unread.items() if done.get(tp, 0) < end}
         self.secs = now - reading.started
-        log.info("round_read", records=records, secs=round(self.secs, 2))
+        log.info(Event.ROUND_READ, records=records, secs=round(self.secs, 2))
 
     def _timed_out(self, secs: float) -> None:
         """Cancel; raises DependencyUnreachable if Spark does not even answer that (a restarted master, design 3)."""
         if secs > self._secs_max + CANCEL_SECS_MAX:
             raise DependencyUnreachable(f"a round of {secs:.0f} s cannot be cancelled", "Spark hangs; start again")
-        log.warning("round_timed_out", secs=round(secs))
+        log.warning(Event.ROUND_TIMED_OUT, secs=round(secs))
         self._reader.cancel()
 
     def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
@@ -221,7 +222,7 @@ class Rounds:
         self.failures += 1
         self.error = error
         self.abandon()
-        log.warning("round_failed", error=error, failures=self.failures)
+        log.warning(Event.ROUND_FAILED, error=error, failures=self.failures)
 
     def pause(self, now: float) -> None:
         """Start no round for a while, the longer the more have failed in a row."""

@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.spark import jars
 from exporter.stores import kept
 
@@ -66,7 +67,7 @@ def ready() -> Path | None:
     if is_whole(found):
         return found
     if (found / kept.VERIFIED).exists():
-        log.warning("prepared_damaged", folder=str(found))
+        log.warning(Event.PREPARED_DAMAGED, folder=str(found))
     return None
 
 

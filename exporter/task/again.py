@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from exporter.ending import ending
 from exporter.log import get_logger
+from exporter.log_events import Event
 from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
@@ -37,7 +38,7 @@ def begin_anew(unread: Mapping[TopicPartition, int]) -> None:
         return
     until = careful_until()
     until |= {tp: max(end, until.get(tp, 0)) for tp, end in unread.items()}
-    log.warning("jvm_out_of_memory", careful_until={str(tp): end for tp, end in sorted(unread.items())})
+    log.warning(Event.JVM_OUT_OF_MEMORY, careful_until={str(tp): end for tp, end in sorted(unread.items())})
     os.environ[VARIABLE] = json.dumps([[*tp, end] for tp, end in sorted(until.items())])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

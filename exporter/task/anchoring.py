@@ -22,6 +22,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Writer, WriterKey, Writers, park
 from exporter.errors import BrokerSilent
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import Moved, Switched
 from exporter.protocol.known import KnownTables
 from exporter.text import first_line
@@ -127,11 +128,11 @@ class Anchoring:
         try:
             views = anchoring.result()
         except Switched as switched:
-            log.info("manifest_discarded", reason=str(switched))
+            log.info(Event.MANIFEST_DISCARDED, reason=str(switched))
             self._read_again({key.tp for key in wanted})
             return
         except (Moved, BrokerSilent) as error:
-            log.warning("anchors_missing", tables=len(wanted), error=first_line(error))
+            log.warning(Event.ANCHORS_MISSING, tables=len(wanted), error=first_line(error))
             self._retry_at = now + RETRY_SECS
             return
         unfillable: dict[str, str] = {}

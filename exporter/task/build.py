@@ -23,6 +23,7 @@ from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.static import StaticAssignment
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.watch import Watch
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.condemn import Poison
@@ -88,21 +89,21 @@ def _exported(
 ) -> Service:
     """The service, run to its end."""
     jvm_secs, spark_secs = spark.start_secs(bench.session)
-    log.info("spark_started", jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
+    log.info(Event.SPARK_STARTED, jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
     point(Fault.AFTER_SPARK)
     ending.hold()  # from here on the group waits for this task to leave
     service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)
     point(Fault.AFTER_JOIN)
     with ending.stopping(service.stop, settings.stop_budget_secs):
         http = f"{settings.http_host}:{settings.http_port}" if settings.http_port else "off"
-        log.info("task_started", app=settings.app, owner=watch.owner, version=__version__, http=http)
+        log.info(Event.TASK_STARTED, app=settings.app, owner=watch.owner, version=__version__, http=http)
         gc.freeze()  # what is there by now stays: no collection needs to look at it
         gc.enable()
         sys.setswitchinterval(THREADS_TURN_SECS)
         with jvm_watched(bench.session, service.unread):
             service.run()
         totals = service.totals
-        log.info("task_ended", records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
+        log.info(Event.TASK_ENDED, records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
     return service
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from exporter.errors import BrokerSilent
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.outages import KAFKA
 from offsets.ranges import TopicPartition
 
@@ -110,5 +111,5 @@ class Ends:
         new = {tp: end for tp, end in ends.items() if tp not in frozen}
         for tp, end in sorted(new.items()):
             if end < last[tp]:
-                log.info("transaction_open", partition=str(tp), reads_to=end - 1, last_offset=last[tp] - 1)
+                log.info(Event.TRANSACTION_OPEN, partition=str(tp), reads_to=end - 1, last_offset=last[tp] - 1)
         return {**frozen, **new}

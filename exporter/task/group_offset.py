@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from exporter.faults import Fault, point
 from exporter.log import get_logger
+from exporter.log_events import Event
 from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
@@ -50,7 +51,7 @@ class GroupOffset:
             point(Fault.AFTER_GROUP_OFFSET)
             if error:
                 self._sent.clear()
-                log.info("group_offset_not_committed", error=error)
+                log.info(Event.GROUP_OFFSET_NOT_COMMITTED, error=error)
                 return
         if now - self._sent_at < PAUSE_SECS and not hurry():
             return

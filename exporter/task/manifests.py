@@ -19,6 +19,7 @@ from exporter.errors import BrokerSilent
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds
@@ -89,7 +90,7 @@ class Manifests:
         after, discarded = integrate_all(writers, fragments, now)
         for fragment, reasons in zip(fragments, discarded, strict=True):
             for name, reason in reasons.items():
-                log.info("manifest_discarded", table=name, partition=str(fragment.plan.tp), reason=reason)
+                log.info(Event.MANIFEST_DISCARDED, table=name, partition=str(fragment.plan.tp), reason=reason)
             _park_unwritten(after, fragment, now)
         self._watch.integrated(result, self._rounds.secs)
         return after
@@ -111,7 +112,7 @@ class Manifests:
         try:
             self._known.check_topics({tp: most for tp, (_, most) in position_bounds(writers).items() if tp in read})
         except BrokerSilent as error:
-            log.warning("round_dropped", error=error.message)
+            log.warning(Event.ROUND_DROPPED, error=error.message)
             return False
         return True
 

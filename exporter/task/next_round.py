@@ -18,6 +18,7 @@ from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.known import KnownTables
@@ -81,7 +82,7 @@ class NextRound:
                 if not self._condemned(plans[0], writers):
                     return set()
             except Moved as moved:
-                log.info("reading_restarted", reason=str(moved))
+                log.info(Event.READING_RESTARTED, reason=str(moved))
                 return {plans[0].tp}
         point(Fault.AFTER_PLAN)
         before = self._rounds.running or any(writer.staged for writer in writers.values())

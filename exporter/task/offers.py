@@ -23,6 +23,7 @@ from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed
 from exporter.errors import Fenced
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.watch import Watch
 from exporter.never import assert_never
 from exporter.protocol.known import KnownTables
@@ -147,7 +148,7 @@ class Offers:
             case Unknown():
                 writers[claim.key] = self._unknown(writer, claim, report, now, stopping)
             case Stale():
-                log.warning("staged_files_dropped", table=claim.key.event_type, reason=outcome.reason)
+                log.warning(Event.STAGED_FILES_DROPPED, table=claim.key.event_type, reason=outcome.reason)
                 writers[claim.key] = drop(writer)
                 self._refresh(writers, claim.key.event_type, now)
             case Held():
@@ -188,7 +189,7 @@ class Offers:
         name = claim.key.event_type
         if len(claim.offers) < UNKNOWNS_MAX or stopping:
             self._retry_at[name] = now + UNKNOWN.after(len(claim.offers))
-            log.warning("commit_unknown", table=name, partition=str(claim.key.tp), error=report.error)
+            log.warning(Event.COMMIT_UNKNOWN, table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
         return park_and_tell(writer, report.error, now)
 
@@ -210,7 +211,7 @@ class Offers:
 
 def park_and_tell(writer: Writer, reason: str, now: float) -> Writer:
     """park(), for a table that cannot be written; in the log."""
-    log.error("type_parked", table=writer.key.event_type, partition=str(writer.key.tp), error=reason)
+    log.error(Event.TYPE_PARKED, table=writer.key.event_type, partition=str(writer.key.tp), error=reason)
     return park(writer, reason, now)
 
 
@@ -218,14 +219,14 @@ def drop_aged(writers: dict[WriterKey, Writer], age_max_secs: float, now: float)
     """Staged files older than stage_age_max_secs are never committed but read again (VACUUM may take them)."""
     for key, writer in writers.items():
         if writer.staged and writer.claim is None and now - writer.oldest_at > age_max_secs:
-            log.warning("staged_files_dropped", table=key.event_type, reason="older than stage_age_max_secs")
+            log.warning(Event.STAGED_FILES_DROPPED, table=key.event_type, reason="older than stage_age_max_secs")
             writers[key] = drop(writer)
 
 
 def _log_commit(report: Report, claims: list[Claim]) -> None:
     """A commit whose reply was lost has no version here: it was found in the table's log."""
     log.info(
-        "commit_landed",
+        Event.COMMIT_LANDED,
         table=report.event_type,
         version=report.version,
         rows=sum(claim.rows for claim in claims),

@@ -17,6 +17,7 @@ from exporter.errors import BrokerSilent, FoundProblem
 from exporter.kafka.topics import Member
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
+from exporter.log_events import Event
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY
 
@@ -68,7 +69,7 @@ class Others:
         if self._told - before:
             taken = sorted(tp for member in foreign for tp in member.partitions)
             log.warning(
-                "foreign_members", members=sorted(self._told), partitions=[str(tp) for tp in taken[:SHOWN_MAX]],
+                Event.FOREIGN_MEMBERS, members=sorted(self._told), partitions=[str(tp) for tp in taken[:SHOWN_MAX]],
                 advice="what they are assigned is not exported: give them another group",
             )  # fmt: skip
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from exporter.core.writers import Writers
 from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.totals import Totals
 from exporter.never import assert_never
 from offsets.ranges import TopicPartition
@@ -66,12 +67,12 @@ class Ownership:
                     self._gone(change.tp, assigned)
                     assigned[change.tp] = change.ownership
                     self._totals.rebalances["assigned"] += 1
-                    log.info("partition_assigned", partition=str(change.tp))
+                    log.info(Event.PARTITION_ASSIGNED, partition=str(change.tp))
                 case Revoked():
                     self._gone(change.tp, assigned)
                     self._totals.rebalances["lost" if change.lost else "revoked"] += 1
                     rows = dropped.pop(change.tp, 0)
-                    log.info("partition_revoked", partition=str(change.tp), lost=change.lost, dropped_rows=rows)
+                    log.info(Event.PARTITION_REVOKED, partition=str(change.tp), lost=change.lost, dropped_rows=rows)
                 case _:
                     assert_never(change)
         self.owned |= assigned

@@ -31,6 +31,7 @@ from exporter.errors import (
 )
 from exporter.faults import Fault, point
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.monitor.outages import KAFKA, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.protocol.drain import Interrupted
@@ -160,7 +161,7 @@ class Recovering:
         secs = time.monotonic() - self._began
         self._watch.totals.took("recover", secs)
         floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(writers).items())}
-        log.info("positions_recovered", floors=floors, secs=round(secs, 2))
+        log.info(Event.POSITIONS_RECOVERED, floors=floors, secs=round(secs, 2))
         return writers
 
     def _later(self, error: BaseException, whole: bool, now: float) -> None:
@@ -174,7 +175,7 @@ class Recovering:
                 self._watch.outages.seen(KAFKA, error.message, now)
                 self._retry_at = now + RETRY_SECS
             case Interrupted():
-                log.info("drain_interrupted", reason=str(error), pause_secs=round(error.pause_secs, 1))
+                log.info(Event.DRAIN_INTERRUPTED, reason=str(error), pause_secs=round(error.pause_secs, 1))
                 self._watch.storage_is_out(now)
                 self._retry_at = time.monotonic() + error.pause_secs
             case _StorageOut():
@@ -183,6 +184,6 @@ class Recovering:
             case WalUnreachable():
                 pass  # it has been told; the keeper asks until it answers
             case InvariantBroken() | Fenced() | TableUnreadable() if not whole:
-                log.info("reading_restarted", reason=first_line(error))
+                log.info(Event.READING_RESTARTED, reason=first_line(error))
             case _:
                 raise error

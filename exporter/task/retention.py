@@ -13,6 +13,7 @@ from collections import defaultdict
 from exporter.core.writers import Writers
 from exporter.kafka.topics import TopicReader
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.protocol.known import KnownTables
 from exporter.protocol.truncation import check_truncation
 from exporter.task.ends import Bounds
@@ -41,7 +42,7 @@ class Retention:
             frontiers[key.tp][key.event_type] = Position(writer.epoch, writer.frontier)
         gaps = find_gaps(frontiers, self._topics.first_offsets(frontiers.keys()), {})
         for gap in gaps:
-            log.warning("retention_gap", table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
+            log.warning(Event.RETENTION_GAP, table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
         self.gapped = {gap.tp for gap in gaps}
 
     def tick(self, writers: Writers, idle: bool) -> set[TopicPartition]:

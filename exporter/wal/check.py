@@ -24,6 +24,7 @@ from exporter.lake.accidents import HINT, SHOWN_MAX
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.wal.journal import Journal, Landing, contradiction
 from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
 from offsets.positions import TOMBSTONE, Position, our_transactions
@@ -183,7 +184,7 @@ class LogCheck:
         frame = self._lake.session.read.format("delta").load(table.uri)
         counted = frame.filter(any_of).agg(*sums).first()
         found = {(one.key, one.commit_id): int(counted[n] or 0) for n, one in enumerate(intents)}
-        log.info("rows_counted", table=table.event_type, commits=len(found), rows=sum(found.values()))
+        log.info(Event.ROWS_COUNTED, table=table.event_type, commits=len(found), rows=sum(found.values()))
         return found
 
     def settle(self, verdicts: LogVerdicts, views: Mapping[str, TableView]) -> None:
@@ -201,7 +202,7 @@ class LogCheck:
                 missing[name].append(tp)
         if landings or dead:
             if self._journal.pay(landings, dead):
-                log.info("wal_finished", completed=len(landings), failed=len(dead), says=_told(verdicts))
+                log.info(Event.WAL_FINISHED, completed=len(landings), failed=len(dead), says=_told(verdicts))
             elif self._journal.required:
                 raise WalUnreachable("what the tables tell could not be written to the log")
         for name, tps in sorted(missing.items()):
@@ -222,7 +223,7 @@ class LogCheck:
             return
         except WalMismatch as error:
             raise contradiction(error) from error
-        log.info("wal_rebuilt", table=name, partitions=len(found))
+        log.info(Event.WAL_REBUILT, table=name, partitions=len(found))
 
 
 def _positions(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.log import get_logger
+from exporter.log_events import Event
 from offsets import Invariant
 from offsets.intents import Intent, WalMismatch, WalUnreachable, WriteAheadLog
 from offsets.ranges import TopicPartition
@@ -157,13 +158,13 @@ class Journal:
         advice = "commits with files are held back until it answers" if self.required else "commits go on without it"
         if error.table_missing:
             advice += "; its table is missing: `exporter check --create-wal` makes it"
-        log.warning("wal_unreachable", error=error.message, advice=advice)
+        log.warning(Event.WAL_UNREACHABLE, error=error.message, advice=advice)
 
     def reached(self) -> None:
         """It answers again."""
         if self.down:
             self.down, self._said_at = False, float("-inf")
-            log.info("wal_reached")
+            log.info(Event.WAL_REACHED)
 
 
 def contradiction(error: WalMismatch) -> InvariantBroken:

@@ -20,6 +20,7 @@ from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreada
 from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.wal.check import LogCheck, Logged, LogVerdicts, broken
 from exporter.wal.journal import Journal, Landing, contradiction
 from offsets.intents import Intent, IntentKey, WalMismatch, WalUnreachable
@@ -122,7 +123,7 @@ class WalKeeper:
         """Wait for nothing; says what the log has cost."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         if self._journal.wal is not None:
-            log.info("wal_closed", calls=dict(self._journal.wal.counts))
+            log.info(Event.WAL_CLOSED, calls=dict(self._journal.wal.counts))
 
     def _start(self, job: Job, now: float) -> None:
         self._job_at = now
@@ -160,7 +161,7 @@ class WalKeeper:
             if broken(verdicts):
                 verdicts = self._judged(tps)
         except (WalUnreachable, TableUnreadable) as error:
-            log.warning("wal_not_verified", error=str(error))
+            log.warning(Event.WAL_NOT_VERIFIED, error=str(error))
             return Done()
         except ExporterError as error:
             return Done(error)

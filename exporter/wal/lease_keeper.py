@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from exporter.faults import Fault, point
 from exporter.log import get_logger
+from exporter.log_events import Event
 from offsets.intents import WalMismatch, WalUnreachable
 from offsets.leases import Held, Leases, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
@@ -115,7 +116,7 @@ class LeaseKeeper:
         except (WalUnreachable, WalMismatch) as error:
             trouble = error.message
         if trouble and not self.trouble:
-            log.warning("leases_not_renewed", error=trouble)
+            log.warning(Event.LEASES_NOT_RENEWED, error=trouble)
         self.trouble = trouble
         for tp, held in list(self._held.items()):
             if not held.holds(self._clock(), self._lease_secs):
@@ -139,7 +140,7 @@ class LeaseKeeper:
         else:
             self._watched.pop(tp, None)
             self._told.discard(tp)
-            log.info("lease_taken", partition=str(tp), token=self.token(tp))
+            log.info(Event.LEASE_TAKEN, partition=str(tp), token=self.token(tp))
 
     def _refused(self, tp: TopicPartition, error: LeaseTaken) -> None:
         now = self._clock()
@@ -150,7 +151,7 @@ class LeaseKeeper:
             self._watched.pop(tp, None)
         elif watched is None:
             self._watched[tp] = Watched(error.lease, now)
-            log.info("lease_watched", partition=str(tp), owner=error.lease.owner)
+            log.info(Event.LEASE_WATCHED, partition=str(tp), owner=error.lease.owner)
         else:
             self._watched[tp] = watched.seen_again(error.lease, now)
 
@@ -159,7 +160,7 @@ class LeaseKeeper:
         if tp in self._told:
             return
         self._told.add(tp)
-        log.warning("lease_lost", partition=str(tp), why=why)
+        log.warning(Event.LEASE_LOST, partition=str(tp), why=why)
         self._on_lost(tp)
 
     def _start(self) -> BackgroundScheduler:

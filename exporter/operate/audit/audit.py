@@ -25,6 +25,7 @@ from exporter.errors import DependencyUnreachable
 from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.operate.audit.compare import compare, was_cut
 from exporter.operate.audit.files import LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
@@ -96,7 +97,7 @@ def audit(
             if (job.careful and not expired) or attempt == ATTEMPTS_MAX:
                 raise DependencyUnreachable(f"the audit did not finish: {first_line(error)}", "run it again") from error
             job = replace(job, careful=job.careful or not expired)
-            log.info("audit_restarted", reason="retention moved the log's start" if expired else first_line(error))
+            log.info(Event.AUDIT_RESTARTED, reason="retention moved the log's start" if expired else first_line(error))
     return _finish(report, pinned, files, logs, time.monotonic() - started)
 
 

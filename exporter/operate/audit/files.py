@@ -18,6 +18,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.log_files import entry
 from exporter.lake.table import sql_texts
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.operate.audit.report import AbsentFile, TableCount
 from exporter.stores.store import Store
 from offsets.names import BadName, DataFile
@@ -105,7 +106,7 @@ def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentF
         named = DataFile.parse(unquote(add["path"]))
         topic, partition, last = named.tp.topic, named.tp.partition, named.last_offset if last is None else last
     except BadName:
-        log.info("file_name_not_ours", table=name, path=add["path"])
+        log.info(Event.FILE_NAME_NOT_OURS, table=name, path=add["path"])
     day = add["partitionValues"].get("day") or ""
     why: Literal["absent", "another size"] = "absent" if size is None else "another size"
     return AbsentFile(name, add["path"], day, topic, partition, first, last, why)

@@ -26,6 +26,7 @@ from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties
 from exporter.lake.schema import untimed
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, Span
 from exporter.protocol.anchor import Failed, Moved
 from exporter.rounds.read import run_order
@@ -132,7 +133,7 @@ class Feed:
                 raise Moved(str(moved)) from moved
             except Exception as error:
                 refused, landed = error, self._landed(name, view, commit_id)
-                log.info("commit_refused", table=name, reason=first_line(error), landed=landed)
+                log.info(Event.COMMIT_REFUSED, table=name, reason=first_line(error), landed=landed)
                 if landed is not None:
                     version = landed
                     break
@@ -143,7 +144,7 @@ class Feed:
             unchanged = now is not None and now.version == view.version
             raise Failed(table, refused) if unchanged else Moved(f"table {name} was written again and again")
         rows = sum(file.rows for file in files)
-        log.info("dead_letters_replayed", table=name, rows=rows, files=len(files), version=version)
+        log.info(Event.DEAD_LETTERS_REPLAYED, table=name, rows=rows, files=len(files), version=version)
 
     def _landed(self, name: str, before: TableView, commit_id: str) -> int | None:
         """The version of the commit if it is in the table after all."""

@@ -34,6 +34,7 @@ from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.text import first_line
@@ -128,11 +129,11 @@ class Maintenance:
         about = {name: value for name, value in step.as_dict().items() if value not in ("", 0)}
         del about["outcome"]
         if step.outcome == "done":
-            log.info("table_maintained", **about)
+            log.info(Event.TABLE_MAINTAINED, **about)
         elif step.outcome == "skipped":
-            log.warning("maintenance_skipped", **about)
+            log.warning(Event.MAINTENANCE_SKIPPED, **about)
         elif step.outcome == "failed":
-            log.warning("maintenance_failed", **about)
+            log.warning(Event.MAINTENANCE_FAILED, **about)
         return step
 
     def _table(self, name: str, apply: bool) -> Iterator[Step]:
@@ -225,7 +226,7 @@ def on_schedule(
     trigger = CronTrigger.from_crontab(cron, timezone=timezone.utc)
     while not stopped():
         due = trigger.get_next_fire_time(None, now())
-        log.info("maintenance_scheduled", cron=cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
+        log.info(Event.MAINTENANCE_SCHEDULED, cron=cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
         while now() < due:
             if stopped():
                 return
@@ -233,4 +234,4 @@ def on_schedule(
         try:
             once()
         except TableUnreadable as error:
-            log.warning("maintenance_failed", error=error.message)
+            log.warning(Event.MAINTENANCE_FAILED, error=error.message)

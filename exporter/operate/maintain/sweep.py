@@ -13,6 +13,7 @@ from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.stores.store import Store
 from offsets.sweeping import may_be_dead, spare
 from offsets.table_log import APP_PROPERTY
@@ -40,7 +41,7 @@ def sweep(lake: Lake, apply: bool, only: Collection[str] | None = None) -> Itera
             continue
         deleted = sum(table.store.delete(path) for path in found) if apply else 0
         if deleted:
-            log.info("files_swept", table=name, files=deleted)
+            log.info(Event.FILES_SWEPT, table=name, files=deleted)
         yield SweptTable(name, tuple(found), sum(listed[path] for path in found), deleted)
 
 

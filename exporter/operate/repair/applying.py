@@ -23,6 +23,7 @@ from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.steps import WHERE, RepairRow, TableRepair
 from exporter.protocol.anchor import ATTEMPTS_MAX, Moved, Patience, commit_or_moved
@@ -104,7 +105,7 @@ class Applying:
             table_id=new_id,
         )
         version = commit_or_moved(table, change, check)
-        log.info("table_repaired", table=step.name, action=self._action, partitions=len(step.rows),
+        log.info(Event.TABLE_REPAIRED, table=step.name, action=self._action, partitions=len(step.rows),
                  files_removed=len(step.files.removed))  # fmt: skip
         self._journal.settle(step.name, {(intent.key.tp, commit_id): version for intent in intents}, [])
         point(Fault.AFTER_REPAIR)
@@ -128,5 +129,5 @@ class Applying:
             f"AND _kafka.epoch >= {b.since} AND _kafka.offset > {b.after})"
             for b in bounds
         )
-        log.info("rows_deleted", table=table.event_type, condition=conditions)
+        log.info(Event.ROWS_DELETED, table=table.event_type, condition=conditions)
         table.commands().delete(conditions)

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import logging
+import re
 import subprocess
 import sys
 import warnings
@@ -47,7 +48,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_an_event_is_one_json_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """Time in UTC, level, logger, event, then the fields; line breaks in values stay within the line."""
     configure(json=True)
-    log.info("commit_landed", event_type="a\nb", version=3, root=Path("/x"))
+    log.info(Event.COMMIT_LANDED, event_type="a\nb", version=3, root=Path("/x"))
     (line,) = lines(capsys)
     event: dict[str, Any] = json.loads(line)
     time = datetime.fromisoformat(event.pop("time").replace("Z", "+00:00"))
@@ -66,7 +67,7 @@ def test_an_event_is_one_json_line_on_stderr(capsys: pytest.CaptureFixture[str])
 def test_an_event_is_one_readable_line_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     """Without colours where stderr is no terminal."""
     configure(json=False)
-    log.warning("commit_refused", event_type="a\nb", version=3)
+    log.warning(Event.COMMIT_REFUSED, event_type="a\nb", version=3)
     (line,) = lines(capsys)
     assert "commit_refused" in line
     assert r"event_type='a\nb' version=3" in line
@@ -78,12 +79,12 @@ def test_json_is_the_form_where_stderr_is_no_terminal(
 ) -> None:
     """json=None looks at the terminal and at nothing else."""
     configure()
-    log.info("started")
+    log.info(Event.TASK_STARTED)
     (line,) = lines(capsys)
-    assert json.loads(line)["event"] == "started"
+    assert json.loads(line)["event"] == "task_started"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     configure()
-    log.info("started")
+    log.info(Event.TASK_STARTED)
     (line,) = lines(capsys)
     assert not line.startswith("{")
 
@@ -148,7 +149,7 @@ def test_a_traceback_stays_within_the_line(capsys: pytest.CaptureFixture[str]) -
     try:
         raise ValueError("bad")
     except ValueError:
-        log.exception("round_failed")
+        log.error(Event.ROUND_FAILED, exc_info=True)
     (line,) = lines(capsys)
     assert json.loads(line)["exception"].endswith("ValueError: bad")
 
@@ -157,7 +158,7 @@ def test_configuring_again_does_not_double_the_lines(capsys: pytest.CaptureFixtu
     """The last call counts."""
     configure(json=False)
     configure(json=True)
-    log.info("started")
+    log.info(Event.TASK_STARTED)
     assert len(lines(capsys)) == 1
 
 
@@ -185,11 +186,11 @@ def test_a_warning_about_the_same_thing_is_shown_once_a_minute(capsys: pytest.Ca
     handler.filters[:] = [Repeats(10, lambda: now[0], 60)]
     for second in range(125):
         now[0] = float(second)
-        log.warning("group_poll_failed", error=f"try {second}")
-    log.warning("commit_unknown", table="order", partition="events-0")
-    log.warning("commit_unknown", table="order", partition="events-1")
-    log.info("round_read", records=1)
-    log.info("round_read", records=2)
+        log.warning(Event.GROUP_POLL_FAILED, error=f"try {second}")
+    log.warning(Event.COMMIT_UNKNOWN, table="order", partition="events-0")
+    log.warning(Event.COMMIT_UNKNOWN, table="order", partition="events-1")
+    log.info(Event.ROUND_READ, records=1)
+    log.info(Event.ROUND_READ, records=2)
     events = [json.loads(line) for line in lines(capsys)]
     polls = [(event["error"], event.get("held_back")) for event in events if event["event"] == "group_poll_failed"]
     assert polls == [("try 0", None), ("try 60", 59), ("try 120", 59)]
@@ -197,27 +198,24 @@ def test_a_warning_about_the_same_thing_is_shown_once_a_minute(capsys: pytest.Ca
 
 
 def logged_names() -> Iterator[tuple[str, str]]:
-    """(file:line, name) of every call of a module's `log`; the name is empty where it is no plain text."""
+    """(file:line, name of the member) of every call of a module's `log`; the name is empty where it is none."""
     root = Path(__file__).parents[3]
     for path in sorted([*(root / "exporter").rglob("*.py"), *(root / "offsets").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
-            levels = {"debug", "info", "warning", "error", "exception", "critical", "log"}
-            if ast.unparse(node.func.value) != "log" or node.func.attr not in levels:
+            if ast.unparse(node.func.value) != "log" or node.func.attr not in ("info", "warning", "error"):
                 continue
-            first = node.args[0] if node.args else None
-            name = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
-            yield f"{path.name}:{node.lineno}", name
+            named = re.fullmatch(r"Event\.(\w+)", ast.unparse(node.args[0])) if node.args else None
+            yield f"{path.name}:{node.lineno}", named[1] if named else ""
 
 
-def test_every_event_is_logged_somewhere_and_no_other_name_is() -> None:
-    """The names in the code and those of the enum are the same ones."""
+def test_every_event_is_logged_somewhere() -> None:
+    """The type of a logger lets no other text through; a member that nobody logs is dead."""
     found = list(logged_names())
     assert len(found) > 40
-    known = {event.value for event in Event}
-    assert [(where, name) for where, name in found if name not in known] == []
-    assert known == {name for _, name in found}
+    assert [where for where, name in found if not name] == []
+    assert {event.name for event in Event} == {name for _, name in found}
 
 
 def test_nobody_logs_past_the_one_way() -> None:
@@ -229,7 +227,8 @@ def test_nobody_logs_past_the_one_way() -> None:
 
 def test_stdout_stays_empty_even_if_nobody_configures_logs() -> None:
     """structlog's own default would print to stdout, which is for data."""
-    code = "from exporter.log import get_logger; get_logger('exporter.x').warning('round_failed', a=1)"
+    code = "from exporter.log import get_logger; from exporter.log_events import Event; "
+    code += "get_logger('exporter.x').warning(Event.ROUND_FAILED, a=1)"
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == ""

@@ -14,6 +14,7 @@ from exporter.cli.telling import in_a_thread
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.log import configure, get_logger
+from exporter.log_events import Event
 from exporter.secrets import MASK, keep_secret, masked
 from exporter.settings.model import Settings
 from exporter.settings.tables import KafkaClient
@@ -60,7 +61,7 @@ def test_logs_errors_and_tracebacks_are_masked(
     monkeypatch.setattr(root, "level", root.level)
     configure(json=True)
     logging.captureWarnings(False)
-    get_logger("exporter.test").warning("round_failed", error=f"options {SECRET}")
+    get_logger("exporter.test").warning(Event.ROUND_FAILED, error=f"options {SECRET}")
     logging.getLogger("kafka.net").error("configuration: %s", {"sasl_plain_password": SECRET})
 
     def refused() -> None:
