@@ -5,7 +5,7 @@
     ├── RoundFailed             1   a round's Spark job did not finish; a running task tries again
     ├── ConfigError             2   usage or configuration
     │   └── Widened                 declared as a column was before it was widened
-    ├── Refused                 2   the tables alone cannot decide what would be right
+    ├── CannotRepair            2   the tables alone cannot decide what would be right
     ├── DependencyUnreachable  69   a dependency is unreachable past its deadline
     │   ├── JvmEnded                the JVM that runs Spark is gone
     │   ├── BrokerSilent            no answer in time; a running task tries again
@@ -108,7 +108,7 @@ class RoundFailed(ExporterError):
         self.raw = raw
 
 
-class Refused(ExporterError):
+class CannotRepair(ExporterError):
     """The tables alone cannot decide what would be right."""
 
     exit_code = 2

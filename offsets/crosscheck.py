@@ -19,7 +19,7 @@ from offsets.positions import Position
 
 
 @dataclass(frozen=True)
-class PartitionState:
+class TableState:
     """What one table says about one topic partition.
 
     position: None = absent. named_offset: greatest last offset in the names of files committed since the
@@ -97,7 +97,7 @@ Verdict = FirstStart | Agree | Switch | Unfinished | Superseded | Stop
 
 
 def verdict(
-    tables: Mapping[str, PartitionState],
+    tables: Mapping[str, TableState],
     dead_letters: str,
     history: Mapping[int, str],
     own: str,
@@ -137,7 +137,7 @@ def verdict(
     return Switch(epoch, in_force, through, known, in_force_active)
 
 
-def _problem(name: str, state: PartitionState) -> Stop | None:
+def _problem(name: str, state: TableState) -> Stop | None:
     if state.position is None and state.named_offset >= 0:
         return Stop(
             Invariant.ONCE,
@@ -154,7 +154,7 @@ def _problem(name: str, state: PartitionState) -> Stop | None:
     return None
 
 
-def _without_dead_letters(tables: Mapping[str, PartitionState], dead_letters: str) -> Verdict:
+def _without_dead_letters(tables: Mapping[str, TableState], dead_letters: str) -> Verdict:
     """Protocol 5.2: the dead letters are anchored first, so nothing may be there before them."""
     known = sorted(name for name, state in tables.items() if state.position is not None)
     if not known:
@@ -166,7 +166,7 @@ def _without_dead_letters(tables: Mapping[str, PartitionState], dead_letters: st
     )
 
 
-def _in_force(tables: Mapping[str, PartitionState], active: tuple[str, ...], epoch: int, anchor_at: int) -> Verdict:
+def _in_force(tables: Mapping[str, TableState], active: tuple[str, ...], epoch: int, anchor_at: int) -> Verdict:
     """Protocol 5.3a."""
     for name, state in sorted(tables.items()):
         if state.position is not None and state.position.epoch > epoch:
@@ -182,7 +182,7 @@ def _in_force(tables: Mapping[str, PartitionState], active: tuple[str, ...], epo
     return Agree(epoch, positions, unanchored, anchor_at)
 
 
-def _behind(tables: Mapping[str, PartitionState], names: tuple[str, ...], epoch: int) -> Stop | None:
+def _behind(tables: Mapping[str, TableState], names: tuple[str, ...], epoch: int) -> Stop | None:
     """A table that the configuration in force fills is never at an older epoch than the dead letters."""
     for name in names:
         state = tables.get(name)

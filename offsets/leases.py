@@ -49,7 +49,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldLease:
     """One's own lease. began: read before its last successful taking or renewal was sent."""
 
     lease: Lease

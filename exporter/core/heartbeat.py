@@ -16,7 +16,7 @@ def due(writer: Writer, heartbeat_secs: float, now: float) -> bool:
     )
 
 
-def beats(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, list[WriterKey]]:
+def markers_due(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, list[WriterKey]]:
     """Event type -> the writers whose marker is due."""
     by_type: dict[str, list[WriterKey]] = {}
     for key in sorted(key for key, writer in writers.items() if due(writer, heartbeat_secs, now)):

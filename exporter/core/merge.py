@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from exporter.core.order import Room
+from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
 
 SMALL_FILE_BYTES = 256 << 10
@@ -13,7 +13,7 @@ MERGED_FILE_BYTES = 64 << 20
 """A merged file takes inputs up to about this many bytes."""
 
 
-def merge_batches(files: Sequence[StagedFile], room: Room) -> list[list[StagedFile]]:
+def merge_batches(files: Sequence[StagedFile], room: StagingBudget) -> list[list[StagedFile]]:
     """Which files of one writer and day become one file: runs of neighbours that are small, up to a size. Pure.
 
     One that is small on disk only, for its rows are much alike, has a row group's worth of them by itself.

@@ -11,7 +11,7 @@ from offsets.ranges import TopicPartition
 
 
 @dataclass(frozen=True)
-class Room:
+class StagingBudget:
     """What may be held of files that are not finished. bytes: Arrow rows and encoded ones. files: their number.
 
     If they take more, the largest part of the rows not yet split is split, of those split encoded, of those encoded
@@ -21,9 +21,9 @@ class Room:
     bytes: int = 512 << 20
     files: int = 10_000
 
-    def share(self, tasks: int) -> Room:
+    def share(self, tasks: int) -> StagingBudget:
         """This budget divided among tasks that run at the same time."""
-        return Room(max(1, self.bytes // tasks), max(1, self.files // tasks))
+        return StagingBudget(max(1, self.bytes // tasks), max(1, self.files // tasks))
 
     @property
     def unsplit_bytes(self) -> int:
@@ -64,7 +64,7 @@ class StagingOrder:
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    room: Room = field(default_factory=Room)
+    room: StagingBudget = field(default_factory=StagingBudget)
     carried_bytes: int = 0
     record_bytes: float = 0.0
     committed_next: bool = False

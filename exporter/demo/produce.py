@@ -15,7 +15,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from exporter.demo.shop import BAD_EVERY, Event, Tally, events
+from exporter.demo.shop import BAD_EVERY, ShopEvent, Tally, events
 from exporter.errors import DependencyUnreachable
 
 PRODUCE_SECS_MAX = 120.0
@@ -72,7 +72,7 @@ class _Job:
     librdkafka: bool
     mine: tuple[int, ...]
 
-    def records(self) -> Iterator[tuple[int, Event]]:
+    def records(self) -> Iterator[tuple[int, ShopEvent]]:
         """(partition, record), partitions in turn, so that all of them grow together."""
         streams = {
             partition: events(self.seed, self.count, partition, self.partitions, self.bad_every, self.headers)
@@ -135,7 +135,7 @@ def _produce_with_librdkafka(job: _Job) -> Tally:
     return made
 
 
-def _hand_over(producer: Any, topic: str, partition: int, event: Event) -> None:
+def _hand_over(producer: Any, topic: str, partition: int, event: ShopEvent) -> None:
     """Give one record to librdkafka, waiting while its queue is full; message.timeout.ms bounds the wait."""
     while True:
         try:

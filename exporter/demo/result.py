@@ -74,7 +74,7 @@ spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "
 
 
 @dataclass(frozen=True)
-class LoggedCommit:
+class DemoCommit:
     """A commit that a table's log holds. rows: those it added."""
 
     table: str
@@ -83,9 +83,9 @@ class LoggedCommit:
     at_ms: int
 
 
-def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[LoggedCommit]:
+def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[DemoCommit]:
     """Commits with a claim of the exporter that are in the tables and that it has not heard of, oldest first."""
-    found: list[LoggedCommit] = []
+    found: list[DemoCommit] = []
     for path in lake.glob("*/_delta_log/*.json"):
         table, version = path.parts[-3], int(path.stem) if path.stem.isdigit() else -1
         if version < 0 or (table, version) in acknowledged:
@@ -96,7 +96,7 @@ def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[Logg
         if "commit_id" not in metadata or "action" in metadata:  # start-up's own commits have an action
             continue
         rows = sum(claim.get("rows", 0) for claim in metadata.get("partitions", {}).values())
-        found.append(LoggedCommit(table, version, rows, info.get("timestamp", 0)))
+        found.append(DemoCommit(table, version, rows, info.get("timestamp", 0)))
     return sorted(found, key=lambda commit: commit.at_ms)
 
 

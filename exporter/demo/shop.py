@@ -56,7 +56,7 @@ _MILLIS_PER_HOUR = 3_600_000
 _BASE_MILLIS = int(datetime(BASE_DAY.year, BASE_DAY.month, BASE_DAY.day, tzinfo=timezone.utc).timestamp()) * 1000
 
 
-class Event(NamedTuple):
+class ShopEvent(NamedTuple):
     """One record. bad: one of BAD_KINDS, or "". timestamp_ms: its Kafka timestamp, ms since 1970."""
 
     event_type: str
@@ -81,7 +81,7 @@ class Tally:
         """How many rows the table of dead letters must end with."""
         return self.bad.total() - self.bad["unknown_fields"]
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ShopEvent) -> None:
         """Count one more record."""
         self.records += 1
         self.value_bytes += len(event.value or b"")
@@ -105,7 +105,7 @@ def schemas() -> dict[str, str]:
 
 def events(
     seed: int, count: int, partition: int = 0, partitions: int = 1, bad_every: int = BAD_EVERY, headers: bool = False
-) -> Iterator[Event]:
+) -> Iterator[ShopEvent]:
     """The records of one partition in offset order, out of `count` in all partitions."""
     random = Random(f"{seed}/{partition}/{partitions}")
     bodies, lateness, clock = _bodies(seed), _lateness(seed), _clock()
@@ -129,7 +129,7 @@ def events(
             (drawn >> 16 & 0xFFFF_FFFF) * 0x9E37,
             bodies[name][drawn >> 56],
         )
-        event = Event(name, "", b"user-%d" % user, value, type_headers[name], _BASE_MILLIS + now)
+        event = ShopEvent(name, "", b"user-%d" % user, value, type_headers[name], _BASE_MILLIS + now)
         if bad_every and seq % bad_every == bad_every - 1:
             event = _spoilt(event, BAD_KINDS[seq // bad_every % len(BAD_KINDS)])
         yield event
@@ -144,7 +144,7 @@ def tally(seed: int, count: int, partitions: int = 1, bad_every: int = BAD_EVERY
     return total
 
 
-def _spoilt(event: Event, kind: str) -> Event:
+def _spoilt(event: ShopEvent, kind: str) -> ShopEvent:
     """The same record, bad in one way."""
     fields = json.loads(event.value or b"{}")
     headers = event.headers
@@ -181,7 +181,7 @@ def _json(fields: dict[str, Any]) -> bytes:
 
 @cache
 def _bodies(seed: int) -> dict[str, list[bytes]]:
-    """Event type -> ready pieces of JSON, without the braces: making each event anew would be slow."""
+    """ShopEvent type -> ready pieces of JSON, without the braces: making each event anew would be slow."""
     random = Random(seed)
     return {
         event_type.name: [_json(event_type.body(random))[1:-1] for _ in range(_BODIES)] for event_type in EVENT_TYPES

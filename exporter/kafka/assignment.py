@@ -34,7 +34,7 @@ class Leaving:
     rolled: threading.Event
 
 
-Change = Assigned | Revoked | Leaving
+AssignmentChange = Assigned | Revoked | Leaving
 
 
 class Assignment(Protocol):
@@ -48,7 +48,7 @@ class Assignment(Protocol):
     def trouble(self) -> str:
         """Why the group does not take this task in, or empty."""
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[AssignmentChange]:
         """What has happened since the last call, in order."""
 
     def is_spare(self) -> bool:

@@ -23,7 +23,7 @@ from kafka.errors import KafkaError
 
 from exporter.errors import DependencyUnreachable
 from exporter.faults import Fault, point
-from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
+from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, never_create_topics
 from exporter.kafka.topics import EXPORTER, TopicReader, partitions_of
 from exporter.log import get_logger, silence
@@ -63,7 +63,7 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     """Runs on the client's IO thread: pause, seek, note, and a bounded wait; nothing that blocks or raises."""
 
     def __init__(
-        self, consumer: Any, changes: queue.SimpleQueue[Change], wake: Callable[[], None], roll_secs: float
+        self, consumer: Any, changes: queue.SimpleQueue[AssignmentChange], wake: Callable[[], None], roll_secs: float
     ) -> None:
         self._consumer = consumer
         self._changes = changes
@@ -126,7 +126,7 @@ class Membership:
         """
         self._group = group
         self._reader = reader
-        self._queue: queue.SimpleQueue[Change] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[AssignmentChange] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._wake = wake
         self.failure: BaseException | None = None
@@ -161,9 +161,9 @@ class Membership:
         self._thread = threading.Thread(target=self._run, name="group", daemon=True)
         self._thread.start()
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[AssignmentChange]:
         """What has happened since the last call, in order."""
-        seen: list[Change] = []
+        seen: list[AssignmentChange] = []
         while True:
             try:
                 seen.append(self._queue.get_nowait())

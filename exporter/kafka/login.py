@@ -45,7 +45,7 @@ class Greeting:
     user: str = ""
 
 
-def knock(options: Mapping[str, Any]) -> Greeting | None:
+def probe_login(options: Mapping[str, Any]) -> Greeting | None:
     """The first broker that takes us in. options: keywords of kafka-python's clients.
 
     None if none could be reached, or if no security is asked for: then the clients tell. Raises ConfigError for what a
@@ -67,7 +67,7 @@ def knock(options: Mapping[str, Any]) -> Greeting | None:
 
 
 def _greet(broker: str, options: Mapping[str, Any]) -> Greeting:
-    """Raises OSError if it cannot be reached at all, else as knock()."""
+    """Raises OSError if it cannot be reached at all, else as probe_login()."""
     host, _, port = broker.rpartition(":")
     host, protocol = host.strip("[]"), options["security_protocol"]
     context = _context(options) if protocol in ("SSL", "SASL_SSL") else None

@@ -16,7 +16,7 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
 from exporter.errors import BrokerSilent, ConfigError, DependencyUnreachable
-from exporter.kafka.assignment import Assigned, Change, Revoked
+from exporter.kafka.assignment import Assigned, AssignmentChange, Revoked
 from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, never_create_topics
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.log import get_logger
@@ -74,7 +74,7 @@ class StaticAssignment:
                 "compare-and-set of the commits lets one go on at a time",
             )
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[AssignmentChange]:
         """What has become this task's since the last call, and which of it is there no more."""
         if self._clock() < self._next_look:
             return []

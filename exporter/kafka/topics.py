@@ -23,7 +23,7 @@ from kafka.errors import (
 )
 
 from exporter.errors import BrokerSilent, ConfigError
-from exporter.kafka.login import knock
+from exporter.kafka.login import probe_login
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.selection import Topics
 
@@ -92,7 +92,7 @@ class TopicReader:
         """
         self.topics = topics
         self.client = client_options
-        self.greeting = knock(client_options)
+        self.greeting = probe_login(client_options)
         self._isolation = isolation
         try:
             self._admin = KafkaAdminClient(**client_options, request_timeout_ms=ANSWER_TIMEOUT_MS)

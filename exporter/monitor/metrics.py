@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from exporter import __version__
 from exporter.core.manifest import REASON
-from exporter.monitor.snapshot import PartitionState, Snapshot
+from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
 
 Sample = tuple[tuple[str, ...], Any]
@@ -64,7 +64,7 @@ def _of_partitions(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
             if number is not None:
                 yield (one.tp.topic, str(one.tp.partition)), number
 
-    if field not in PartitionState.__dataclass_fields__:
+    if field not in PartitionStatus.__dataclass_fields__:
         raise AttributeError(field)
     return samples
 

@@ -13,7 +13,7 @@ from exporter.core.backoff import Backoff
 from exporter.errors import DependencyUnreachable
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.monitor.snapshot import Trouble
+from exporter.monitor.snapshot import Outage
 
 log = get_logger(__name__)
 
@@ -30,18 +30,18 @@ class Outages:
 
     def __init__(self, give_up_secs: float = float("inf")) -> None:
         self._give_up_secs = give_up_secs
-        self._open: dict[str, Trouble] = {}
+        self._open: dict[str, Outage] = {}
         self._told_at: dict[str, float] = {}
 
     @property
-    def open(self) -> Mapping[str, Trouble]:
+    def open(self) -> Mapping[str, Outage]:
         """A copy that nobody changes."""
         return dict(self._open)
 
     def seen(self, name: str, error: str, now: float) -> None:
         """Note that it does not answer. Raises DependencyUnreachable if it has not for `give_up_secs`."""
         since = self._open[name].since if name in self._open else now
-        self._open[name] = Trouble(since, error)
+        self._open[name] = Outage(since, error)
         secs = now - since
         if secs > self._give_up_secs:
             raise DependencyUnreachable(

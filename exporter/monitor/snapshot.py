@@ -22,7 +22,7 @@ STANDBY_SECS = 60.0
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Outage:
     """A dependency that does not answer. since: monotonic seconds."""
 
     since: float
@@ -30,7 +30,7 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class PartitionState:
+class PartitionStatus:
     """One owned partition. committed: least position of its tables; None as long as they have not been read.
 
     end: after the last record, readable or not. committable: greatest offset that is read and staged. discrepancy:
@@ -76,7 +76,7 @@ class Snapshot:
     marks: Mapping[TopicPartition, Marks] = field(default_factory=dict)
     verdicts: Mapping[TopicPartition, str] = field(default_factory=dict)
     log_verdicts: Mapping[tuple[str, TopicPartition], str] = field(default_factory=dict)
-    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    troubles: Mapping[str, Outage] = field(default_factory=dict)
     leases: Mapping[str, int] = field(default_factory=dict)
     wal_calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
     owed: int | None = None
@@ -100,23 +100,23 @@ class Snapshot:
         return ""
 
     @cached_property
-    def partitions(self) -> tuple[PartitionState, ...]:
+    def partitions(self) -> tuple[PartitionStatus, ...]:
         """The owned partitions, in order."""
         by_tp: dict[TopicPartition, list[Writer]] = defaultdict(list)
         for key, writer in self.writers.items():
             by_tp[key.tp].append(writer)
         return tuple(self._partition(tp, by_tp.get(tp, [])) for tp in sorted(self.owned))
 
-    def _partition(self, tp: TopicPartition, writers: list[Writer]) -> PartitionState:
+    def _partition(self, tp: TopicPartition, writers: list[Writer]) -> PartitionStatus:
         end, verdict = self.ends.get(tp), self.verdicts.get(tp, "")
         if not writers:
-            return PartitionState(tp, end, None, None, None, None, None, None, verdict)
+            return PartitionStatus(tp, end, None, None, None, None, None, None, verdict)
         committed = min(writer.covered for writer in writers)
         committable = max(writer.frontier for writer in writers)
         if end is None:
-            return PartitionState(tp, end, committed, committable, None, None, None, None, verdict)
+            return PartitionStatus(tp, end, committed, committable, None, None, None, None, verdict)
         behind = [writer.covered for writer in writers if writer.covered < self.readable.get(tp, end) - 1]
-        return PartitionState(
+        return PartitionStatus(
             tp, end, committed, committable, max(0, end - 1 - committed), self.lag_secs(tp, committed),
             max(0, end - 1 - committable), max(behind) - min(behind) if behind else 0, verdict,
             self.open_secs.get(tp, 0.0),

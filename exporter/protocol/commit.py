@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from exporter.core.merge import merge_batches
-from exporter.core.order import Room
+from exporter.core.order import StagingBudget
 from exporter.core.outcome import Held, Landed, Outcome, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
 from exporter.core.user_metadata import claimed, user_metadata
 from exporter.core.writers import Claim, StagedFile, staged_range_error
@@ -61,7 +61,7 @@ class DeltaCommitter:
         footer: Mapping[str, str],
         journal: Journal | None = None,
         lease: Callable[[TopicPartition], int | None] | None = None,
-        room: Room | None = None,
+        room: StagingBudget | None = None,
     ) -> None:
         """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
 
@@ -74,7 +74,7 @@ class DeltaCommitter:
         self._footer = footer
         self._journal = journal or Journal()
         self._lease = lease
-        self._room = room or Room()
+        self._room = room or StagingBudget()
         self._topic_ids: dict[str, str] = {}
         self._table_ids: dict[str, str] = {}
         self._checked: dict[str, int] = {}

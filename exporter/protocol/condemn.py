@@ -1,6 +1,6 @@
 """A single record that no decoder survives becomes a dead letter of its own (protocol 3.7).
 
-    a single record fails again and again, however it is read (core/trouble.py), while others can be read
+    a single record fails again and again, however it is read (core/bisection.py), while others can be read
       its row ── with what can be read of it ── is committed: every later plan skips its offset, for all types
 
 Condemned is what the dead letters list as `<app>/skipped/.../<offset>` or `<app>/held/.../<offset>`. Tables may have

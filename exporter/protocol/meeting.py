@@ -22,7 +22,7 @@ from exporter.log_events import Event
 from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Switched
 from exporter.protocol.reading import TABLE_THREADS, Reader
 from offsets import Invariant
-from offsets.crosscheck import PartitionState
+from offsets.crosscheck import TableState
 from offsets.positions import Position
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
@@ -72,7 +72,7 @@ class MetTypes:
                 self._reader.named_since(table, view)
             absent = {}
             for tp, anchor in anchors.items():
-                state = self._reader.state(tp, name, view, {}) if view is not None else PartitionState(None)
+                state = self._reader.state(tp, name, view, {}) if view is not None else TableState(None)
                 if state.position is None or state.left_behind(anchor.epoch):
                     absent[tp] = anchor
                 elif state.position.epoch != anchor.epoch:

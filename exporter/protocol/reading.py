@@ -17,7 +17,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.wal.check import LogCheck, Logged
-from offsets.crosscheck import PartitionState
+from offsets.crosscheck import TableState
 from offsets.names import AppId, table_folder
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
@@ -37,7 +37,7 @@ class Reading:
     """
 
     views: Mapping[str, TableView]
-    states: Mapping[TopicPartition, Mapping[str, PartitionState]]
+    states: Mapping[TopicPartition, Mapping[str, TableState]]
     logged: Logged | None = None
     unproven: Mapping[str, LogCleaned] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class Reader:
         others = (logged for logged in history.since if own_metadata(logged.user_metadata).get("app") != app)
         return last_named_offsets((path for logged in others for path in logged.added), app)
 
-    def state(self, tp: TopicPartition, name: str, view: TableView, named: Named) -> PartitionState:
+    def state(self, tp: TopicPartition, name: str, view: TableView, named: Named) -> TableState:
         """What one table says of a partition."""
         app = self._lake.app
         position = view.position(app, tp)
@@ -111,7 +111,7 @@ class Reader:
         unused = position is not None and position.offset == anchored_at and self._routing.is_new(name)
         epochs = named.get(tp, {})
         last = epochs.get(position.epoch, -1) if position is not None else max(epochs.values(), default=-1)
-        return PartitionState(position, last, unused=unused)
+        return TableState(position, last, unused=unused)
 
     def _read_table(self, name: str) -> tuple[TableView, Named, LogCleaned | None] | None:
         """One table and the offsets that its files have named since our last commit; None if there is none of ours.

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from exporter.core.manifest import RoundResult
-from exporter.core.order import Room, StagingOrder
+from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.slices import Slices, slices
 from exporter.core.writers import Fragment, StagedFile
 from exporter.errors import RoundFailed
@@ -69,7 +69,7 @@ class RoundReader:
         self,
         session: Any,
         kafka_options: Mapping[str, str],
-        room: Room | None = None,
+        room: StagingBudget | None = None,
         client: Mapping[str, Any] | None = None,
     ) -> None:
         """room: of all tasks that run at once; None for the defaults.
@@ -86,7 +86,7 @@ class RoundReader:
         self._options = {**FETCH_OPTIONS, **kafka_options}
         self._client = client or {"bootstrap_servers": kafka_options["kafka.bootstrap.servers"].split(",")}
         self._cores = session.sparkContext.defaultParallelism
-        self._room = (room or Room()).share(self._cores)
+        self._room = (room or StagingBudget()).share(self._cores)
         self._batches = Batches(session)
         self._groups: set[str] = set()
         self._dropped: set[str] = set()

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.core.backoff import Backoff
+from exporter.core.bisection import Bisection
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.plan import Budget, spare
-from exporter.core.trouble import Trouble
 from exporter.core.writers import PartitionPlan
 from exporter.errors import DependencyUnreachable, RoundFailed
 from exporter.log import get_logger
@@ -65,7 +65,7 @@ class Rounds:
         secs_max: float,
         waking: Callable[[Future[Any]], Future[Any]],
         storage_trouble: Callable[[], str] = str,
-        trouble: Trouble = Trouble(),  # noqa: B008 - a frozen value
+        trouble: Bisection = Bisection(),  # noqa: B008 - a frozen value
     ) -> None:
         """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty.
 

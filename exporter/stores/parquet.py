@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
-from exporter.core.order import Room
+from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
 from exporter.stores.statistics import Seen, statistics
 from exporter.stores.stores import open_store
@@ -197,7 +197,7 @@ class NotWritten(Exception):
     """A file could not be made, or the storage does not take it; what it was to be made of is there."""
 
 
-def merge(origin: FileOrigin, files: Iterable[StagedFile], room: Room) -> StagedFile:
+def merge(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget) -> StagedFile:
     """One file with the rows of several of one writer and partition, in offset order; inputs stay for the sweep.
 
     Of the rows no more is held than the room allows, however well they were packed. Rows and ranges are equal before

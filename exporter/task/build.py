@@ -12,9 +12,9 @@ from typing import Any
 
 from exporter import __version__
 from exporter.aside import aside
-from exporter.core.order import Room
+from exporter.core.bisection import Bisection
+from exporter.core.order import StagingBudget
 from exporter.core.roll import RollLimits
-from exporter.core.trouble import Trouble
 from exporter.ending import ending
 from exporter.faults import Fault, point
 from exporter.kafka.assignment import Assignment
@@ -36,7 +36,7 @@ from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.task.again import careful_until
-from exporter.task.limits import Limits
+from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
 from exporter.task.parts import Parts
 from exporter.task.progress import Progress
@@ -148,7 +148,7 @@ def build_service(
     wal_calls = dict if (wal := journal.wal) is None else lambda: wal.calls
     watch.joined(journal.owner, leases, wal_calls)
     options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
-    room = Room(settings.memory_max_bytes, settings.open_files_max)
+    room = StagingBudget(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
@@ -156,7 +156,7 @@ def build_service(
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
         bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
-        return Rounds(reader, *bounds, waking, watch.probe, Trouble(careful_until=careful_until()))
+        return Rounds(reader, *bounds, waking, watch.probe, Bisection(careful_until=careful_until()))
 
     log_check = LogCheck(bench.lake, journal)
     recovery = Recovery(
@@ -230,8 +230,8 @@ def _assignment(
     return assignment, assignment.token
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
+def _limits(settings: Settings) -> LoopLimits:
+    return LoopLimits(
         roll=RollLimits(
             settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max
         ),

@@ -8,7 +8,7 @@ from exporter.core.roll import RollLimits
 
 
 @dataclass(frozen=True)
-class Limits:
+class LoopLimits:
     """Names as in the settings model."""
 
     roll: RollLimits

@@ -16,7 +16,7 @@ from exporter.task.anchoring import Anchoring
 from exporter.task.ends import Ends
 from exporter.task.finish import Finish
 from exporter.task.group_offset import GroupOffset
-from exporter.task.limits import Limits
+from exporter.task.limits import LoopLimits
 from exporter.task.manifests import Manifests
 from exporter.task.next_round import NextRound
 from exporter.task.offers import Offers
@@ -164,6 +164,6 @@ def _finish(parts: Parts, ends: Ends, ownership: Ownership) -> Finish:
     )
 
 
-def look_secs(limits: Limits) -> float:
+def look_secs(limits: LoopLimits) -> float:
     """Between two looks at the ends. Each may begin a small round, which is for nothing where commits are rare."""
     return min(limits.poll_secs, limits.roll.age_max_secs / LOOKS_PER_ROLL)

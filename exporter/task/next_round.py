@@ -24,7 +24,7 @@ from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds
 from exporter.stores.parquet import FileOrigin
-from exporter.task.limits import Limits
+from exporter.task.limits import LoopLimits
 from exporter.task.offers import Offers
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -40,7 +40,7 @@ class NextRound:
         *,
         lake: Lake,
         routing: Routing,
-        limits: Limits,
+        limits: LoopLimits,
         known: KnownTables,
         committer: Committer,
         rounds: Rounds,

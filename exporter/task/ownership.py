@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from exporter.core.writers import Writers
-from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
+from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.monitor.totals import Totals
@@ -54,7 +54,7 @@ class Ownership:
         """What the next reading is for."""
         return sorted(self._waiting - self.leaving.keys())
 
-    def take(self, changes: Iterable[Change]) -> None:
+    def take(self, changes: Iterable[AssignmentChange]) -> None:
         """What has happened since the last passing, in order."""
         changes = [*changes]
         assigned: dict[TopicPartition, int] = {}

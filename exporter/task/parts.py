@@ -18,7 +18,7 @@ from exporter.protocol.condemn import Poison
 from exporter.protocol.known import KnownTables
 from exporter.protocol.recover import Recovery
 from exporter.rounds.rounds import Rounds
-from exporter.task.limits import Limits
+from exporter.task.limits import LoopLimits
 from exporter.task.others import Others
 from exporter.task.progress import Progress
 from exporter.wal.check import LogCheck
@@ -46,7 +46,7 @@ class Parts:
     log_check: LogCheck
     poison: Poison
     watch: Watch
-    limits: Limits
+    limits: LoopLimits
     wake: threading.Event
     until_caught_up: bool
     alive: Callable[[], bool]

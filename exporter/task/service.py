@@ -264,7 +264,7 @@ class Service:
         ):
             for name, due in rolls(writers, self._limits.roll, now, at_once).items():
                 fresh[name] += due
-            for name, idle in heartbeat.beats(writers, heartbeat_secs, now).items():
+            for name, idle in heartbeat.markers_due(writers, heartbeat_secs, now).items():
                 fresh[name] += idle
         if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):
             fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]

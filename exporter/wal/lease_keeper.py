@@ -17,7 +17,7 @@ from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.log_events import Event
 from offsets.intents import WalMismatch, WalUnreachable
-from offsets.leases import Held, Leases, LeaseTaken, Watched
+from offsets.leases import HeldLease, Leases, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class LeaseKeeper:
         self._routing = routing
         self._clock = clock
         self._wanted: frozenset[TopicPartition] = frozenset()
-        self._held: dict[TopicPartition, Held] = {}
+        self._held: dict[TopicPartition, HeldLease] = {}
         self._watched: dict[TopicPartition, Watched] = {}
         self._told: set[TopicPartition] = set()
         self._last_beat = clock()
@@ -129,12 +129,12 @@ class LeaseKeeper:
         try:
             if held is not None:
                 point(Fault.IN_LEASE_RENEWAL)
-                self._held[tp] = Held(self._wal.renew(held.lease), began)
+                self._held[tp] = HeldLease(self._wal.renew(held.lease), began)
                 self._told.discard(tp)
                 return
             watched = self._watched.get(tp)
             ripe = watched.lease if watched and watched.may_take(began, self._lease_secs) else None
-            self._held[tp] = Held(self._wal.acquire(tp, self._owner, ripe, self._routing), began)
+            self._held[tp] = HeldLease(self._wal.acquire(tp, self._owner, ripe, self._routing), began)
         except LeaseTaken as error:
             self._refused(tp, error)
         else:

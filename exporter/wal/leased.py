@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from exporter.kafka.assignment import Assigned, Assignment, Change, Revoked
+from exporter.kafka.assignment import Assigned, Assignment, AssignmentChange, Revoked
 from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.ranges import TopicPartition
 
@@ -38,7 +38,7 @@ class LeasedAssignment:
     def trouble(self) -> str:
         return self._inner.trouble
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[AssignmentChange]:
         """What has been leased or lost since the last call."""
         for change in self._inner.changes():
             if isinstance(change, Assigned):

@@ -19,7 +19,7 @@ from kafka import KafkaAdminClient
 
 from exporter import faults
 from exporter.core.routing import DEAD_LETTERS
-from exporter.errors import ExporterError, Fenced, InvariantBroken, LogCleaned, Refused
+from exporter.errors import CannotRepair, ExporterError, Fenced, InvariantBroken, LogCleaned
 from exporter.faults import InjectedFault
 from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
@@ -190,7 +190,7 @@ def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missin
     assert back == {"click", table}
     repaired(e, spark)
     assert {epoch for epoch, _ in e.positions().values()} == {1}
-    with pytest.raises(Refused, match="nothing to rewind"):
+    with pytest.raises(CannotRepair, match="nothing to rewind"):
         repaired(e, spark)
     is_whole(e, spark)
 
@@ -240,7 +240,7 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
     path = str(e.root / "lake" / "order")
     spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     stops(e, spark, "order", "WRITE")
-    with pytest.raises(Refused, match="other columns") as refused:
+    with pytest.raises(CannotRepair, match="other columns") as refused:
         repaired(e, spark)
     assert f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {before}" in refused.value.hint
     sql(e, spark, f"RESTORE TABLE {{order}} TO VERSION AS OF {before}")
@@ -270,7 +270,7 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
     elif then == "switched":
         e = e.with_({**DDL, "click": DDL["click"] + ", ref BIGINT"})
         e.run(spark)
-    with pytest.raises(Refused, match=f"order: {len(newest)} of its live files are absent or damaged") as refused:
+    with pytest.raises(CannotRepair, match=f"order: {len(newest)} of its live files are absent or damaged") as refused:
         repaired(e, spark, apply=False)
     hint = refused.value.hint
     if then:
@@ -280,7 +280,7 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
     assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {first['order']}" in hint, hint
     restore(e, spark, first)
     repaired(e, spark)
-    with pytest.raises(Refused, match="nothing to rewind"):
+    with pytest.raises(CannotRepair, match="nothing to rewind"):
         repaired(e, spark)
     is_whole(e, spark)
 
@@ -307,7 +307,7 @@ def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
         first = 200 if last else 100
         assert f"{e.topic}-0 offsets {first}..299, {e.topic}-1 offsets {first}..299" in error.message
         repaired(e, spark)
-        with pytest.raises(Refused, match="nothing to rewind"):
+        with pytest.raises(CannotRepair, match="nothing to rewind"):
             repaired(e, spark)
     is_whole(e, spark)
     goes_on(e, spark)
@@ -333,7 +333,7 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
         forget(spark)
         stops(e, spark, "order", "empty log entry")
     lost = rf"order lost records of {e.topic}-0 from offset 100 on, which were exported under an earlier"
-    with pytest.raises(Refused, match=lost) as refused:
+    with pytest.raises(CannotRepair, match=lost) as refused:
         repaired(e, spark)
     hint = refused.value.hint
     if emptied:
@@ -344,7 +344,7 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
         spark.sql(hint.partition(" brings them back")[0])
         assert "nothing seems to be missing" in stops(e, spark, "order", "RESTORE").message
         repaired(e, spark)
-    with pytest.raises(Refused, match="nothing to rewind"):
+    with pytest.raises(CannotRepair, match="nothing to rewind"):
         repaired(e, spark)
     is_whole(e, spark)
 
@@ -373,7 +373,7 @@ def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_i
     table, topic = ("error", "error") if missing else ("warn", "ok")
     assert deep == {"table order": table, "audit": topic}, "exporter check --deep"
     if missing:
-        with pytest.raises(Refused, match="the audit found"):
+        with pytest.raises(CannotRepair, match="the audit found"):
             repaired(e, spark)
         return
     assert [(row.table, row.tp) for row in repaired(e, spark)] == [("order", None)]
@@ -522,7 +522,7 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
     e = export(2)
     twice_exported(e, spark)
     old = {name: e.rows(name) for name in ALL}
-    with pytest.raises(Refused, match="nothing to rebase"):
+    with pytest.raises(CannotRepair, match="nothing to rebase"):
         repaired(e, spark, "rebase")
     recreate(e, 3)
     produce(e.kafka, e.topic, {0: mixed(150, first=9000), 2: mixed(20, first=9500)})
@@ -558,7 +558,7 @@ def test_the_tables_of_another_app_are_adopted_with_their_positions(export: Call
     with pytest.raises(InvariantBroken) as stopped:
         heir.run(spark)
     assert f"exporter repair --adopt {e.app}" in stopped.value.hint
-    with pytest.raises(Refused, match="no table of app somebody_else"):
+    with pytest.raises(CannotRepair, match="no table of app somebody_else"):
         repaired(heir, spark, "adopt", "somebody_else")
     repaired(heir, spark, "adopt", e.app)
     assert set(heir.positions().values()) == {(0, 199)}

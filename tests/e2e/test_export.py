@@ -19,9 +19,9 @@ from kafka import KafkaAdminClient
 from structlog.testing import capture_logs
 
 from exporter.core.backoff import Backoff
+from exporter.core.bisection import SINGLE_FAILURES_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.trouble import SINGLE_FAILURES_MAX
 from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken, RoundFailed
 from exporter.lake.change import Change, add_action

@@ -13,7 +13,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Limits, Maintenance, Step
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, Step
 from tests.e2e.test_users import Gate
 from tests.support import naive
 from tests.support.lakes import DDL, Export, event, running, wait_until
@@ -22,7 +22,7 @@ from tests.support.services import fresh_name, produce
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 ALL = (DEAD_LETTERS, "order")
-LIMITS = Limits(late_secs=3600, file_bytes_max=1 << 29, stage_age_max_secs=21_600)
+LIMITS = MaintenanceLimits(late_secs=3600, file_bytes_max=1 << 29, stage_age_max_secs=21_600)
 WAIT_SECS = 120
 
 

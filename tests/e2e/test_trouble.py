@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.errors import ConfigError, Fenced, FoundProblem, Refused
+from exporter.errors import CannotRepair, ConfigError, Fenced, FoundProblem
 from exporter.executor import headers
 from exporter.kafka import careful
 from exporter.kafka.options import spark_kafka_options
@@ -164,7 +164,7 @@ def test_a_record_that_is_skipped_is_fenced_off_from_whoever_has_it_staged(expor
     assert (row["value"], row["_kafka"]["timestamp"]) == (mixed(20)[7].value, NOON)
     assert e.audit(spark).clean
     for offsets, says in (("0:3", "every table has passed"), ("0:20", "its log holds")):
-        with pytest.raises((Refused, ConfigError), match=says):
+        with pytest.raises((CannotRepair, ConfigError), match=says):
             skipped(e, spark, offsets, apply=False)
 
 

@@ -18,7 +18,7 @@ import exporter.protocol.commit
 import exporter.task.group_offset
 import exporter.wal.journal
 from exporter.core.routing import DEAD_LETTERS
-from exporter.errors import InvariantBroken, Refused
+from exporter.errors import CannotRepair, InvariantBroken
 from exporter.faults import Fault
 from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
@@ -207,7 +207,7 @@ def test_a_task_goes_on_through_outages_of_its_log_and_through_its_loss(
     assert {row.says[:17] for row in repaired(e, spark, "log", apply=False)} == {"is written to the"}
     e.run(spark)
     is_level(e, spark, log)
-    with pytest.raises(Refused, match="nothing to repair in the log"):
+    with pytest.raises(CannotRepair, match="nothing to repair in the log"):
         repaired(e, spark, "log")
 
 

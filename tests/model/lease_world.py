@@ -21,7 +21,7 @@ from typing import Any
 from exporter.wal import lease_keeper as lease
 from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.intents import WalUnreachable
-from offsets.leases import Held, Lease, LeaseTaken, Watched
+from offsets.leases import HeldLease, Lease, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
 
 State = tuple[Any, ...]
@@ -153,7 +153,7 @@ class LeaseWorld:
         keeper = LeaseKeeper(log, owner, secs, lambda tp: None, clock=log.clock, scheduled=False)  # type: ignore[arg-type]
         keeper.take([TP])
         if held:
-            keeper._held[TP] = Held(Lease(TP, owner, *held[:2]), held[2])
+            keeper._held[TP] = HeldLease(Lease(TP, owner, *held[:2]), held[2])
         if watched:
             keeper._watched[TP] = Watched(_lease(watched[:4]), watched[4])
         return keeper
@@ -171,7 +171,8 @@ class LeaseWorld:
 
     def broken(self, world: State) -> str:
         now, _, holders = world
-        mine = [owner for owner, began in holders if Held(_lease((owner, 0, 0, False)), began).holds(now, self._secs)]
+        held = [(owner, HeldLease(_lease((owner, 0, 0, False)), began)) for owner, began in holders]
+        mine = [owner for owner, one in held if one.holds(now, self._secs)]
         return f"LEASE: {' and '.join(mine)} both hold it" if len(mine) > 1 else ""
 
     @property

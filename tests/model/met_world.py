@@ -102,7 +102,7 @@ class MetWorld(SwitchWorld):
             if index == self.met and not exists:
                 continue
             unused = index == self.met and self.takes[config] and position is not None and position[1] == anchor
-            states[self.types[index]] = crosscheck.PartitionState(self.live(position), unused=unused)
+            states[self.types[index]] = crosscheck.TableState(self.live(position), unused=unused)
             history = dict(recorded[0]) if index == self.letters else history
         in_force = history.get(max(history), OLD) if history else OLD
         active, in_force_active = (

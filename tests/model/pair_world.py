@@ -124,7 +124,7 @@ class PairWorld:
     def _is_due(self, writer: Writer) -> bool:
         return bool(
             roll.due(writer, LIMITS, 0.0, stopping=True)
-            or (self.scope.markers and heartbeat.beats({writer.key: writer}, 0.0, 0.0))
+            or (self.scope.markers and heartbeat.markers_due({writer.key: writer}, 0.0, 0.0))
         )
 
     def _offer(self, process: State, real: list[Writer], fresh: tuple[int, ...], again: list[int]) -> Move:

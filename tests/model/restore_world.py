@@ -135,7 +135,7 @@ class RestoreWorld:
         if fault := next((fault for _, fault, *_ in seen if fault), ""):
             return crosscheck.Stop(Invariant.MONOTONE, fault, "as accidents.History does while it is read")
         states = {
-            self.types[index]: crosscheck.PartitionState(Position(*position))
+            self.types[index]: crosscheck.TableState(Position(*position))
             for index, (position, *_) in zip(self.order(), seen, strict=True)
         }
         history = dict.fromkeys(seen[-1][3], FINGERPRINT)

@@ -110,7 +110,7 @@ class SwitchWorld:
         """The project's verdict over what was read."""
         states, history = {}, {}
         for index, (position, recorded) in zip(self.order(), seen, strict=True):
-            states[self.types[index]] = crosscheck.PartitionState(self.live(position))
+            states[self.types[index]] = crosscheck.TableState(self.live(position))
             history = dict(recorded) if recorded is not None else history
         in_force = history.get(max(history), OLD) if history else OLD
         return crosscheck.verdict(states, DEAD_LETTERS, history, config, self.active[config], self.active[in_force])

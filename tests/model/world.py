@@ -240,7 +240,7 @@ class World:
         """What is due: False a roll, True a marker."""
         real = self.real_writer(name, writer)
         rolls = (False,) if roll.due(real, LIMITS, 0.0, stopping=True) else ()
-        return (*rolls, True) if heartbeat.beats({real.key: real}, 0.0, 0.0) else rolls
+        return (*rolls, True) if heartbeat.markers_due({real.key: real}, 0.0, 0.0) else rolls
 
     def _roll(self, process: State, index: int, marker: bool) -> Move:
         text, after = self.rolled(self.types[index], process[0][index], marker)
@@ -438,7 +438,7 @@ class World:
         return self.fresh_from(tuple(at for at, _ in tables))
 
     def fresh_from(self, positions: State) -> State | Stopped:
-        read = {n: crosscheck.PartitionState(self.position_at(at)) for n, at in zip(self.types, positions, strict=True)}
+        read = {n: crosscheck.TableState(self.position_at(at)) for n, at in zip(self.types, positions, strict=True)}
         met = [name for name, state in read.items() if state.position is not None and name not in DECLARED]
         found = crosscheck.verdict(read, "D", {0: FINGERPRINT}, FINGERPRINT, (*DECLARED, *met))
         if isinstance(found, crosscheck.FirstStart):

@@ -22,7 +22,7 @@ from exporter.core.outcome import Landed
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ConfigError, FoundProblem
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Limits, Maintenance, Step
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, Step
 from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.spark
 
 P0 = TopicPartition("events", 0)
 CLOSED = date(2026, 1, 31)
-LIMITS = Limits(late_secs=3600, file_bytes_max=1 << 29, stage_age_max_secs=21_600)
+LIMITS = MaintenanceLimits(late_secs=3600, file_bytes_max=1 << 29, stage_age_max_secs=21_600)
 
 
 @pytest.fixture

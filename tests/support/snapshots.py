@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter.core.writers import StagedFile, Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.metrics import registry
-from exporter.monitor.snapshot import Snapshot, Trouble
+from exporter.monitor.snapshot import Outage, Snapshot
 from exporter.monitor.totals import Totals
 from offsets.ranges import OffsetRange, TopicPartition
 
@@ -54,7 +54,7 @@ def busy_snapshot() -> Snapshot:
         ends={P0: 31},
         marks={P0: Marks((9, 30), (NOW_MS - 60_000, NOW_MS - 1000))},
         verdicts={P0: "agree"},
-        troubles={"kafka": Trouble(990.0, "silent")},
+        troubles={"kafka": Outage(990.0, "silent")},
         leases={"held": 1, "waited_for": 0},
         wal_calls={("put_item", "answered"): 3},
         owed=0,

@@ -40,7 +40,7 @@ from exporter.core.writers import (
     park,
     staged_range_error,
 )
-from offsets.crosscheck import Agree, FirstStart, PartitionState, verdict
+from offsets.crosscheck import Agree, FirstStart, TableState, verdict
 from offsets.names import DataFile
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
@@ -205,12 +205,12 @@ class Task:
                 break
         raise RuntimeError(f"cannot start: {found}")
 
-    def _states(self) -> dict[str, PartitionState]:
+    def _states(self) -> dict[str, TableState]:
         states = {}
         for name in self.active:
             position = self.tables.position(name)
             named = last_named_offsets(self.tables.paths(name), APP)
-            states[name] = PartitionState(position, named.get(TP, {}).get(position.epoch, -1) if position else -1)
+            states[name] = TableState(position, named.get(TP, {}).get(position.epoch, -1) if position else -1)
         return states
 
     def read(self, through: int) -> Task:
@@ -253,7 +253,7 @@ class Task:
 
     def beat(self) -> None:
         """Commit every empty marker that is due."""
-        for keys in heartbeat.beats(self.writers, 0.0, self.now).values():
+        for keys in heartbeat.markers_due(self.writers, 0.0, self.now).values():
             for key in keys:
                 self._offer(key, Fault.NONE)
 

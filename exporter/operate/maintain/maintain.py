@@ -74,7 +74,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Limits:
+class MaintenanceLimits:
     """The settings that maintenance goes by."""
 
     late_secs: float
@@ -85,7 +85,7 @@ class Limits:
 class Maintenance:
     """One passing over the tables. stopped: asked between steps."""
 
-    def __init__(self, lake: Lake, limits: Limits, stopped: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, lake: Lake, limits: MaintenanceLimits, stopped: Callable[[], bool] = lambda: False) -> None:
         session = lake.session.newSession()  # what is set here is nobody else's
         session.conf.set("spark.databricks.delta.optimize.minFileSize", str(limits.file_bytes_max))
         session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))

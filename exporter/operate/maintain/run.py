@@ -19,8 +19,8 @@ def maintain(
     settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[Step], None]
 ) -> list[Step]:
     """Maintain the tables once, or on the schedule until stopped; the steps of the last passing."""
-    from exporter.operate.maintain.maintain import Limits as Maintained
     from exporter.operate.maintain.maintain import Maintenance, on_schedule
+    from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
 
     steps: list[Step] = []
     asked: list[bool] = []

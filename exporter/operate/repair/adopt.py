@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
-from exporter.errors import Refused
+from exporter.errors import CannotRepair
 from exporter.lake.lake import Lake
-from exporter.operate.repair.reading import Reading, listed_tables, undecided
+from exporter.operate.repair.reading import RepairReading, listed_tables, undecided
 from exporter.operate.repair.steps import RepairRow, TableRepair
 from offsets.names import table_folder
 from offsets.ranges import TopicIdentity
@@ -28,8 +28,10 @@ class Adopt:
         """Protocol 5.6: every table of `former` becomes ours, with all that it remembers."""
         app, former = self._lake.app, self._former
         if former == app:
-            raise Refused(f"the tables are asked to be those of {app}, which is the app itself", "name the other app")
-        reading = Reading(self._lake, former, known_as=app)
+            raise CannotRepair(
+                f"the tables are asked to be those of {app}, which is the app itself", "name the other app"
+            )
+        reading = RepairReading(self._lake, former, known_as=app)
         todo = {name: view for name, view in reading.views.items() if view.properties.get(APP_PROPERTY) == former}
         if not todo:
             return []

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from exporter.errors import LogCleaned, Refused
+from exporter.errors import CannotRepair, LogCleaned
 from exporter.lake.table import DeltaTable
-from exporter.operate.repair.reading import Reading
+from exporter.operate.repair.reading import RepairReading
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 
 FirstOffsets = Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]
 
 
-def refuse_damage(reading: Reading, first_offsets: FirstOffsets) -> None:
-    """Raises Refused for the first table that has such a file. first_offsets: where the topics' logs begin now."""
+def refuse_damage(reading: RepairReading, first_offsets: FirstOffsets) -> None:
+    """Raises CannotRepair for the first table that has such a file. first_offsets: where the topics' logs begin now."""
     for name, view in reading.views.items():
         table = reading.lake.table(name)
         if not (damaged := damaged_at(table, view.version)):
@@ -27,7 +27,7 @@ def refuse_damage(reading: Reading, first_offsets: FirstOffsets) -> None:
         message = f"table {name}: {len(damaged)} of its live files are absent or damaged, {min(damaged)} is one"
         whole = newest_whole(table, view.version, damaged)
         if whole is None:
-            raise Refused(message, "put them back from a copy: no version whose log is still there is whole")
+            raise CannotRepair(message, "put them back from a copy: no version whose log is still there is whole")
         held = live_positions(table.view_at(whole).transactions, reading.app)
         now = live_positions(view.transactions, reading.app)
         later = [tp for tp in now if tp not in held or held[tp] != now[tp]]
@@ -38,12 +38,12 @@ def refuse_damage(reading: Reading, first_offsets: FirstOffsets) -> None:
             why = "of what came after it the topics do not have all any more"
             if other:
                 why = "some of what came after it was exported under an earlier configuration"
-            raise Refused(
+            raise CannotRepair(
                 message,
                 f"put them back from a copy: version {whole} is the newest one that is whole, and {why} "
                 f"({', '.join(gone or other)})",
             )
-        raise Refused(
+        raise CannotRepair(
             message,
             f"RESTORE TABLE {table.sql_name} TO VERSION AS OF {whole}, the newest one that is whole, then start the "
             "repair again: what came later is exported again",

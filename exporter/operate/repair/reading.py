@@ -1,6 +1,6 @@
 """What a repair goes by: one reading of every table of an app, and what follows from it. Writes nothing.
 
-Where the tables cannot decide what would be right, it says so and names what can (Refused).
+Where the tables cannot decide what would be right, it says so and names what can (CannotRepair).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.errors import LogCleaned, Refused
+from exporter.errors import CannotRepair, LogCleaned
 from exporter.lake.accidents import History, Loss
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
@@ -33,7 +33,7 @@ from offsets.table_log import (
 )
 
 
-class NothingToRepair(Refused):
+class NothingToRepair(CannotRepair):
     """All is as it should be already: for the verb that is no failure."""
 
 
@@ -45,11 +45,11 @@ class Lost:
     view: TableView | None
 
 
-class Reading:
+class RepairReading:
     """One reading of every table of an app, the dead letters last, and what follows from it. Writes nothing."""
 
     def __init__(self, lake: Lake, app: str, known_as: str = "") -> None:
-        """known_as: a second app whose tables are read too. Raises Refused without dead letters of the app."""
+        """known_as: a second app whose tables are read too. Raises CannotRepair without dead letters of the app."""
         self.lake = lake
         self.app = app
         self.views: dict[str, TableView] = {}
@@ -66,7 +66,7 @@ class Reading:
         if self.views and DEAD_LETTERS not in self.views:
             raise undecided(DEAD_LETTERS, "is gone", "it alone knows the configuration: put its folder back")
         if not self.views:
-            raise Refused(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
+            raise CannotRepair(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
 
     def _look(self, name: str, history: History) -> None:
         try:
@@ -92,7 +92,7 @@ class Reading:
         return sorted(found)
 
     def positions(self, tp: TopicPartition, left_behind: bool = True) -> dict[str, Position]:
-        """Table -> position. Raises Refused if the dead letters have none.
+        """Table -> position. Raises CannotRepair if the dead letters have none.
 
         left_behind: with the undeclared types that were anchored in an epoch which had been closed already; they
         count as absent.
@@ -114,7 +114,7 @@ class Reading:
         return self.views[name].transactions.get(anchor) == position.offset
 
     def losses(self, tp: TopicPartition) -> dict[str, Loss]:
-        """Of the tables that an accident hit. Raises Refused if a log no longer tells what the table held."""
+        """Of the tables that an accident hit. Raises CannotRepair if a log no longer tells what the table held."""
         found = {}
         for name, history in self.histories.items():
             try:
@@ -134,13 +134,13 @@ class Reading:
         return any(name in self.histories and self.histories[name].last_action == action for name in ahead)
 
     def refuse_accidents(self, what: str) -> None:
-        """Raises Refused if an accident hit any table, or if its log does not tell."""
+        """Raises CannotRepair if an accident hit any table, or if its log does not tell."""
         for name, cleaned in self.cleaned.items():
-            raise Refused(f"table {name} cannot be {what}: {cleaned.message}", cleaned.hint)
+            raise CannotRepair(f"table {name} cannot be {what}: {cleaned.message}", cleaned.hint)
         for name, history in self.histories.items():
             if history.accidents:
                 broken = history.broken()
-                raise Refused(f"table {name} cannot be {what}: {broken.message}", broken.hint)
+                raise CannotRepair(f"table {name} cannot be {what}: {broken.message}", broken.hint)
 
     def trusted_properties(self, name: str) -> dict[str, str]:
         """The exporter's own properties as they were before an accident; empty where there was none."""
@@ -156,7 +156,7 @@ class Reading:
         return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
 
     def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
-        """Fingerprint and configuration in force. Raises Refused if the dead letters do not tell it."""
+        """Fingerprint and configuration in force. Raises CannotRepair if the dead letters do not tell it."""
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
         fingerprint = self.history_of(tp).get(epoch)
         text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
@@ -170,7 +170,7 @@ class Reading:
         try:
             return Routing.from_json(text)
         except (ValueError, TypeError, KeyError) as error:
-            raise Refused(
+            raise CannotRepair(
                 f"routing configuration {fingerprint} cannot be read by this version: {error!r}",
                 "repair with the version that wrote it",
             ) from error
@@ -209,7 +209,7 @@ class Reading:
         return found
 
     def check_boundary(self, name: str, tp: TopicPartition, target: int) -> None:
-        """Raises Refused where the missing records were exported under another configuration than the one in force."""
+        """Raises CannotRepair where the missing records were exported under a configuration that is not in force."""
         if (began := self.otherwise(name, tp, target)) is not None:
             raise undecided(
                 name,
@@ -244,7 +244,7 @@ class Reading:
         )
 
     def beginning(self, name: str, tp: TopicPartition) -> int:
-        """Where a table that is gone has to begin. Raises Refused if an earlier configuration filled it too."""
+        """Where a table that is gone has to begin. Raises CannotRepair if an earlier configuration filled it too."""
         history, letters = self.history_of(tp), self.letters
         since = first_epoch(letters.transactions, self.app, tp)
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
@@ -259,9 +259,9 @@ class Reading:
         return begins
 
 
-def undecided(table: str, what: str, hint: str) -> Refused:
+def undecided(table: str, what: str, hint: str) -> CannotRepair:
     """To be raised where the tables alone do not tell what would be right."""
-    return Refused(f"table {table} {what}", hint)
+    return CannotRepair(f"table {table} {what}", hint)
 
 
 def listed_tables(properties: Mapping[str, str]) -> list[tuple[str, str]]:

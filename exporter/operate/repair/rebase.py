@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.lake.lake import Lake
-from exporter.operate.repair.reading import Reading
+from exporter.operate.repair.reading import RepairReading
 from exporter.operate.repair.steps import RepairRow, TableRepair, histories
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.rewind import Move, move_transactions, moves
@@ -32,7 +32,7 @@ class Rebase:
 
     def plan(self) -> list[TableRepair]:
         """Protocol 5.4 and 7: the tables keep their rows, the next epoch is that of the new topic."""
-        reading = Reading(self._lake, self._lake.app)
+        reading = RepairReading(self._lake, self._lake.app)
         reading.refuse_accidents("re-based")
         recorded = reading.letters.properties
         changed = {
@@ -65,7 +65,7 @@ class Rebase:
         return steps
 
     def _step(
-        self, reading: Reading, name: str, table_moves: Mapping[TopicPartition, Move], extra: Mapping[str, str]
+        self, reading: RepairReading, name: str, table_moves: Mapping[TopicPartition, Move], extra: Mapping[str, str]
     ) -> TableRepair:
         view = reading.views[name]
         versions: dict[str, int] = {}

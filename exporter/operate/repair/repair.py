@@ -22,7 +22,7 @@ from exporter.operate.audit.report import AuditReport
 from exporter.operate.repair.adopt import Adopt
 from exporter.operate.repair.applying import Applying
 from exporter.operate.repair.damage import refuse_damage
-from exporter.operate.repair.reading import NothingToRepair, Reading
+from exporter.operate.repair.reading import NothingToRepair, RepairReading
 from exporter.operate.repair.rebase import Rebase
 from exporter.operate.repair.rewind import Rewind
 from exporter.operate.repair.skip import Skip
@@ -72,7 +72,7 @@ def repair(
         return Applying(lake, journal, action).run(plans[action], apply)
     except NothingToRepair:
         if action == "rewind":
-            refuse_damage(Reading(lake, lake.app), topics.first_offsets)
+            refuse_damage(RepairReading(lake, lake.app), topics.first_offsets)
         raise
     except WalUnreachable as error:
         says = f"write-ahead log: {error.message}"

@@ -22,7 +22,7 @@ from exporter.lake.schema import evolved_schema
 from exporter.lake.table import DeltaTable
 from exporter.operate.audit.report import AuditReport, Missing
 from exporter.operate.repair.file_rows import rows_of_files
-from exporter.operate.repair.reading import Reading, undecided
+from exporter.operate.repair.reading import RepairReading, undecided
 from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
 from exporter.wal.check import LogCheck, Logged
 from offsets.names import FORMAT_VERSION
@@ -56,7 +56,7 @@ class Rewind:
     def plan(self) -> list[TableRepair]:
         """Protocol 7 after RESTORE; the same for rows that were overwritten and for tables that are gone."""
         logged = self._log_check.read(partitions_of(self._identities))
-        reading = Reading(self._lake, self._lake.app)
+        reading = RepairReading(self._lake, self._lake.app)
         taken_back = self._taken_back(reading, logged)
         self._accept_cleaned(reading, taken_back)
         letters, properties = reading.letters, reading.letters_properties
@@ -91,7 +91,7 @@ class Rewind:
             steps.append(self._step(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
         return steps
 
-    def _taken_back(self, reading: Reading, logged: Logged | None) -> dict[tuple[str, TopicPartition], int]:
+    def _taken_back(self, reading: RepairReading, logged: Logged | None) -> dict[tuple[str, TopicPartition], int]:
         """(table, partition) -> what it holds, where the write-ahead log alone tells that it was taken back.
 
         An older copy of a table holds what its position says. Where rows are gone although the position is not, and
@@ -114,7 +114,7 @@ class Rewind:
                 found[one.table, TopicPartition(one.topic, one.partition)] = one.first_offset - 1
         return found
 
-    def _accept_cleaned(self, reading: Reading, taken_back: Mapping[tuple[str, TopicPartition], int]) -> None:
+    def _accept_cleaned(self, reading: RepairReading, taken_back: Mapping[tuple[str, TopicPartition], int]) -> None:
         """Raises Refused if a log was cleaned up beyond what was looked at, and the audit finds what is not known."""
         if not reading.cleaned or (report := self._audited).clean:
             return
@@ -130,7 +130,7 @@ class Rewind:
 
     def _step(
         self,
-        reading: Reading,
+        reading: RepairReading,
         name: str,
         view: TableView | None,
         table_moves: Mapping[TopicPartition, Move],

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
-from exporter.errors import ConfigError, Refused
+from exporter.errors import CannotRepair, ConfigError
 from exporter.kafka import careful
 from exporter.kafka.topics import TopicReader
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
-from exporter.operate.repair.reading import Reading
+from exporter.operate.repair.reading import RepairReading
 from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
 from exporter.protocol.condemn import held_offsets, letter_adds
 from exporter.stores.parquet import FileOrigin
@@ -59,8 +59,8 @@ class Skip:
         self._wanted = wanted
 
     def plan(self) -> list[TableRepair]:
-        """A step for each table of the partitions, the dead letters last. Raises Refused, ConfigError."""
-        reading = Reading(self._lake, self._lake.app)
+        """A step for each table of the partitions, the dead letters last. Raises CannotRepair, ConfigError."""
+        reading = RepairReading(self._lake, self._lake.app)
         reading.refuse_accidents("moved on")
         moves: dict[str, dict[TopicPartition, Move]] = {}
         for tp, offsets in self._new(reading).items():
@@ -80,7 +80,7 @@ class Skip:
             steps.append(TableRepair(name, reading.views[name], versions, tuple(rows), routing=reading.fingerprint()))
         return steps
 
-    def _new(self, reading: Reading) -> dict[TopicPartition, list[int]]:
+    def _new(self, reading: RepairReading) -> dict[TopicPartition, list[int]]:
         """The wanted offsets that are not condemned yet."""
         transactions, app = reading.letters.transactions, self._lake.app
         found = {}
@@ -90,8 +90,8 @@ class Skip:
                 found[tp] = new
         return found
 
-    def _check(self, reading: Reading, tp: TopicPartition, offsets: Sequence[int]) -> None:
-        """Raises ConfigError for offsets that are not in the log, Refused for those that every table has passed."""
+    def _check(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> None:
+        """Raises ConfigError for offsets that are not in the log, CannotRepair where every table has passed them."""
         if tp not in reading.partitions():
             raise ConfigError(f"{tp} is not exported by app {self._lake.app}", "see `exporter offsets`")
         first, end = self._topics.first_offsets([tp])[tp], self._topics.high_watermarks([tp])[tp]
@@ -100,18 +100,18 @@ class Skip:
         positions = reading.positions(tp)
         active = [positions[name] for name in reading.in_force(tp)[1].active_with(reading.views) if name in positions]
         if all(may_hold(position, offsets[0]) for position in active):
-            raise Refused(
+            raise CannotRepair(
                 f"{tp}: every table has passed offset {offsets[0]}", "nothing waits for it: it is where it belongs"
             )
 
-    def _versions(self, reading: Reading, name: str, moved: Mapping[TopicPartition, Move]) -> dict[str, int]:
+    def _versions(self, reading: RepairReading, name: str, moved: Mapping[TopicPartition, Move]) -> dict[str, int]:
         """Nothing is taken away, so that what some table holds stays condemned."""
         versions: dict[str, int] = {}
         for tp, move in moved.items():
             versions |= move_transactions(reading.views[name].transactions, self._lake.app, tp, move)
         return {app_id: version for app_id, version in versions.items() if AppId.parse(app_id).kind != "held"}
 
-    def _letters(self, reading: Reading, moved: Mapping[TopicPartition, Move]) -> TableRepair:
+    def _letters(self, reading: RepairReading, moved: Mapping[TopicPartition, Move]) -> TableRepair:
         """The dead letters' step: the offsets, and the rows of those that no table holds."""
         versions = self._versions(reading, DEAD_LETTERS, moved)
         rows, lacking = [], dict[TopicPartition, list[int]]()
@@ -135,7 +135,7 @@ class Skip:
             says={"skipped": {str(tp): offsets for tp, offsets in new.items()}},
         )  # fmt: skip
 
-    def _held(self, reading: Reading, tp: TopicPartition, offsets: Sequence[int]) -> set[int]:
+    def _held(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> set[int]:
         """The offsets that some table holds already."""
         since = first_epoch(reading.letters.transactions, self._lake.app, tp)
         found: set[int] = set()
@@ -145,7 +145,7 @@ class Skip:
         return found
 
     def _adds(
-        self, reading: Reading, tp: TopicPartition, move: Move, offsets: Sequence[int]
+        self, reading: RepairReading, tp: TopicPartition, move: Move, offsets: Sequence[int]
     ) -> tuple[Mapping[str, Any], ...]:
         """Write the rows of some records, each with what can be read of it."""
         recorded = reading.letters.properties
@@ -170,7 +170,7 @@ class Skip:
         return found, BY_HAND
 
 
-def _moves(reading: Reading, tp: TopicPartition) -> dict[str, Move]:
+def _moves(reading: RepairReading, tp: TopicPartition) -> dict[str, Move]:
     """Every active table of the partition into the next epoch, where it is."""
     positions = reading.positions(tp)
     epoch = next_epoch(positions[DEAD_LETTERS], positions, ())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.operate.repair.reading import Reading
+from exporter.operate.repair.reading import RepairReading
 from offsets.names import table_folder
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -67,7 +67,7 @@ class TableRepair:
 
 
 def histories(
-    reading: Reading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
+    reading: RepairReading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
 ) -> dict[str, str]:
     """The dead letters' routing histories with the new epochs, under the configuration that is in force."""
     found = {}
@@ -78,7 +78,7 @@ def histories(
 
 
 def letters_properties(
-    properties: Mapping[str, str], reading: Reading, letters_moves: Mapping[TopicPartition, Move]
+    properties: Mapping[str, str], reading: RepairReading, letters_moves: Mapping[TopicPartition, Move]
 ) -> dict[str, str]:
     """What the dead letters have to record: as before the accident, the new epochs, and the tables' present ids."""
     ids = {

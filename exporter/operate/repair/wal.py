@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from exporter.errors import Refused
+from exporter.errors import CannotRepair
 from exporter.lake.lake import Lake
-from exporter.operate.repair.reading import NothingToRepair, Reading
+from exporter.operate.repair.reading import NothingToRepair, RepairReading
 from exporter.operate.repair.steps import WHERE, RepairRow
 from exporter.wal.check import LogCheck, broken
 from offsets.ranges import TopicPartition
@@ -23,14 +23,14 @@ SAYS = {
 
 
 def put_log_right(lake: Lake, log_check: LogCheck, tps: Collection[TopicPartition], apply: bool) -> list[RepairRow]:
-    """What was planned, or with `apply` done. Raises NothingToRepair, Refused if tables come first."""
+    """What was planned, or with `apply` done. Raises NothingToRepair, CannotRepair if tables come first."""
     logged = log_check.read(tps)
     if logged is None:
-        raise Refused("there is no write-ahead log, or it cannot be reached", "set `wal_table` and `wal_mode`")
-    reading = Reading(lake, lake.app)
+        raise CannotRepair("there is no write-ahead log, or it cannot be reached", "set `wal_table` and `wal_mode`")
+    reading = RepairReading(lake, lake.app)
     verdicts = log_check.judge(logged, reading.views, unproven=reading.cleaned)
     if stopped := broken(verdicts):
-        raise Refused(stopped.message, stopped.hint)
+        raise CannotRepair(stopped.message, stopped.hint)
     rows = [
         RepairRow(name, tp, at, at, 0, SAYS[one.verdict] + one.says)
         for (name, tp), found in sorted(verdicts.items())

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.core.merge import merge_batches
-from exporter.core.order import Room, StagingOrder
+from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor.stage import stage
@@ -25,7 +25,7 @@ from tests.support.days import partition_of
 VALUE = b"the same bad record again" * 400
 """10 kB, of which a file has one copy and memory as many as there are rows."""
 ROWS = 800
-ROOM = Room(64 << 20)
+ROOM = StagingBudget(64 << 20)
 
 
 def origin(folder: Path) -> FileOrigin:
@@ -71,7 +71,7 @@ def test_files_that_are_small_on_disk_only_are_merged_in_bounded_memory(tmp_path
 def test_a_file_of_one_large_row_group_is_read_in_slices(tmp_path: Path) -> None:
     """The room holds a part of it only."""
     files = [same_again(tmp_path, 0), same_again(tmp_path, ROWS)]
-    room = Room(4 << 20)
+    room = StagingBudget(4 << 20)
     with counted() as pool:
         merged = merge(origin(tmp_path), files, room)
     assert pool.max_memory() < room.bytes and merged.rows == 2 * ROWS

@@ -147,7 +147,7 @@ def test_a_quiet_writer_gets_an_empty_marker():
 def test_a_marker_never_passes_what_is_not_committed(one):
     """COVER, protocol 4.1: a marker needs staged empty, no unresolved commit, and something to say."""
     assert not heartbeat.due(one, 60.0, 9999.0)
-    assert heartbeat.beats({one.key: one}, 60.0, 9999.0) == {}
+    assert heartbeat.markers_due({one.key: one}, 60.0, 9999.0) == {}
 
 
 def test_a_marker_adds_no_row():
@@ -159,7 +159,7 @@ def test_a_marker_adds_no_row():
 def test_markers_are_grouped_by_type():
     """One commit per type carries the markers of all its quiet partitions; busy writers are left out."""
     state = [writer(tp=T1), writer(), writer(event_type="B"), writer(file(), event_type="C")]
-    assert heartbeat.beats({one.key: one for one in state}, 60.0, 9999.0) == {
+    assert heartbeat.markers_due({one.key: one for one in state}, 60.0, 9999.0) == {
         "A": [WriterKey("A", T0), WriterKey("A", T1)],
         "B": [WriterKey("B", T0)],
     }

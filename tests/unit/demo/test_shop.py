@@ -11,18 +11,18 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from exporter.demo import shop as events
-from exporter.demo.shop import BAD_KINDS, Event
+from exporter.demo.shop import BAD_KINDS, ShopEvent
 from exporter.demo.shop_types import BASE_DAY, EVENT_TYPES
 
 COUNT = 20_000
 
 
-def made(bad_every: int = 50, **options: bool) -> list[Event]:
+def made(bad_every: int = 50, **options: bool) -> list[ShopEvent]:
     """Events of two partitions."""
     return [event for partition in (0, 1) for event in events.events(3, COUNT, partition, 2, bad_every, **options)]
 
 
-def only(kind: str) -> list[Event]:
+def only(kind: str) -> list[ShopEvent]:
     """The events that are bad in one way."""
     return [event for event in made() if event.bad == kind]
 

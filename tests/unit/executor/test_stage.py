@@ -16,7 +16,7 @@ import pytest
 
 from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
-from exporter.core.order import Room, StagingOrder
+from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Parked, PartitionPlan
 from exporter.executor import stage as stage_module
@@ -274,7 +274,7 @@ def test_offsets_with_holes_are_compared_not_counted(tmp_path):
     assert files == {"a": [[25, 35]]}
 
 
-@pytest.mark.parametrize("room", [Room(0, 100), Room(1 << 30, 0)], ids=["bytes", "files"])
+@pytest.mark.parametrize("room", [StagingBudget(0, 100), StagingBudget(1 << 30, 0)], ids=["bytes", "files"])
 def test_limits_split_files_but_lose_nothing(tmp_path, monkeypatch, room):
     """With too many bytes or files open the largest file is finished early; its ranges stay disjoint (NAMES)."""
     monkeypatch.setattr(stage_module, "SPLIT_BYTES", 1)
@@ -291,7 +291,7 @@ def test_of_too_many_open_files_the_largest_is_finished(tmp_path, monkeypatch):
         batch([record("b", 9)], first=9),
         batch([record("a", 10), record("b", 11)], first=10),
     ]
-    files, _ = run(tmp_path, batches, ALL, room=Room(files=1))
+    files, _ = run(tmp_path, batches, ALL, room=StagingBudget(files=1))
     assert files == {"a": [list(range(9)), [10]], "b": [[9, 11]]}
 
 
@@ -427,9 +427,9 @@ SMALL_GROUPS = {"SPLIT_BYTES": 1, "GROUP_BYTES_MAX": 1}
         ("Unsplit", "split", {}, {}),
         ("Unsplit", "split", {"SPLIT_BYTES": 1}, {}),
         ("GrowingFile", "encode", SMALL_GROUPS, {}),
-        ("GrowingFile", "encode", {"SPLIT_BYTES": 1}, {"room": Room(1)}),
+        ("GrowingFile", "encode", {"SPLIT_BYTES": 1}, {"room": StagingBudget(1)}),
         ("GrowingFile", "finish", {}, {}),
-        ("GrowingFile", "finish", {"SPLIT_BYTES": 1}, {"room": Room(files=0)}),
+        ("GrowingFile", "finish", {"SPLIT_BYTES": 1}, {"room": StagingBudget(files=0)}),
         ("GrowingFile", "carried", {}, {"carried_bytes": 1 << 20}),
     ],
 )

@@ -18,7 +18,7 @@ import yaml
 from exporter.core.writers import Parked
 from exporter.monitor.marks import Marks
 from exporter.monitor.metrics import METRICS
-from exporter.monitor.snapshot import Snapshot, Trouble
+from exporter.monitor.snapshot import Outage, Snapshot
 from exporter.monitor.totals import Totals
 from tests.support.promql import History, Scrape
 from tests.support.snapshots import NOW_MS, P0, P1, collected, file, snapshot, writer
@@ -98,7 +98,7 @@ CAUSES: dict[str, tuple[Day, dict[str, str]]] = {
     "ExporterRestarts": (lambda minute: changed(minute, started=60.0 * (minute - minute % 10)), {}),
     "ExporterHangs": (lambda minute: normal(5), {}),
     "ExporterNotReady": (lambda minute: changed(minute, waiting=frozenset({P0})), {}),
-    "ExporterOutage": (lambda minute: changed(minute, troubles={"kafka": Trouble(0.0, "silent")}),
+    "ExporterOutage": (lambda minute: changed(minute, troubles={"kafka": Outage(0.0, "silent")}),
                        {"dependency": "kafka"}),
     "ExporterLag": (lambda minute: behind(minute, RATE, RATE), {"topic": "events", "partition": "0"}),
     "ExporterStuckPartitions": (lambda minute: changed(minute, stuck={P1: "corrupt batch"}), {}),

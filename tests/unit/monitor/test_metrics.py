@@ -13,7 +13,7 @@ from exporter.core.outcome import Held, Landed, Refused, Report, Settled
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
 from exporter.monitor.marks import MARKS_MAX, Marks
 from exporter.monitor.metrics import METRICS
-from exporter.monitor.snapshot import STANDBY_SECS, Trouble
+from exporter.monitor.snapshot import STANDBY_SECS, Outage
 from exporter.monitor.watch import Watch, last_kafka_ms
 from offsets.positions import Position
 from offsets.ranges import OffsetRange
@@ -237,7 +237,7 @@ def test_records_behind_an_open_transaction_are_lag_and_hold_the_completeness_ma
     [
         ({}, ""),
         ({"stopping": True}, "it is stopping"),
-        ({"troubles": {"storage": Trouble(1.0, "gone")}}, "storage does not answer: gone"),
+        ({"troubles": {"storage": Outage(1.0, "gone")}}, "storage does not answer: gone"),
         ({"waiting": frozenset({P0})}, "1 of 1 partitions are not recovered yet"),
         ({"owned": frozenset(), "at": STANDBY_SECS - 1}, "no partition was assigned yet"),
         ({"owned": frozenset(), "at": STANDBY_SECS}, ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offsets import Invariant
-from offsets.crosscheck import Agree, FirstStart, PartitionState, Stop, Superseded, Switch, Unfinished, verdict
+from offsets.crosscheck import Agree, FirstStart, Stop, Superseded, Switch, TableState, Unfinished, verdict
 from offsets.positions import Position
 
 DEAD = "dead_letters"
@@ -13,11 +13,11 @@ OWN, OLD, OLDER = "own", "old", "older"
 ACTIVE = (DEAD, "A", "B")
 
 
-def at(offset: int, epoch: int = 0, named: int = -1) -> PartitionState:
-    return PartitionState(Position(epoch, offset), named)
+def at(offset: int, epoch: int = 0, named: int = -1) -> TableState:
+    return TableState(Position(epoch, offset), named)
 
 
-ABSENT = PartitionState(None)
+ABSENT = TableState(None)
 
 
 @pytest.mark.parametrize("tables", [{}, {DEAD: ABSENT}, {DEAD: ABSENT, "A": ABSENT}, {"A": ABSENT}], ids=str)
@@ -63,7 +63,7 @@ def test_a_file_that_ends_at_its_tables_position_is_normal():
     assert isinstance(verdict(tables, DEAD, {0: OWN}, OWN, ACTIVE), Agree)
 
 
-@pytest.mark.parametrize("tables", [{DEAD: at(90), "A": PartitionState(None, 41)}, {"A": PartitionState(None, 41)}])
+@pytest.mark.parametrize("tables", [{DEAD: at(90), "A": TableState(None, 41)}, {"A": TableState(None, 41)}])
 def test_files_of_ours_without_a_position_stop_the_start(tables):
     """Protocol 5.6: a table that holds our files of this partition but no appId is never anchored anew."""
     assert isinstance(verdict(tables, DEAD, {0: OWN}, OWN, ACTIVE), Stop)
@@ -153,7 +153,7 @@ def test_a_switch_from_a_type_without_an_anchor_drains_to_the_others():
     assert (found.through, found.positions["B"]) == (7, None)
 
 
-@pytest.mark.parametrize("state", [at(9, named=10), PartitionState(None, named_offset=4)])
+@pytest.mark.parametrize("state", [at(9, named=10), TableState(None, named_offset=4)])
 def test_a_stop_tells_what_happened_and_what_to_do(state):
     """Every Stop has a reason and a hint that a person can act on."""
     found = verdict({DEAD: state}, DEAD, {0: OWN}, OWN, ACTIVE)
@@ -164,7 +164,7 @@ def test_a_stop_tells_what_happened_and_what_to_do(state):
 
 def test_an_unused_position_in_a_closed_epoch_counts_as_none():
     """A task met the type while another one switched: anchored again, never a table that was replaced by a copy."""
-    late = PartitionState(Position(0, 40), unused=True)
+    late = TableState(Position(0, 40), unused=True)
     tables = {DEAD: at(90, 1), "A": at(90, 1), "met": late}
     active, history = (DEAD, "A", "met"), {0: OLD, 1: OWN}
     assert verdict(tables, DEAD, history, OWN, active) == Agree(1, {DEAD: 90, "A": 90}, ("met",), 90)
@@ -173,7 +173,7 @@ def test_an_unused_position_in_a_closed_epoch_counts_as_none():
 
 def test_an_unused_position_is_not_drained_but_sealed():
     """It closes the old epoch of the table and holds nothing of the configuration in force back."""
-    late = PartitionState(Position(0, 40), unused=True)
+    late = TableState(Position(0, 40), unused=True)
     tables = {DEAD: at(90, 1), "A": at(95, 1), "met": late}
     found = verdict(tables, DEAD, {1: OLD}, OWN, (DEAD, "A", "met"), (DEAD, "A", "met"))
     assert isinstance(found, Switch)
@@ -182,5 +182,5 @@ def test_an_unused_position_is_not_drained_but_sealed():
 
 def test_an_unused_position_in_the_live_epoch_is_a_position_like_any_other():
     """Just anchored: the type goes on from there."""
-    tables = {DEAD: at(90), "met": PartitionState(Position(0, 40), unused=True)}
+    tables = {DEAD: at(90), "met": TableState(Position(0, 40), unused=True)}
     assert verdict(tables, DEAD, {0: OWN}, OWN, (DEAD, "met")) == Agree(0, {DEAD: 90, "met": 40}, (), 90)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.errors import DependencyUnreachable, Refused
+from exporter.errors import CannotRepair, DependencyUnreachable
 from exporter.lake.change import Change
 from exporter.operate.repair.adopt import Adopt
 from exporter.operate.repair.applying import Applying
@@ -232,7 +232,7 @@ def test_what_cannot_be_adopted_is_refused(former: str, identities: dict[str, To
     lake: Any = MemoryLake(app="new", tables_of="old")
     if former == "nobody":
         lake.tables.clear()
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(CannotRepair, match=says):
         Adopt(lake, identities, former).plan()
     assert lake.written == []
 
@@ -258,5 +258,5 @@ def test_a_log_that_was_lost_is_filled_from_the_tables_and_one_that_lags_is_comp
 
 def test_without_a_log_there_is_none_to_put_right(lake: Any) -> None:
     """And it is said how there would be one."""
-    with pytest.raises(Refused, match="no write-ahead log"):
+    with pytest.raises(CannotRepair, match="no write-ahead log"):
         put_log_right(lake, LogCheck(lake, Journal()), [TP], apply=True)

@@ -17,7 +17,7 @@ from rich.table import Table
 from exporter.cli.main import cli
 from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.monitor.health import Health, HealthServer
-from exporter.monitor.snapshot import Trouble
+from exporter.monitor.snapshot import Outage
 from exporter.monitor.watch import Watch
 from exporter.operate import status as how_far
 from exporter.settings.load import load
@@ -122,7 +122,7 @@ def test_waiting_ends_when_what_was_there_at_first_is_committed() -> None:
         snapshot(owned=frozenset({P0}), waiting=frozenset({P0})).as_dict(),
         snapshot(writer("order", P0, 5), ends={P0: 11}).as_dict(),
         snapshot(writer("order", P0, 10), writer("late", P0, 9), ends={P0: 20}).as_dict(),
-        snapshot(writer("order", P0, 10), ends={P0: 20}, troubles={"kafka": Trouble(0.0, "silent")}).as_dict(),
+        snapshot(writer("order", P0, 10), ends={P0: 20}, troubles={"kafka": Outage(0.0, "silent")}).as_dict(),
         snapshot(writer("order", P0, 10), ends={P0: 30}).as_dict(),
     ]
     left = list(moments)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from exporter.core.bisection import SINGLE_FAILURES_MAX
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.trouble import SINGLE_FAILURES_MAX
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.errors import DependencyUnreachable, JvmEnded, RoundFailed
 from exporter.protocol.condemn import Poison, Poisoned

@@ -11,7 +11,7 @@ from exporter.errors import Fenced, InvariantBroken
 from exporter.protocol.judging import ToDo, in_force, recorded, refusal, to_do, verdicts
 from exporter.protocol.reading import Reading
 from offsets import Invariant
-from offsets.crosscheck import Agree, FirstStart, PartitionState, Stop, Superseded, Switch, Unfinished, Verdict
+from offsets.crosscheck import Agree, FirstStart, Stop, Superseded, Switch, TableState, Unfinished, Verdict
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView
@@ -33,7 +33,7 @@ def letters(*configurations: Routing, text: str | None = None) -> TableView:
 
 def reading(view: TableView, order: Position | None = None) -> Reading:
     position = view.position(APP, P0)
-    states = {DEAD_LETTERS: PartitionState(position), "order": PartitionState(order)}
+    states = {DEAD_LETTERS: TableState(position), "order": TableState(order)}
     return Reading({DEAD_LETTERS: view, "order": replace(view, properties={})}, {P0: states})
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.core.merge import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches
-from exporter.core.order import Room
+from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
 from exporter.executor.letters import coordinates
 from exporter.lake.properties import retention_is_safe
@@ -115,7 +115,7 @@ def test_rows_out_of_order_are_refused(tmp_path):
 def test_merging_keeps_rows_ranges_and_inputs(tmp_path):
     """One file with all rows in offset order; the inputs stay for the sweep (TEMP, protocol 4.6)."""
     parts = [grown(tmp_path, [7, 8]), grown(tmp_path, [1, 2]), grown(tmp_path, [4])]
-    merged = merge(origin(tmp_path), parts, Room())
+    merged = merge(origin(tmp_path), parts, StagingBudget())
     assert (merged.offsets, merged.rows) == (OffsetRange(1, 8), 5)
     assert pq.read_table(tmp_path / merged.path, partitioning=None).column("n").to_pylist() == [1, 2, 4, 7, 8]
     assert all((tmp_path / part.path).exists() for part in parts)
@@ -135,12 +135,12 @@ def test_carried_rows_are_written_with_those_of_files(tmp_path, first_is_written
     carried = growing(4 if first_is_written else 1).carried(1 << 16)
     assert carried is not None and carried.size_bytes == len(carried.body) and list(tmp_path.rglob("*")) == []
     assert (carried.folder, carried.rows, carried.fingerprint) == (DAY.folder, 2, "f")
-    merged = merge(origin(tmp_path), [carried, growing(1 if first_is_written else 4).finish()], Room())
+    merged = merge(origin(tmp_path), [carried, growing(1 if first_is_written else 4).finish()], StagingBudget())
     table = pq.read_table(tmp_path / merged.path, partitioning=None)
     assert [row["n"] for row in table.to_pylist()] == [{"m": [1]}, None, {"m": [4]}, None]
     assert (merged.offsets, merged.rows, merged.body) == (OffsetRange(1, 5), 4, b"")
     assert json.loads(merged.stats)["numRecords"] == 4
-    alone = merge(origin(tmp_path), [carried], Room())
+    alone = merge(origin(tmp_path), [carried], StagingBudget())
     assert (alone.offsets, (tmp_path / alone.path).stat().st_size) == (carried.offsets, alone.size_bytes)
 
 
@@ -163,7 +163,7 @@ def staged(first: int, size: int) -> StagedFile:
 def test_merge_batches_keep_every_file_once_and_in_order(sizes):
     """Only neighbours that are small are joined, up to a size; no file is lost or doubled."""
     files = [staged(index, size) for index, size in enumerate(sizes)]
-    batches = merge_batches(list(reversed(files)), Room())
+    batches = merge_batches(list(reversed(files)), StagingBudget())
     assert [file for batch in batches for file in batch] == files
     for batch in batches:
         assert len(batch) == 1 or all(file.size_bytes < SMALL_FILE_BYTES for file in batch)
@@ -194,7 +194,7 @@ def test_files_are_made_and_merged_in_the_store_that_their_folder_is_of(monkeypa
     monkeypatch.setitem(DISKS, "made", Disk())
     folder = "memory://made/lake/a"
     first, second = grown(folder, [1, 2]), grown(folder, [5, 9])
-    merged = merge(origin(folder), [second, first], Room())
+    merged = merge(origin(folder), [second, first], StagingBudget())
     store = open_store(folder)
     assert {file.path: store.size(file.path) for file in (first, second, merged)} == {
         file.path: file.size_bytes for file in (first, second, merged)
@@ -202,4 +202,4 @@ def test_files_are_made_and_merged_in_the_store_that_their_folder_is_of(monkeypa
     assert pq.read_table(store.reader(merged.path)).column("n").to_pylist() == [1, 2, 5, 9]
     store.delete(first.path)
     with pytest.raises(FileNotFoundError):
-        merge(origin(folder), [second, first], Room())
+        merge(origin(folder), [second, first], StagingBudget())

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from exporter.core.bisection import STUCK_FAILURES, Ailing, Bisection
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.trouble import STUCK_FAILURES, Ailing, Trouble
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import BrokerSilent, InvariantBroken
 from exporter.monitor.watch import Watch
@@ -46,7 +46,7 @@ class Place:
         self.watch = Watch(probe=lambda: self.trouble)
         self.writers = {key: Writer(key, 0, 1, 9, 9) for key in (LETTERS, ORDER)}
         self.rounds: Any = SimpleNamespace(
-            failures=0, secs=1.0, trouble=Trouble(), take=self.take,
+            failures=0, secs=1.0, trouble=Bisection(), take=self.take,
             spoiled=lambda error, now: self.spoiled.append(error),
         )  # fmt: skip
         nothing: Any = None
@@ -110,7 +110,7 @@ def test_what_a_partition_is_stuck_at_may_have_been_skipped() -> None:
     """`exporter repair --skip` begins an epoch: then all is read again."""
     place = Place()
     place.failing = True
-    place.rounds.trouble = Trouble({P0: Ailing(1, failures=STUCK_FAILURES)})
+    place.rounds.trouble = Bisection({P0: Ailing(1, failures=STUCK_FAILURES)})
     place.machine.take(0.0, place.writers)
     assert place.again == []
     place.letters = Position(1, 9)

@@ -16,7 +16,7 @@ from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, Writ
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.known import KnownTables
-from exporter.task.limits import Limits
+from exporter.task.limits import LoopLimits
 from exporter.task.next_round import NextRound
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
@@ -53,7 +53,7 @@ class Place:
         self.machine = NextRound(
             lake=lake,
             routing=ROUTING,
-            limits=Limits(RollLimits(1_000, 1_000, NEVER, 500.0), NEVER, NEVER, 60.0, 1.0, 3, 1_000, NEVER),
+            limits=LoopLimits(RollLimits(1_000, 1_000, NEVER, 500.0), NEVER, NEVER, 60.0, 1.0, 3, 1_000, NEVER),
             known=self.known,
             committer=committer,
             rounds=rounds,

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from exporter.core.writers import WriterKey
-from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
+from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.monitor.totals import Totals
 from exporter.task.ownership import Ownership
 from offsets.ranges import TopicPartition
@@ -78,7 +78,7 @@ def test_all_of_a_reading_counts_where_nothing_has_happened() -> None:
     ids=["revoked", "revoked and assigned again", "assigned again, the loss unseen"],
 )
 def test_what_was_taken_away_meanwhile_does_not_count(
-    changes: list[Change], owned: dict[TopicPartition, int], waits: list[TopicPartition]
+    changes: list[AssignmentChange], owned: dict[TopicPartition, int], waits: list[TopicPartition]
 ) -> None:
     """Another one has been its owner: it is read again if it is ours again (protocol 5.3); the others count."""
     one = owning(P0, P1)

@@ -14,7 +14,7 @@ from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Writer, WriterKey
 from exporter.errors import BrokerSilent, DependencyUnreachable, Fenced, InvariantBroken, JvmEnded, TableUnreadable
-from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
+from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
 from exporter.monitor.outages import KAFKA, STORAGE
@@ -108,7 +108,7 @@ class Task:
     def tick(self, may_begin: bool = True, now: float | None = None, waited_for: bool = False) -> None:
         self.writers |= self.machine.tick(time.monotonic() if now is None else now, may_begin, waited_for)
 
-    def begin(self, *changes: Change) -> None:
+    def begin(self, *changes: AssignmentChange) -> None:
         """The group says something, and a reading is under way."""
         self.ownership.take(changes)
         self.tick()
@@ -202,7 +202,7 @@ def test_a_partition_that_is_assigned_meanwhile_has_the_next_reading(task: Task)
 
 
 @pytest.mark.parametrize("why", [Revoked(P0, lost=False), Leaving(frozenset({P0}), threading.Event())])
-def test_a_drain_ends_when_a_partition_of_it_is_taken_away(task: Task, why: Change) -> None:
+def test_a_drain_ends_when_a_partition_of_it_is_taken_away(task: Task, why: AssignmentChange) -> None:
     """The new owner drains it; ours would only meet its commits. What is left is read again at once."""
     task.tables.draining = True
     task.begin(*BOTH)

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
+from exporter.core.bisection import Bisection
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.outcome import Report
 from exporter.core.plan import Budget
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.trouble import Trouble
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
 from exporter.errors import TableUnreadable
-from exporter.kafka.assignment import Assigned, Change, Leaving, Revoked
+from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
 from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
-from exporter.task.limits import Limits
+from exporter.task.limits import LoopLimits
 from exporter.task.others import nobody
 from exporter.task.parts import Parts
 from exporter.task.service import Service
@@ -44,9 +44,9 @@ class Group:
     failure, trouble = None, ""
 
     def __init__(self) -> None:
-        self.news: list[Change] = []
+        self.news: list[AssignmentChange] = []
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[AssignmentChange]:
         news, self.news = self.news, []
         return news
 
@@ -69,7 +69,7 @@ class ReadAtOnce:
     failures, secs, error, carried_bytes = 0, 0.0, "", 0
 
     def __init__(self) -> None:
-        self.trouble, self.unread = Trouble(), dict[TopicPartition, int]()
+        self.trouble, self.unread = Bisection(), dict[TopicPartition, int]()
         self.results: list[RoundResult] = []
 
     @property
@@ -163,7 +163,7 @@ class World:
             "known": KnownTables(app="app", routing=ROUTING, topics=topics, committer=self.committer),
             "journal": Journal(), "log_check": SimpleNamespace(said={}),
             "poison": SimpleNamespace(is_next=lambda *_: False, passed=lambda: None), "watch": self.watch,
-            "limits": Limits(RollLimits(1_000, 1_000, never), never, never, 60.0, 0.0, 1, 0, never),
+            "limits": LoopLimits(RollLimits(1_000, 1_000, never), never, never, 60.0, 0.0, 1, 0, never),
             "wake": threading.Event(), "until_caught_up": False, "alive": lambda: True,
             "on_progress": lambda progress: None,
         }  # fmt: skip
@@ -226,7 +226,7 @@ def test_what_stays_is_not_committed_while_tables_are_read_and_no_round_begins(w
     """The tables that are read are to come to rest; all goes on with the end of the reading."""
     world.owns_and_has_staged()
     world.reads_beside()
-    world.service._limits = Limits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
+    world.service._limits = LoopLimits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
     for _ in range(3):
         world.service._passed()
     assert world.committer.begun == 0 and not world.rounds.running
@@ -295,6 +295,6 @@ def test_a_commit_that_was_refused_has_its_partition_read_again(world: World) ->
     world.owns_and_has_staged()
     world.committer.others_move(DEAD_LETTERS, P0, Position(0, 4))
     world.tables.at = 4
-    world.service._limits = Limits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
+    world.service._limits = LoopLimits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
     world.passes_until(lambda: world.position(P0) == END - 1, "the rest is committed")
     assert world.tables.read == [[P0], [P0]] and world.service.totals.refused == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.core.trouble import CARE_SPAN, FREE_SPAN, SINGLE_FAILURES_MAX, STUCK_FAILURES, Trouble
+from exporter.core.bisection import CARE_SPAN, FREE_SPAN, SINGLE_FAILURES_MAX, STUCK_FAILURES, Bisection
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -16,7 +16,7 @@ def plan(tp: TopicPartition, start: int, end: int) -> PartitionPlan:
 def test_a_failed_round_of_several_partitions_is_repeated_one_by_one():
     """A healthy partition never waits for long behind a troubled one, and the other way round."""
     both = (plan(GOOD, 0, 100), plan(BAD, 0, 100))
-    trouble = Trouble().failed(both, True)
+    trouble = Bisection().failed(both, True)
     seen = [trouble.limit(both, turn) for turn in range(4)]
     assert all(len(plans) == 1 for plans in seen)
     assert {plans[0].tp for plans in seen} == {GOOD, BAD}
@@ -24,11 +24,11 @@ def test_a_failed_round_of_several_partitions_is_repeated_one_by_one():
 
 def test_healthy_and_troubled_partitions_take_turns():
     """Neither starves while both have a backlog."""
-    trouble = Trouble().failed((plan(BAD, 0, 100),), True)
+    trouble = Bisection().failed((plan(BAD, 0, 100),), True)
     both = (plan(GOOD, 0, 100), plan(BAD, 0, 100))
     turns = [{p.tp for p in trouble.limit(both, turn)} for turn in range(2)]
     assert turns == [{GOOD}, {BAD}]
-    started = Trouble(careful_until={BAD: 50})
+    started = Bisection(careful_until={BAD: 50})
     assert [{p.tp for p in started.limit(both, turn)} for turn in range(2)] == [{GOOD}, {BAD}]
 
 
@@ -37,7 +37,7 @@ def played(bad: dict[int, str], end: int) -> tuple[list[int], int, int]:
 
     bad: offset -> what cannot pass it: the source, or both.
     """
-    start, trouble, condemned, failed, rounds = 0, Trouble(), [], 0, 0
+    start, trouble, condemned, failed, rounds = 0, Bisection(), [], 0, 0
     while start < end:
         if trouble.poison() is not None:
             condemned.append(start)
@@ -72,7 +72,7 @@ def test_what_nothing_can_read_is_condemned_whatever_only_the_source_cannot():
 
 def test_a_partition_of_which_nothing_passes_is_stuck_and_says_why():
     """Until a round of it passes, whichever way it is read."""
-    trouble = Trouble()
+    trouble = Bisection()
     for _ in range(STUCK_FAILURES):
         assert not trouble.stuck()
         trouble = trouble.failed((plan(BAD, 0, 100),), False, "crc")
@@ -82,7 +82,7 @@ def test_a_partition_of_which_nothing_passes_is_stuck_and_says_why():
 
 def test_bisection_ends_at_exactly_the_poisoned_record_and_reads_all_before_it():
     """Every range without the record passes, every range with it fails; the search isolates that one offset."""
-    poison, start, end, trouble, rounds = 70_123, 0, 300_000, Trouble(), 0
+    poison, start, end, trouble, rounds = 70_123, 0, 300_000, Bisection(), 0
     while trouble.poison() is None:
         (now,) = trouble.limit((plan(BAD, start, end),), rounds)
         rounds += 1
@@ -96,7 +96,7 @@ def test_bisection_ends_at_exactly_the_poisoned_record_and_reads_all_before_it()
 
 def test_one_failure_condemns_nothing():
     """A record is condemned only after it has failed on its own several times."""
-    trouble = Trouble()
+    trouble = Bisection()
     for _ in range(SINGLE_FAILURES_MAX - 1):
         trouble = trouble.failed((plan(BAD, 5, 6),), True)
         assert trouble.poison() is None
@@ -105,7 +105,7 @@ def test_one_failure_condemns_nothing():
 
 def test_a_partition_is_healthy_again_after_it_was_read_at_length():
     """Spans grow with each good round until the partition joins the common rounds again."""
-    trouble = Trouble().failed((plan(BAD, 0, 2),), True)
+    trouble = Bisection().failed((plan(BAD, 0, 2),), True)
     for _ in range(20):
         trouble = trouble.passed((plan(BAD, 0, 1),))
     assert not trouble.ailing
@@ -114,7 +114,7 @@ def test_a_partition_is_healthy_again_after_it_was_read_at_length():
 
 def test_an_outage_condemns_nothing():
     """While the record cannot be read raw either, its failures do not count, and earlier ones are forgotten."""
-    trouble = Trouble()
+    trouble = Bisection()
     for readable in [True, True, False, True, True] + [False] * 10:
         trouble = trouble.failed((plan(BAD, 5, 6),), readable)
         assert trouble.poison() is None

@@ -45,7 +45,7 @@ class Ailing:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Bisection:
     """All troubled partitions. careful_until: partition -> the offset before which it is read with care in any case."""
 
     ailing: Mapping[TopicPartition, Ailing] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Trouble:
         one = self.ailing.get(plan.tp)
         return plan.start < self.careful_until.get(plan.tp, 0) or (one is not None and one.careful > 0)
 
-    def failed(self, plans: Sequence[PartitionPlan], readable: bool, error: str = "") -> Trouble:
+    def failed(self, plans: Sequence[PartitionPlan], readable: bool, error: str = "") -> Bisection:
         """After a failed round. readable: its first record could be read raw right after it.
 
         Only then it counts against a single record: while the broker is silent everything fails, and nothing is to be
@@ -78,7 +78,7 @@ class Trouble:
                 ailing[plan.tp] = replace(one, span=span, careful=one.care, care=care)
         return replace(self, ailing=ailing)
 
-    def passed(self, plans: Sequence[PartitionPlan]) -> Trouble:
+    def passed(self, plans: Sequence[PartitionPlan]) -> Bisection:
         """Note a good round: its partitions may span more again, and are free where the source read enough of them."""
         ailing = dict(self.ailing)
         for plan in plans:
