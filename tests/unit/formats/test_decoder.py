@@ -23,6 +23,7 @@ from exporter.errors import ConfigError
 from exporter.formats.decoded import Decoded
 from exporter.formats.decoder import Decoder
 from exporter.formats.json.format import Json, JsonReader
+from exporter.formats.json.judge import Judge, RecordVerdict
 from exporter.formats.json.map_keys import KEYS_MAX, MapKeys
 from exporter.formats.json.reading import Readers
 from exporter.formats.json.ways import Habits, Tuning, Way
@@ -674,6 +675,44 @@ def test_good_records_with_a_line_break_behind_are_read_as_any(ending: int) -> N
             (0, "not_json"),
             (250, "type_mismatch"),
         ]
+
+
+_SHORT, _WRONG, _NO_TIME = b'{"i":1', b'{"i":"x"}', b'{"ts":"x"}'
+WAYS: dict[Way, list[bytes]] = {
+    Way.WHOLE: [b"{}"],
+    Way.CUT_SHORT: [b"{}", _SHORT],
+    Way.BEFORE: [*[b"{}"] * (PART_ROWS + 1), _WRONG],
+    Way.WITHOUT: [b"{}", _WRONG],
+    Way.CLASSIFIED: [_WRONG] * (FEW + 1),
+    Way.SEARCHED: [_NO_TIME] * (FEW + 1),
+    Way.JUDGED: [b'{"ts":"2024-01-05"}', b'{"ts":"2024-01-05T10:11:12.123456789Z"}'],
+}
+"""A batch that takes it. JUDGED is one for the reader that cuts timestamps."""
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_each_way_is_taken_by_some_batch(way: Way) -> None:
+    """The table of ways.py is drawn from what happens; and a way changes no verdict."""
+    values = WAYS[way]
+    decoder = new_decoder("flat", reader="long" if way is Way.JUDGED else "any")
+    seen = shown(run(decoder, values))
+    assert way in json_reader(decoder).ways
+    alone = {value: shown(decoded_alone("flat", value))[0] for value in set(values)}
+    assert seen == {row: alone[value] for row, value in enumerate(values)}
+
+
+def test_what_the_reader_refuses_alone_is_no_good_record() -> None:
+    """The last way: should the judge ever pass what the reader does not take, it is a dead letter and ends nothing."""
+    decoder = new_decoder("flat")
+    values = [b'{"i":1}', _WRONG, b'{"i":3}']
+    with (
+        mock.patch.object(Judge, "verdict", lambda self, raw: RecordVerdict(raw)),
+        mock.patch.object(Judge, "guess", lambda self, raw: None),
+    ):
+        decoded = run(decoder, values)
+    assert json_reader(decoder).ways == {Way.ONE_BY_ONE: 1}
+    assert decoded.bad == [(1, "decode", "not_json: the reader refuses what the judge passed")]
+    assert decoded.table["i"].to_pylist() == [1, 3]
 
 
 def test_blocks_grow_again_after_a_refused_record() -> None:
