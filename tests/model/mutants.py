@@ -978,7 +978,7 @@ MUTANTS = (
         "lease_from_the_answer",
         "8 an owner counts its lease from the answer to its renewal, not from before it was sent",
         (
-            (LEASE, "Held(self._wal.renew(held.lease), began)", "Held(self._wal.renew(held.lease), self._clock())"),
+            (LEASE, "self._wal.renew(held.lease), began)", "self._wal.renew(held.lease), self._clock())"),
             (LEASE, "ripe, self._routing), began)", "ripe, self._routing), self._clock())"),
         ),
         frozenset({"LEASE"}),
