@@ -21,7 +21,7 @@ ROLED: dict[str, Callable[..., Any]] = {
     "sweep": lambda **scope: sweep_world.SweepWorld(sweep_world.SweepScope(**scope)),
     "restore": lambda **scope: restore_world.RestoreWorld(restore_world.RestoreScope(**scope)),
 }
-STUBBED = ("wal", "lease")
+STUBBED = ("wal", "lease", "reading")
 """Worlds that are imported when they are asked for, because they need the commit path or third parties' modules."""
 
 

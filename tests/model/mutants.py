@@ -35,6 +35,7 @@ SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
+OWNERSHIP = "exporter/task/ownership.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
     "exporter/protocol/commit.py", "exporter/wal/journal.py", "exporter/wal/keeper.py", "offsets/wal_verdict.py"
 )  # fmt: skip
@@ -115,6 +116,8 @@ DELETES_REFUSED = (
     "        return world\n\n    def logged",
     "        return _with(world, files=tuple(one for one in world[4] if one != file))\n\n    def logged",
 )
+READING_SURVIVES = (OWNERSHIP, "self.leaving, self._reading, assigned)", "self.leaving, assigned)")
+ASKED_AGAIN_COUNTS = (OWNERSHIP, "if tp not in self._waiting and tp not", "if tp not")
 ROWS = frozenset({"ONCE", "COVER"})
 UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
 TWICE = {"log": "A", "restores": 2}
@@ -973,6 +976,30 @@ MUTANTS = (
         frozenset({"NAMES"}),
         {"test": "test_every_legal_event_type_comes_back_from_its_folder"},
         "names",
+    ),
+    Mutant(
+        "reading_survives_its_ownership",
+        "5.3 what a reading found counts under a later ownership of the partition",
+        (READING_SURVIVES, ASKED_AGAIN_COUNTS),
+        frozenset({"ONCE"}),
+        {},
+        "reading",
+    ),
+    Mutant(
+        "reading_survives_alone",
+        "5.3 a reading outlives its ownership, but a partition that waits for the next one is left out of it",
+        (READING_SURVIVES,),
+        NOTHING,
+        {},
+        "reading",
+    ),
+    Mutant(
+        "reading_asked_again_alone",
+        "5.3 a reading that was asked for again counts, but ends with its ownership",
+        (ASKED_AGAIN_COUNTS,),
+        NOTHING,
+        {},
+        "reading",
     ),
     Mutant(
         "lease_from_the_answer",

@@ -5,6 +5,7 @@
     switch_world.py   5.3: the configuration changes; met_world.py: while a type is met at run time (4.7)
     restore_world.py  4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
     condemn_world.py  3.7, 7: a record that ends its tasks after some tables have passed it
+    reading_world.py  5.3: a reading beside the loop, while its partition comes and goes
     sweep_world.py    6: who may delete
     test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
@@ -92,6 +93,7 @@ SWEEPS = (
     {"steps": 1},
     {"writers": 1, "attempts": 2, "steps": 2, "closes": True},
 )
+READINGS = ({}, {"condemns": False})
 CONDEMNS = ({}, {"tasks": 2, "repairs": 2}, {"kind": "D", "tasks": 2})
 RESTORES = (
     {},
@@ -187,6 +189,12 @@ def test_a_restored_table_stops_its_exporters_until_it_is_repaired(scope: dict[s
 def test_a_record_that_comes_to_end_its_tasks_is_in_one_table(scope: dict[str, Any]) -> None:
     """Whichever tables have passed it by then, and whatever is taken back and repaired meanwhile."""
     hold_in_every_state("condemn", scope)
+
+
+@pytest.mark.parametrize("scope", READINGS, ids=name_of)
+def test_a_reading_counts_for_what_is_still_as_it_was(scope: dict[str, Any]) -> None:
+    """A partition comes and goes while its tables are read: an old reading puts no record into a second place."""
+    hold_in_every_state("reading", scope)
 
 
 @pytest.mark.drill
