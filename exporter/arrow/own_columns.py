@@ -1,4 +1,4 @@
-"""The columns that the exporter itself writes, declared once: Spark's notations of them follow (spark_types.py)."""
+"""`_kafka` and the columns of the dead letters, declared once: Spark's notations of them follow (spark_types.py)."""
 
 from __future__ import annotations
 
