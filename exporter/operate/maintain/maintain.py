@@ -38,6 +38,7 @@ from exporter.log_events import Event
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.text import first_line
+from offsets.partitions import DAY
 
 log = get_logger(__name__)
 
@@ -194,8 +195,8 @@ class Maintenance:
 
 
 def _relative(path: str) -> str:
-    """day=.../name of a URI that VACUUM names."""
-    return "/".join(unquote(path).split("/")[-2:])
+    """The folder of the partition and the name, of a URI that VACUUM names."""
+    return "/".join(unquote(path).split("/")[-1 - len(DAY.columns) :])
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.stores.store import Store
+from offsets.partitions import DAY
 from offsets.sweeping import may_be_dead, spare
 from offsets.table_log import APP_PROPERTY
 
@@ -59,9 +60,16 @@ def _dead(table: DeltaTable, listed: dict[str, int]) -> list[str] | None:
 
 
 def listed_files(table: Store) -> dict[str, int]:
-    """Path relative to the table's folder -> bytes, of every file in its days' folders. Raises TableUnreadable."""
+    """Path relative to the table's folder -> bytes, of every file of its partitions. Raises TableUnreadable."""
     try:
-        days = [name for name in table.names() if name.startswith("day=")]
-        return {file.path: file.bytes for day in days for file in table.files(day)}
+        folders = [""]
+        for column in DAY.column_names:
+            folders = [
+                f"{folder}/{name}".lstrip("/")
+                for folder in folders
+                for name in table.names(folder)
+                if name.startswith(f"{column}=")
+            ]
+        return {file.path: file.bytes for folder in folders for file in table.files(folder)}
     except OSError as error:
         raise TableUnreadable(f"the files under {table.uri()} cannot be listed: {error}") from error

@@ -26,6 +26,7 @@ from exporter.operate.repair.reading import RepairReading, undecided
 from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
 from exporter.wal.check import LogCheck, Logged
 from offsets.names import FORMAT_VERSION
+from offsets.partitions import of_columns
 from offsets.positions import first_epoch
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.rewind import Bound, Cut, FileRows, Move, cut, move_transactions, moves
@@ -183,7 +184,7 @@ def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, hi
     version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
     restore = f"RESTORE TABLE {table.sql_name} TO VERSION AS OF {version}" if version is not None else "put it back"
     columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
-    if view.partition_columns != ("day",) or "_kafka" not in columns:
+    if of_columns(view.partition_columns) is None or "_kafka" not in columns:
         raise undecided(
             table.event_type, "was replaced by one with other columns", f"{restore}; then start the repair again"
         )
