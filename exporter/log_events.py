@@ -78,7 +78,7 @@ class Event(str, Enum):
     LEASES_NOT_RENEWED = "leases_not_renewed", "The log did not answer; leases are renewed when it does."
     FILES_SWEPT = "files_swept", "Files that no commit can name any more were deleted."
     TABLE_MAINTAINED = "table_maintained", "A step of the maintenance was done: optimize, checkpoint, sweep or vacuum."
-    MAINTENANCE_SKIPPED = "maintenance_skipped", "A table or a day was let be: another one was at work there."
+    MAINTENANCE_SKIPPED = "maintenance_skipped", "A table or a day was skipped: another process was at work there."
     MAINTENANCE_FAILED = "maintenance_failed", "A step of a table's maintenance failed; the other tables go on."
     MAINTENANCE_SCHEDULED = "maintenance_scheduled", "The maintenance waits for its next time."
     FILE_NAME_NOT_OURS = "file_name_not_ours", "The audit met a file of another writer in a table."

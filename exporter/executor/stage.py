@@ -67,7 +67,7 @@ class _Steps:
         self._now, self._since = STEPS[0], perf_counter()
 
     def now(self, step: str) -> None:
-        """From here on it is this one."""
+        """Count time for this step from here on."""
         at = perf_counter()
         self._secs[self._now] += at - self._since
         self._now, self._since = step, at
@@ -107,7 +107,7 @@ class _Task:
         self._steps.now("fetch")
 
     def _only_topic(self) -> str:
-        """Of records that do not carry their topic's name (rounds/read.py)."""
+        """The topic of records that do not carry their topic's name (rounds/read.py)."""
         (topic,) = {tp.topic for tp in self._order.plans}
         return topic
 

@@ -35,7 +35,7 @@ class Decoder:
 
     @classmethod
     def of(cls, event_type: str, routing: Routing) -> Decoder:
-        """That of a type as the configuration declares it, or of one that has a table without being declared."""
+        """The decoder of a type as the configuration declares it, or of one that has a table without being declared."""
         declared = routing.schemas.get(event_type)
         schema = pa.schema([]) if declared is None else format_of(routing).schema(declared, event_type)
         return cls(event_type, schema, routing)

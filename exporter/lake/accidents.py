@@ -106,7 +106,7 @@ class History:
 
     @property
     def last_action(self) -> str:
-        """Of the app's last commit: anchor, seal, rewind, rebase, ...; empty for an ordinary one."""
+        """The action of the app's last commit: anchor, seal, rewind, rebase, ...; empty for an ordinary one."""
         return self._untrusted[1]
 
     @cached_property
@@ -165,7 +165,7 @@ class History:
         return Setback(was, max(start, self._held_at(version - 1, tp, start)) if version else start, restored=False)
 
     def _start(self, tp: TopicPartition) -> int:
-        """Nothing at or before it is this table's to hold."""
+        """The offset up to which the table does not have to hold anything."""
         start = first_anchor(self.view.transactions, self._app, tp, self._since_epoch(tp))
         return -1 if start is None else start
 

@@ -38,7 +38,7 @@ class Lake:
 
     @property
     def root(self) -> str:
-        """As open_store() takes it, and as messages call it."""
+        """The root as open_store() takes it, and as messages name it."""
         return self.store.uri()
 
     def __enter__(self) -> Lake:
@@ -50,7 +50,7 @@ class Lake:
         self.session.stop()
 
     def table(self, event_type: str) -> DeltaTable:
-        """That of an event type, whether it is there or not."""
+        """The table of an event type, whether it is there or not."""
         store = self.store.below(table_folder(event_type))
         return DeltaTable(self.gateway, store, self.app, event_type, self.sync)
 

@@ -157,7 +157,7 @@ class DeltaTable:
         return bool(due)
 
     def _snapshot(self) -> Any:
-        """As the table is now. A log that is opened here for the first time was listed just then, once is enough."""
+        """The table's newest snapshot. A log that is opened here for the first time was listed just then: once is enough."""
         began_ms = int(time.time() * 1000)  # before it is asked whether others have opened the log
         gateway = self._gateway
         since = gateway.none if gateway.has_opened(self.uri) else gateway.some(began_ms)
@@ -238,7 +238,7 @@ class DeltaTable:
         return [self.logged(version) for version in range(after + 1, through + 1)]
 
     def empty_entries(self, through: int, most: int) -> list[int]:
-        """Those of so many versions up to `through` whose log entry has no byte, the newest first."""
+        """The versions, of `count` up to `through`, whose log entry has no byte, newest first."""
         found = []
         for version in range(through, max(-1, through - most), -1):
             if (size := self.store.size(log_files.entry(version))) is None:

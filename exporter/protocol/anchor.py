@@ -67,7 +67,7 @@ class Failed(Moved):
         return self.said()
 
     def said(self) -> ExporterError:
-        """By what was said alone; nothing is tried."""
+        """Judge by what was said alone, without trying anything."""
         if isinstance(self._error, ExporterError):
             return self._error
         says = first_line(self._error)
@@ -86,7 +86,7 @@ class Patience:
         self._failures: Counter[str] = Counter()
 
     def restart(self, moved: Moved) -> None:
-        """Before the next reading. Raises the cause of a failure that lasts."""
+        """Pause before the next reading. Raises the cause of a failure that lasts."""
         log.info(Event.READING_RESTARTED, reason=str(moved))
         if not isinstance(moved, Failed):
             return
@@ -157,7 +157,7 @@ class Anchors:
         anchors: Mapping[TopicPartition, Position],
         identities: Mapping[str, TopicIdentity],
     ) -> None:
-        """Protocol 5.2: at the dead letters' position, by compare-and-set; creating and anchoring is one commit."""
+        """Anchor a type at the dead letters' position, by compare-and-set; one commit creates it too (protocol 5.2)."""
         known = view.properties if view is not None else {}
         anchored = {topic: identities[topic] for topic in {tp.topic for tp in anchors}}
         properties = {prop: text for prop, text in identity_properties(anchored).items() if prop not in known}

@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 
 class _PositionsMoved(Exception):
-    """Seen in the snapshot before anything was written."""
+    """The positions have moved: the snapshot says so, and nothing was written."""
 
 
 class _TableChanged(Exception):
@@ -229,7 +229,7 @@ class DeltaCommitter:
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> None:
-        """Protocol 4.2, on the snapshot that the commit is based on. An accident is named before its consequences."""
+        """Check 4.2 on the snapshot that the commit is based on. An accident is named before its consequences."""
         event_type = table.event_type
         if view is not None:
             self._look_through(table, view.version, view)

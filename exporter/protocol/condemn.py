@@ -54,7 +54,7 @@ log = get_logger(__name__)
 
 LOOK_THREADS = 4
 IN_A_ROW_MAX = 3
-"""So many records in a row, none decoded in between, are no poison but a fault of ours: stop."""
+"""After this many condemned records in a row the fault is ours, not the data's: stop."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, kno
 def held_offsets(
     lake: Lake, name: str, view: TableView, tp: TopicPartition, offsets: Sequence[int], since: int
 ) -> set[int]:
-    """Those of some offsets of which the table has a row. since: the epoch in which the topic of today began."""
+    """The offsets, of those given, of which the table has a row. since: the epoch in which the topic of today began."""
     from pyspark.sql import functions as sf  # a start does not wait for these imports
 
     from exporter.lake.rows import rows_at

@@ -94,7 +94,7 @@ class DrainRounds:
         self._rounds.close()
 
     def _waited_for(self, go_on: Callable[[], None]) -> RoundResult | None:
-        """None if the round failed."""
+        """Wait for the round; None if it failed."""
         while self._rounds.running:
             go_on()
             self._done.wait(WAIT_SECS)

@@ -66,7 +66,7 @@ def verdicts(reading: Reading, routing: Routing, app: str) -> dict[TopicPartitio
 
 
 def to_do(found: Mapping[TopicPartition, Verdict]) -> ToDo:
-    """Of verdicts none of which refuses to run."""
+    """What the verdicts ask for; none of them refuses to run."""
     new: list[TopicPartition] = []
     switches: dict[TopicPartition, Switch] = {}
     agreed: dict[TopicPartition, Agree] = {}

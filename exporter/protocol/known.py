@@ -34,7 +34,7 @@ log = get_logger(__name__)
 
 
 class KnownTables:
-    """One task's.
+    """What one task knows.
 
     fingerprints: event type -> of the table that files are staged against. plain: types whose tables are just as a new
     one is made. untimed: those that have a column `_event_time` of their own. condemned: offsets that every plan skips.

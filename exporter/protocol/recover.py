@@ -49,7 +49,7 @@ class Recovered:
 
 
 def says_nothing(_: Mapping[TopicPartition, str]) -> None:
-    """For who does not watch."""
+    """A `tell` for callers that do not watch."""
 
 
 class Recovery:
@@ -119,7 +119,7 @@ class Recovery:
         return verdicts(reading, self._routing, self._app)
 
     def close(self) -> None:
-        """Nothing is drained any more."""
+        """End all drains."""
         if self._drain is not None:
             self._drain.close()
 

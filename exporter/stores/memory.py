@@ -41,7 +41,7 @@ class Disk:
     alone: threading.Lock = field(default_factory=threading.Lock)
 
     def settle(self) -> None:
-        """From here on a listing tells of all that is there."""
+        """Let a listing tell of all that is there."""
         self.unlisted.clear()
 
 

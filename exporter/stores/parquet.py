@@ -232,7 +232,7 @@ def _making() -> Iterator[None]:
 
 
 def _parts(folder: str, file: StagedFile, bytes_max: int) -> Iterator[pa.Table]:
-    """Its rows in order, about so many bytes of them at a time: a page that repeats one value says nothing of them."""
+    """Yield its rows in order, about `bytes_max` at a time. A page may repeat one value, so its size tells nothing."""
     if file.body:
         yield pa.ipc.open_stream(file.body).read_all()
         return

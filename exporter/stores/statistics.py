@@ -77,7 +77,7 @@ def statistics(metadata: pq.FileMetaData, schema: pa.Schema, seen: Seen) -> str:
 
 
 def _put(target: dict[str, Any], leaf: Leaf, value: Any) -> None:
-    """As Delta does: a struct is there even if nothing in it has a value."""
+    """Put a bound as Delta does: a struct is there even if nothing in it has a value."""
     *parents, name = leaf.path
     for parent in parents:
         target = target.setdefault(parent, {})
@@ -86,7 +86,7 @@ def _put(target: dict[str, Any], leaf: Leaf, value: Any) -> None:
 
 
 def _order(end: Any) -> tuple[bool, Any]:
-    """As Spark compares numbers: NaN is greater than any other."""
+    """A key that orders numbers as Spark does: NaN is greater than any other."""
     return end != end, end
 
 
@@ -171,7 +171,7 @@ def _decimal(unscaled: int, scale: int) -> msgspec.Raw:
 
 
 def _float(number: float, kind: pa.DataType) -> float | str:
-    """In as few digits as tell it from all others of its type; what JSON has no number for is a text, as in Spark."""
+    """A number in the fewest digits that tell it apart; what JSON has no number for is a text, as in Spark."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -184,7 +184,7 @@ def _day(days: int) -> str | None:
 
 
 def _instant(micros: int, zone: str) -> str | None:
-    """Cut to milliseconds; readers add one to an upper bound."""
+    """An instant cut to milliseconds; readers add one to an upper bound."""
     days, rest = divmod(micros, DAY_US)
     seconds, millis = divmod(rest // 1000, 1000)
     day = _day(days)

@@ -104,7 +104,7 @@ class Store(Protocol):
     # Folders
 
     def names(self, folder: str = "") -> list[str]:
-        """Of all files and folders directly in a folder, in no order; none if it is not there."""
+        """The names of all files and folders directly in a folder, in no order; none if it is not there."""
         ...
 
     def files(self, folder: str = "") -> Iterator[Entry]:

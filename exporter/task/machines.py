@@ -36,7 +36,7 @@ Waking = Callable[[Future[Any]], Future[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """In the order in which they have their turns."""
+    """The machines, in the order in which they have their turns."""
 
     keeper: WalKeeper
     ownership: Ownership
@@ -165,5 +165,5 @@ def _finish(parts: Parts, ends: Ends, ownership: Ownership) -> Finish:
 
 
 def look_secs(limits: LoopLimits) -> float:
-    """Between two looks at the ends. Each may begin a small round, which is for nothing where commits are rare."""
+    """Seconds between two looks at the ends. Each may begin a small round, for nothing where commits are rare."""
     return min(limits.poll_secs, limits.roll.age_max_secs / LOOKS_PER_ROLL)

@@ -96,7 +96,7 @@ class Manifests:
         return after
 
     def _look_at_stuck(self, writers: Writers) -> None:
-        """Somebody may have skipped what a partition is stuck at (`exporter repair --skip`): then all is read again."""
+        """Read all again if somebody has skipped what a partition is stuck at (`exporter repair --skip`)."""
         if not (stuck := self._rounds.trouble.stuck().keys() & {key.tp for key in writers}):
             return
         letters = self._lake.table(DEAD_LETTERS).view()

@@ -163,7 +163,7 @@ class Offers:
         return False
 
     def _hold(self, writers: dict[WriterKey, Writer], writer: Writer, claim: Claim, now: float) -> None:
-        """Nothing of it is lost: the same files are offered again a little later."""
+        """Keep the claim: the same files are offered again a little later."""
         writers[claim.key] = offered(writer, claim)
         self._retry_at[claim.key.event_type] = now + RETRY_SECS
 

@@ -33,7 +33,7 @@ Positions = Mapping[TopicPartition, int]
 
 
 class Others:
-    """Asked by the loop only."""
+    """Who else is in the group. Asked by the loop only."""
 
     def __init__(
         self,

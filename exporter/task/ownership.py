@@ -27,7 +27,10 @@ log = get_logger(__name__)
 
 
 class Ownership:
-    """One task's. owned: partition -> ownership epoch. leaving: partition -> set once it may be taken away."""
+    """The partitions of one task.
+
+    owned: partition -> ownership epoch. leaving: partition -> set once it may be taken away.
+    """
 
     def __init__(self, *, totals: Totals, drop: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]):
         """drop: forgets all that is held of some partitions; the staged rows that are lost with it, by partition."""

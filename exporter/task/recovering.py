@@ -61,7 +61,10 @@ class _StorageOut(Exception):
 
 
 class Recovering:
-    """One task's. running: whether a reading is under way. draining: whether it has come to commit by itself."""
+    """The readings of one task.
+
+    running: whether a reading is under way. draining: whether it has come to commit by itself.
+    """
 
     def __init__(
         self,

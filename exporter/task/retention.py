@@ -33,7 +33,7 @@ class Retention:
         self.gapped: set[TopicPartition] = set()
 
     def check(self, bounds: Bounds, writers: Writers) -> None:
-        """Identity, truncation and gaps. Raises InvariantBroken, BrokerSilent."""
+        """Check identity, truncation and gaps. Raises InvariantBroken, BrokerSilent."""
         greatest = {tp: most for tp, (_, most) in bounds.items()}
         self._known.check_topics(greatest)
         check_truncation(self._topics, greatest)

@@ -149,7 +149,7 @@ class LogCheck:
         intents: Mapping[TopicPartition, Sequence[Intent]],
         unproven: bool,
     ) -> dict[TopicPartition, TableSays]:
-        """With what the table's log tells of started intents, and with counted rows where it does not."""
+        """Add what the table's log tells of started intents, and counted rows where it tells nothing."""
         own = self._journal.owner
         wanted = [one for tp in says for one in to_find(says[tp], intents[tp]) if one.owner != own]
         if view is None or not (wanted or unproven):

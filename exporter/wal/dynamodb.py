@@ -93,11 +93,11 @@ class DynamoDbLog:
         self._write(writes)
 
     def complete(self, intents: Sequence[Intent], version: int) -> None:
-        """They landed, all in this version of the table. Idempotent; an intent that is gone is written whole."""
+        """Note that they landed in this version of the table. Idempotent; an intent that is gone is written whole."""
         self.record([replace(intent, state=IntentState.COMPLETED, version=version) for intent in intents])
 
     def record(self, intents: Sequence[Intent]) -> None:
-        """Completed intents, of their own versions: own ones, or read from a table's history after the log was lost.
+        """Write completed intents of their own versions: own ones, or read from a table's history after the log was lost.
 
         Of an IntentKey only the newest stays for ever. WalMismatch if an item says that it failed, or landed elsewhere.
         """
@@ -118,7 +118,7 @@ class DynamoDbLog:
         self._newest.update(marks)
 
     def fail(self, intents: Sequence[Intent]) -> None:
-        """They never landed and never will; when that may be said is for the caller (protocol, section 6)."""
+        """Note that they never landed and never will; when that may be said is for the caller (protocol, section 6)."""
         self._write([[self._failing(intent)] for intent in intents])
 
     def read(self, tp: TopicPartition) -> tuple[Intent, ...]:

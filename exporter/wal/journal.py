@@ -161,7 +161,7 @@ class Journal:
         log.warning(Event.WAL_UNREACHABLE, error=error.message, advice=advice)
 
     def reached(self) -> None:
-        """It answers again."""
+        """Note that the log answers again."""
         if self.down:
             self.down, self._said_at = False, float("-inf")
             log.info(Event.WAL_REACHED)

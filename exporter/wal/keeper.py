@@ -192,7 +192,7 @@ class WalKeeper:
 
 
 def newest(landings: Iterable[Landing]) -> list[Landing]:
-    """Without those that were never logged as started and have a successor: only the newest has to be remembered."""
+    """Leave out those that were never logged as started and have a successor: only the newest has to be remembered."""
     last: dict[IntentKey, Landing] = {}
     kept = []
     for landing in landings:
@@ -204,7 +204,7 @@ def newest(landings: Iterable[Landing]) -> list[Landing]:
 
 
 def refused(verdicts: LogVerdicts) -> Fenced | None:
-    """Another task is at work here with other settings."""
+    """The error where another task is at work here with other settings."""
     for (name, tp), found in sorted(verdicts.items()):
         if found.verdict is Ruling.REFUSED:
             return Fenced(f"table {name}, {tp}: {found.says}", "stop it first, then start this one again")

@@ -75,7 +75,7 @@ class LeaseKeeper:
         self._hurry()
 
     def held(self) -> frozenset[TopicPartition]:
-        """What is wanted and this process's own now, by its own clock."""
+        """The wanted partitions whose lease this process holds now, by its monotonic clock."""
         return frozenset(tp for tp in self._wanted if self.check(tp))
 
     def check(self, tp: TopicPartition) -> bool:

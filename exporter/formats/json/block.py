@@ -30,7 +30,7 @@ class Block(NamedTuple):
         return None if self.cut is None else self.cut._replace(texts=pa.nulls(len(self.sent), pa.binary()))
 
     def first(self, size: int) -> Block:
-        """Its first values."""
+        """A block of its first values."""
         cut = None if self.cut is None else self.cut.part(size)
         return Block(self.sent.slice(0, size), self.texts.slice(0, size), cut, self.readers)
 

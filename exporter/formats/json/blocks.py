@@ -199,5 +199,5 @@ class BlockReader:
 
 
 def _of_first(size: int, verdicts: Verdicts) -> dict[int, RecordVerdict]:
-    """Those on the first rows."""
+    """The verdicts on the first rows."""
     return {row: verdict for row, verdict in verdicts.items() if row < size}

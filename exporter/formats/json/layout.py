@@ -34,7 +34,7 @@ class Cut(NamedTuple):
     first: pa.StringArray
 
     def part(self, size: int) -> Cut:
-        """Its first rows."""
+        """The part with its first rows."""
         return Cut(*(column.slice(0, size) for column in self))
 
     @classmethod
@@ -148,7 +148,7 @@ def _replaced(column: pa.Array, where: pa.BooleanArray, by: pa.Array) -> pa.Arra
 
 
 def _utf8(texts: pa.BinaryArray) -> pa.StringArray:
-    """Null for those that are not."""
+    """The texts, null for those that are not UTF-8."""
     try:
         return texts.cast(pa.string())
     except pa.ArrowInvalid:

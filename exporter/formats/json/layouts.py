@@ -45,7 +45,7 @@ MARK = token_hex(8)
 
 
 class Layouts:
-    """Those of one type, at first none."""
+    """The layouts of one type, at first none."""
 
     def __init__(self, root: Struct) -> None:
         self._shape = root

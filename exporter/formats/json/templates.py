@@ -36,7 +36,7 @@ _parse = JSONDecoder(object_pairs_hook=_Pairs, parse_int=float).decode
 
 
 def template_of(name: str, sent: str) -> Template | None:
-    """That of a stretch, of which `sent` follows its first key; None if its pattern would be too long."""
+    """The template of a stretch, of which `sent` follows its first key; None if its pattern would be too long."""
     fields = _parse(f"{{{encode_basestring(name)}:{sent}}}")
     pattern = _pattern(fields)
     if pattern is None:

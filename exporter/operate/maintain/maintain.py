@@ -221,7 +221,7 @@ def on_schedule(
     now: Callable[[], datetime] = _now,
     look_secs: float = LOOK_SECS,
 ) -> None:
-    """Call `once` at the times of `cron` (UTC) until stopped. A time that comes while it works is left out."""
+    """Call `once` at the times of `cron` (UTC) until stopped. What falls due while one is in progress is left out."""
     from apscheduler.triggers.cron import CronTrigger
 
     trigger = CronTrigger.from_crontab(cron, timezone=timezone.utc)
