@@ -157,7 +157,7 @@ class DeltaTable:
         return bool(due)
 
     def _snapshot(self) -> Any:
-        """The table's newest snapshot. A log that is opened here for the first time was listed just then: once is enough."""
+        """The table's newest snapshot. A log opened here for the first time was listed just then: once is enough."""
         began_ms = int(time.time() * 1000)  # before it is asked whether others have opened the log
         gateway = self._gateway
         since = gateway.none if gateway.has_opened(self.uri) else gateway.some(began_ms)

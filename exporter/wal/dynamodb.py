@@ -97,7 +97,7 @@ class DynamoDbLog:
         self.record([replace(intent, state=IntentState.COMPLETED, version=version) for intent in intents])
 
     def record(self, intents: Sequence[Intent]) -> None:
-        """Write completed intents of their own versions: own ones, or read from a table's history after the log was lost.
+        """Write completed intents of their own versions: own ones, or from a table's history after the log was lost.
 
         Of an IntentKey only the newest stays for ever. WalMismatch if an item says that it failed, or landed elsewhere.
         """
