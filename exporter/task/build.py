@@ -35,6 +35,7 @@ from exporter.rounds.rounds import Rounds
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
+from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
@@ -67,6 +68,7 @@ def run(
 
     started: waits for the session (spark.starting).
     """
+    give_memory_back()
     watch = open_watch(settings)
     with serving(settings, watch):
         session = started()

@@ -17,7 +17,7 @@ from exporter.core.writers import StagedFile
 from exporter.executor.letters import coordinates
 from exporter.lake.properties import retention_is_safe
 from exporter.stores.memory import DISKS, Disk, MemoryStore
-from exporter.stores.parquet import SMALL_BYTES, FileOrigin, GrowingFile, merge
+from exporter.stores.parquet import SMALL_BYTES, FileOrigin, GrowingFile, give_memory_back, merge
 from exporter.stores.stores import STORES, open_store
 from offsets.names import DataFile
 from offsets.ranges import OffsetRange, TopicPartition
@@ -203,3 +203,13 @@ def test_files_are_made_and_merged_in_the_store_that_their_folder_is_of(monkeypa
     store.delete(first.path)
     with pytest.raises(FileNotFoundError):
         merge(origin(folder), [second, first], StagingBudget())
+
+
+def test_a_driver_s_arrow_keeps_nothing_for_itself() -> None:
+    """What a commit's merging took goes back to the C library, and with it to the system."""
+    before = pa.default_memory_pool()
+    try:
+        give_memory_back()
+        assert pa.default_memory_pool().backend_name == "system"
+    finally:
+        pa.set_memory_pool(before)
