@@ -27,7 +27,8 @@ log = get_logger("exporter.test_log")
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
-    """Logging as it was before the test."""
+    """Logging as it was before the test, in which nobody before has told it to take Python's warnings."""
+    logging.captureWarnings(False)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
