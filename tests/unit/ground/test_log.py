@@ -21,14 +21,14 @@ from py4j import java_gateway
 
 from exporter.log import OURS, Repeats, configure, get_logger
 from exporter.log_events import Event
+from tests.support.lakes import wait_until
 
 log = get_logger("exporter.test_log")
 
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
-    """Logging as it was before the test, in which nobody before has told it to take Python's warnings."""
-    logging.captureWarnings(False)
+    """Logging as it was before the test."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -137,10 +137,20 @@ def test_a_jvm_that_is_gone_is_told_by_its_cause(capsys: pytest.CaptureFixture[s
 
 
 def test_python_warnings_are_events(capsys: pytest.CaptureFixture[str]) -> None:
-    """A library's deprecation notice does not break the one-line form."""
-    configure(json=True)
-    warnings.warn("old", FutureWarning, stacklevel=1)
-    (line,) = lines(capsys)
+    """A library's deprecation notice does not break the one-line form.
+
+    A thread that an earlier test left in this process may be within catch_warnings() just then, and puts back who takes
+    warnings: then once more.
+    """
+
+    def warned() -> list[str]:
+        logging.captureWarnings(False)
+        configure(json=True)
+        warnings.simplefilter("always", FutureWarning)
+        warnings.warn("old", FutureWarning, stacklevel=1)
+        return lines(capsys)
+
+    (line,) = wait_until(warned, 10, "the warning")
     assert "FutureWarning: old" in json.loads(line)["event"]
 
 
