@@ -60,7 +60,10 @@ def _dead(table: DeltaTable, listed: dict[str, int]) -> list[str] | None:
 
 
 def listed_files(table: Store) -> dict[str, int]:
-    """Path relative to the table's folder -> bytes, of every file of its partitions. Raises TableUnreadable."""
+    """Path relative to the table's folder -> bytes, of every file of its partitions. Raises TableUnreadable.
+
+    A folder that is not there is no table without files: VACUUM would be told to have deleted them all.
+    """
     try:
         folders = [""]
         for column in DAY.column_names:
@@ -70,6 +73,8 @@ def listed_files(table: Store) -> dict[str, int]:
                 for name in table.names(folder)
                 if name.startswith(f"{column}=")
             ]
+        if not folders and not table.has_folder(""):
+            raise FileNotFoundError("there is no such folder")
         return {file.path: file.bytes for folder in folders for file in table.files(folder)}
     except OSError as error:
         raise TableUnreadable(f"the files under {table.uri()} cannot be listed: {error}") from error
