@@ -18,6 +18,16 @@ KAFKA_TYPE = pa.struct(
 )
 """Where a record stood. In each table."""
 HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+RECORD_FIELDS = (
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("timestamp", US),
+    pa.field("headers", HEADERS_TYPE),
+)
+"""A record as Spark's Kafka source gives it, for who makes one without that source."""
 DEAD_LETTER_SCHEMA = pa.schema(
     [
         (KAFKA_COLUMN, KAFKA_TYPE),

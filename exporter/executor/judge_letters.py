@@ -12,25 +12,13 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from exporter.arrow.kafka_time import US
-from exporter.arrow.own_columns import HEADERS_TYPE
+from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.arrow.spark_types import as_ddl
 from exporter.core.routing import Routing
 from exporter.executor.route import Router
 from exporter.formats.decoder import Decoder
 
-RECORD = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", US),
-        ("headers", HEADERS_TYPE),
-        ("epoch", pa.int32()),
-    ]
-)
+RECORD = pa.schema([*RECORD_FIELDS, ("epoch", pa.int32())])
 """A dead letter as Spark's Kafka source would give the record, and the epoch that it was read in. In this order, by
 which alone mapInArrow knows them; a join changes it."""
 JUDGED_DDL = as_ddl([*RECORD, pa.field("target", pa.string()), pa.field("verdict", pa.string())])

@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.arrow.kafka_time import KAFKA_MS, LEAST_US, MOST_US, US, VALUE_BYTES
-from exporter.arrow.own_columns import HEADERS_TYPE
+from exporter.arrow.kafka_time import KAFKA_MS, LEAST_US, MOST_US, VALUE_BYTES
+from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.arrow.spark_types import as_ddl
 from exporter.log import hushed
 from offsets.ranges import TopicPartition
@@ -32,19 +32,7 @@ MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
 DAMAGED = "CorruptRecordError"
 """Names the error of a batch whose checksum is wrong."""
-COLUMNS = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", US),
-        ("headers", HEADERS_TYPE),
-        (KAFKA_MS, pa.int64()),
-        (VALUE_BYTES, pa.int64()),
-    ]
-)
+COLUMNS = pa.schema([*RECORD_FIELDS, (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
 DDL = as_ddl(COLUMNS)
 
 
