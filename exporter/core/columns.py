@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from exporter.errors import ConfigError
@@ -22,6 +22,11 @@ RESERVED = frozenset({"_kafka", EVENT_TIME, "_rescued", *DAY.column_names})
 """Top-level names that the exporter itself writes (compared without case)."""
 INSIDE_OURS = "_kafka."
 """A top-level name that begins so reads like one of the coordinates."""
+
+EVOLVED = "exporter.evolved"
+"""Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew it."""
+JSON_TEXT = "exporter.json"
+"""Metadata of a field that holds JSON as text: at which places, by commas: `.`, `element`, `value`, `element.value`."""
 
 REFUSED = frozenset(' ,;{}()="\\')
 """Characters that no name can hold, nor any control character. Delta refuses a space to =, and tab and line feed; the
@@ -76,6 +81,41 @@ def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         if key in seen:
             yield seen[key], node.path
         seen.setdefault(key, node.path)
+
+
+def is_own(name: str) -> bool:
+    """Whether a top-level column of that name is the exporter's."""
+    return _folded(name) in RESERVED
+
+
+def unfit(name: str, top: bool) -> bool:
+    """Whether no column can have that name. top: it is to stand at the top of a table."""
+    return bool(_unfit(name)) or (top and (is_own(name) or _folded(name).startswith(INSIDE_OURS)))
+
+
+class Names:
+    """Names of fields side by side, none of which readers take for another, or for something in another."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names: set[str] = set()
+        self._openings: set[str] = set()
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        self._names.add(_folded(name))
+        self._openings.update(_openings(_folded(name)))
+
+    def clash(self, name: str) -> bool:
+        """Whether another one would be taken for one of these."""
+        mine = _folded(name)
+        return mine in self._names or mine in self._openings or not self._names.isdisjoint(_openings(mine))
+
+
+def _openings(name: str) -> list[str]:
+    """Of a name with dots: all that ends before one of them."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _nodes(fields: Sequence[Mapping[str, Any]], path: str = "", stored: str = "") -> Iterator[_Node]:

@@ -1,0 +1,202 @@
+"""Which columns follow from what was seen, and how a table grows by them."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from exporter.core.columns import EVOLVED, JSON_TEXT
+from exporter.core.evolve import Evolution, Hint, combined, grown, has_evolved, known_beforehand
+from exporter.core.seen import At, Seen
+from exporter.lake.schema import NO_COLUMNS, table_schema
+from tests.unit.core.test_seen import a_value
+
+EMPTY = table_schema(NO_COLUMNS)
+
+
+def seen_of(*values: object) -> Seen:
+    seen = Seen()
+    for offset, value in enumerate(values):
+        seen.add(value, At("t", 0, offset))
+    return seen
+
+
+def shown(kind: object) -> str:
+    """A type as DDL, with JSON where the metadata say so."""
+    if isinstance(kind, str):
+        return kind
+    assert isinstance(kind, dict)
+    match kind["type"]:
+        case "struct":
+            return f"<{', '.join(named(one) for one in kind['fields'])}>"
+        case "array":
+            return f"[{shown(kind['elementType'])}]"
+        case _:
+            return f"{{{shown(kind['valueType'])}}}"
+
+
+def named(one: dict[str, object]) -> str:
+    metadata = one["metadata"]
+    assert isinstance(metadata, dict)
+    at = metadata.get(JSON_TEXT)
+    return f"{one['name']} {shown(one['type'])}{f' json({at})' if at else ''}"
+
+
+def columns(table_json: str) -> list[str]:
+    """The users' columns of a table, as text."""
+    fields = json.loads(table_json)["fields"]
+    return [named(one) for one in fields if not one["name"].startswith("_") and one["name"] != "day"]
+
+
+def grow(*values: object, table: str = EMPTY, **limits: object) -> list[str]:
+    return columns(grown(table, seen_of(*values), Evolution(**limits)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ([True, None], "v boolean"),
+        ([1, -5], "v long"),
+        ([1.5], "v double"),
+        ([1, 1.5], "v double"),
+        ([2**70, 1.5], "v double"),
+        (["a"], "v string"),
+        ([{"a": 1}, {"b": "x"}], "v <a long, b string>"),
+        ([[1], [], [2]], "v [long]"),
+        ([[{"a": 1}, None, {"b": [True]}]], "v [<a long, b [boolean]>]"),
+        ([1, "a"], "v string json(.)"),
+        ([{"a": 1}, "a"], "v string json(.)"),
+        ([{"a": 1}, [1]], "v string json(.)"),
+        ([True, 1], "v string json(.)"),
+        ([2**63], "v string json(.)"),
+        ([2**63, 1], "v string json(.)"),
+        ([[1, "a"]], "v [string] json(element)"),
+        ([[[1, "a"]]], "v [[string]] json(element.element)"),
+        ([{"a": [1, {}]}], "v <a [string] json(element)>"),
+    ],
+)
+def test_the_table_of_rules(values, column):
+    """What the page of evolve.py says, line by line."""
+    assert grow(*({"v": value} for value in values)) == [column]
+
+
+@pytest.mark.parametrize("value", [None, {}, [], {"a": None}, {"a": {}}, [None], [[]], [{}]])
+def test_nothing_makes_no_column(value):
+    """Until something is in it: then its kind is known."""
+    table = grown(EMPTY, seen_of({"v": value}), Evolution())
+    assert table is EMPTY
+    assert grow({"v": value}, {"v": 1}) == (["v long"] if value is None else ["v string json(.)"])
+
+
+def test_a_new_field_says_where_it_was_seen_first():
+    """At the record that had it, and every new field below it at its own."""
+    table = json.loads(grown(EMPTY, seen_of({}, {"a": {"b": 1}}, {"a": {"c": 1}}), Evolution()))
+    (a,) = [one for one in table["fields"] if one["name"] == "a"]
+    assert a["metadata"][EVOLVED] == "t/0/1"
+    assert {one["name"]: one["metadata"][EVOLVED] for one in a["type"]["fields"]} == {"b": "t/0/1", "c": "t/0/2"}
+    assert [one["name"] for one in table["fields"]] == ["_kafka", "_event_time", "a", "_rescued", "day"]
+    assert has_evolved(json.dumps(table))
+    assert not has_evolved(EMPTY)
+
+
+def test_a_table_grows_at_every_level_and_changes_nothing_that_is_there():
+    """Below structs, elements and values of maps; what has another kind now stays in `_rescued`."""
+    declared = {
+        "type": "struct",
+        "fields": [
+            {"name": "s", "nullable": True, "metadata": {}, "type": {"type": "struct", "fields": [
+                {"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}},
+            {"name": "m", "nullable": True, "metadata": {}, "type": {
+                "type": "map", "keyType": "string", "valueContainsNull": True, "valueType": {
+                    "type": "struct", "fields": [
+                    {"name": "y", "type": "string", "nullable": True, "metadata": {}}]}}},
+            {"name": "i", "type": "integer", "nullable": True, "metadata": {}},
+        ],
+    }  # fmt: skip
+    table = table_schema(json.dumps(declared))
+    news = {"s": {"new": 1}, "m": {"k1": {"z": True}, "k2": {"z": False}}, "i": "text", "items": [{"p": 1}]}
+    once = grown(table, seen_of(news), Evolution())
+    assert columns(once) == ["s <x integer, new long>", "m {<y string, z boolean>}", "i integer", "items [<p long>]"]
+    again = grown(once, seen_of({"items": [None, {"q": "t"}], "s": {"x": "no number"}}), Evolution())
+    assert columns(again)[3] == "items [<p long, q string>]"
+    assert grown(again, seen_of(news), Evolution()) is again
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_records_make_the_same_columns_and_only_once(seed):
+    """Growing is a function of what was seen, and grows nothing the second time."""
+    rng = random.Random(seed)
+    values = [{key: a_value(rng) for key in "pqr"} for _ in range(20)]
+    table = grown(EMPTY, seen_of(*values), Evolution())
+    assert grown(table, seen_of(*values), Evolution()) is table
+    rng.shuffle(values)
+    assert columns(grown(EMPTY, seen_of(*values), Evolution())) == columns(table)
+
+
+def test_names_that_no_column_can_have_stay_where_they_are():
+    """Ours, refused characters, names that differ by case only or read like a nested field."""
+    value = {"_kafka": 1, "_Rescued": 1, "day": 1, "": 1, "a b": 1, "A": 1, "a": 1, "s": {"t": 1}, "s.t": 1, "u.v": 1}
+    assert grow(value) == ["A long", "s <t long>", "u.v long"]
+    assert grow({"o": {"day": 1, "x=": 2, "B": 1, "b": 2}}) == ["o <B long, day long>"]
+
+
+def test_an_object_with_many_keys_becomes_a_map():
+    """And the number of columns stays what it is, however many keys come."""
+    many = {str(number): number for number in range(11)}
+    assert grow({"o": many}, keys_max=10) == ["o {string} json(value)"]
+    assert grow({"o": [many]}, keys_max=10) == ["o [{string}] json(element.value)"]
+    table = grown(EMPTY, seen_of({"o": {str(number): 1 for number in range(10)}}), Evolution(keys_max=10))
+    assert grown(table, seen_of({"o": {"one more": 1}}), Evolution(keys_max=10)) is table
+    crowded = {"o": {str(number): number for number in range(10_000)}}
+    assert grow(crowded) == ["o {string} json(value)"]
+
+
+def test_a_table_with_many_columns_gets_maps_and_then_none():
+    """columns_max counts leaves, those of the exporter included."""
+    wide = {f"o{number}": {"a": 1, "b": 2} for number in range(4)}
+    assert len(grow(wide, columns_max=100)) == 4
+    table = grown(EMPTY, seen_of(wide), Evolution(columns_max=14))
+    assert columns(table) == [f"o{number} {{string}} json(value)" for number in range(4)]
+    assert grow({**wide, "x": 1}, columns_max=9) == ["o0 {string} json(value)"]
+
+
+def test_a_hint_names_the_type():
+    """Of a path, also below arrays, as soon as anything is seen there."""
+    hints = {"at": Hint("timestamp"), "o[].d": Hint("date"), "j": Hint("string", (".",)), "n": Hint("double")}
+    value = {"at": "2026-11-25T00:00:00Z", "o": [{"d": "2026-11-25"}], "j": 5, "n": None}
+    assert grow(value, hints=hints) == ["at timestamp", "j string json(.)", "o [<d date>]"]
+
+
+def test_what_is_decoded_is_what_is_declared_and_what_was_made():
+    """A declared field wins; a column that a user has added to the table is none of ours."""
+    declared = json.dumps({"type": "struct", "fields": [
+        {"name": "s", "nullable": False, "metadata": {}, "type": {"type": "struct", "fields": [
+            {"name": "x", "type": "integer", "nullable": False, "metadata": {}}]}}]})  # fmt: skip
+    table = json.loads(grown(table_schema(declared), seen_of({"s": {"y": 1}, "z": "t"}), Evolution()))
+    table["fields"].append({"name": "users", "type": "string", "nullable": True, "metadata": {}})
+    made = json.loads(combined(declared, json.dumps(table)))
+    assert [one["name"] for one in made["fields"]] == ["s", "z"]
+    inside = made["fields"][0]["type"]["fields"]
+    assert [(one["name"], one["nullable"], EVOLVED in one["metadata"]) for one in inside] == [
+        ("x", False, False),
+        ("y", True, True),
+    ]
+    assert combined(declared, table_schema(declared)) == json.dumps(json.loads(declared), separators=(",", ":"))
+
+
+def test_a_schema_that_is_known_beforehand_adds_its_fields():
+    """Before the first record; what the table has as another type stays."""
+    fields = [
+        {"name": "a", "type": "long", "nullable": False, "metadata": {}},
+        {"name": "s", "nullable": True, "metadata": {}, "type": {"type": "struct", "fields": [
+            {"name": "b", "type": "date", "nullable": True, "metadata": {}}]}},
+    ]  # fmt: skip
+    once = known_beforehand(EMPTY, fields, "registry:7")
+    assert columns(once) == ["a long", "s <b date>"]
+    assert json.loads(once)["fields"][2]["metadata"] == {EVOLVED: "registry:7"}
+    assert known_beforehand(once, fields, "registry:8") is once
+    fields[0]["type"] = "string"
+    fields[1]["type"]["fields"].append({"name": "c", "type": "long", "nullable": True, "metadata": {}})  # type: ignore[index]
+    assert columns(known_beforehand(once, fields, "registry:8")) == ["a long", "s <b date, c long>"]
