@@ -6,6 +6,7 @@ every rebalance (protocol 5.1). How it is read is the caller's; what it says is 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -40,12 +41,18 @@ def identity_properties(identities: Mapping[str, TopicIdentity]) -> dict[str, st
     return properties
 
 
+def fingerprint_of(frame: str, schema_json: str) -> str:
+    """16 hex digits over all that staged files must fit. schema_json: as the table's log has it."""
+    return hashlib.sha256(f"{frame}:{schema_json}".encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class TableView:
     """One snapshot of a table.
 
     version: Delta version; transactions: txn appId -> version; fingerprint: of all that a
-    commit must fit (schema, constraints, partitioning, column mapping, writer features, id).
+    commit must fit (schema, constraints, partitioning, column mapping, writer features, id). frame: of all of these but
+    the schema.
     writer_version, writer_features: of the Delta protocol.
     """
 
@@ -58,9 +65,14 @@ class TableView:
     schema_json: str = ""
     writer_version: int = 0
     writer_features: tuple[str, ...] = ()
+    frame: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transactions", Transactions(self.transactions))
+
+    def fingerprint_with(self, schema_json: str) -> str:
+        """The fingerprint that the table would have with other columns."""
+        return fingerprint_of(self.frame, schema_json)
 
     def position(self, app: str, tp: TopicPartition) -> Position | None:
         return live_position(self.transactions, app, tp)

@@ -24,7 +24,7 @@ INSIDE_OURS = "_kafka."
 """A top-level name that begins so reads like one of the coordinates."""
 
 EVOLVED = "exporter.evolved"
-"""Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew it."""
+"""Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew."""
 JSON_TEXT = "exporter.json"
 """Metadata of a field that holds JSON as text: at which places, by commas: `.`, `element`, `value`, `element.value`."""
 

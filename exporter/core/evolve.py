@@ -24,11 +24,12 @@ it counts as marked. The table's schema is the one place where this is known: it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from exporter.core.columns import EVOLVED, JSON_TEXT, Names, is_own, unfit
+from exporter.core.evolved import STEPS, columns_of
 from exporter.core.seen import At, Seen
 
 STRUCT_DEPTH_MAX = 16
@@ -43,7 +44,6 @@ _SCALARS = {
     frozenset({"text"}): "string",
 }
 _MAP = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
-_STEPS = {"array": (("elementType", "element"),), "map": (("valueType", "value"),)}
 
 
 @dataclass(frozen=True)
@@ -95,40 +95,6 @@ def known_beforehand(table_json: str, fields: Sequence[Mapping[str, Any]], origi
     table = json.loads(table_json)
     merged = _with_fields(table, fields, origin, top=True)
     return table_json if merged is table else json.dumps(merged, separators=(",", ":"))
-
-
-def combined(declared_json: str, table_json: str) -> str:
-    """What is decoded: the declared fields as they are declared, and the table's marked fields at every level.
-
-    declared_json: Spark schema JSON of the declared columns; a field that is declared is never a marked one.
-    """
-    declared = json.loads(declared_json)
-    return json.dumps(_combined(declared, json.loads(table_json)), separators=(",", ":"))
-
-
-def has_evolved(table_json: str) -> bool:
-    """Whether any field of a table was made by evolution."""
-    return any(EVOLVED in one.get("metadata", {}) for one in fields_of(json.loads(table_json)))
-
-
-def columns_of(kind: Any) -> int:
-    """How many columns a type amounts to: its leaves."""
-    if not isinstance(kind, dict):
-        return 1
-    if kind["type"] == "struct":
-        return sum(columns_of(one["type"]) for one in kind["fields"])
-    return sum(columns_of(kind[part]) for part, _ in _STEPS[kind["type"]])
-
-
-def fields_of(kind: Any) -> Iterator[Mapping[str, Any]]:
-    """All fields of structs in a type, at every level. kind: as parsed JSON."""
-    if not isinstance(kind, dict):
-        return
-    for one in kind.get("fields", ()):
-        yield one
-        yield from fields_of(one["type"])
-    for part, _ in _STEPS.get(kind["type"], ()):
-        yield from fields_of(kind[part])
 
 
 class _Growth:
@@ -303,23 +269,6 @@ def _with_inside(have: Any, want: Any, origin: str) -> Any:
         return have
     if have["type"] == "struct":
         return _with_fields(have, want["fields"], origin, top=False)
-    ((part, _),) = _STEPS[have["type"]]
+    part = STEPS[have["type"]]
     kind = _with_inside(have[part], want[part], origin)
     return have if kind is have[part] else {**have, part: kind}
-
-
-def _combined(declared: Any, table: Any) -> Any:
-    """A declared type with the marked fields that the table's has in it."""
-    if not (isinstance(declared, dict) and isinstance(table, dict) and declared["type"] == table["type"]):
-        return declared
-    if declared["type"] != "struct":
-        ((part, _),) = _STEPS[declared["type"]]
-        return {**declared, part: _combined(declared[part], table[part])}
-    there = {one["name"]: one for one in table["fields"]}
-    fields = [
-        {**one, "type": _combined(one["type"], there[one["name"]]["type"])} if one["name"] in there else one
-        for one in declared["fields"]
-    ]
-    names = {one["name"] for one in declared["fields"]}
-    marked = [one for one in table["fields"] if one["name"] not in names and EVOLVED in one.get("metadata", {})]
-    return {**declared, "fields": [*fields, *marked]}

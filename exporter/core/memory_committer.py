@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from exporter.core.evolved import fitting
 from exporter.core.outcome import Landed, Outcome, Report, Settled, Stale, Unknown, resolve
 from exporter.core.writers import Claim, staged_range_error
 from exporter.errors import InvariantBroken
@@ -17,7 +18,9 @@ from offsets import Invariant
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
-from offsets.table_log import APP_PROPERTY, TableView
+from offsets.table_log import APP_PROPERTY, TableView, fingerprint_of
+
+NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 @dataclass
@@ -29,8 +32,8 @@ class MemoryTable:
 
     positions: dict[TopicPartition, Position]
     table_id: str = "table-0"
-    fingerprint: str = "fingerprint-0"
-    schema_json: str = ""
+    frame: str = "frame-0"
+    schema_json: str = NO_COLUMNS
     commits: list[str] = field(default_factory=lambda: [""])
     rows: dict[tuple[TopicPartition, str], list[OffsetRange]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -38,6 +41,10 @@ class MemoryTable:
     @property
     def version(self) -> int:
         return len(self.commits) - 1
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.frame, self.schema_json)
 
 
 class MemoryCommitter:
@@ -64,10 +71,16 @@ class MemoryCommitter:
         table.commits.append("")
 
     def table_changes(self, event_type: str) -> None:
-        """A user changes its columns: what was staged does not fit any more."""
+        """A user changes its constraints: what was staged does not fit any more."""
         table = self.tables[event_type]
         table.commits.append("")
-        table.fingerprint = f"fingerprint-{table.version}"
+        table.frame = f"frame-{table.version}"
+
+    def columns_change(self, event_type: str, schema_json: str) -> None:
+        """Another task, or a user, gives it other columns: what was staged fits if it fits these."""
+        table = self.tables[event_type]
+        table.commits.append("")
+        table.schema_json = schema_json
 
     def file_vanishes(self, event_type: str, path: str) -> None:
         """VACUUM has taken a staged file."""
@@ -83,8 +96,10 @@ class MemoryCommitter:
             return None
         versions = {str(AppId(self._app, tp, at.epoch)): at.offset for tp, at in table.positions.items()}
         properties = {APP_PROPERTY: self._app}
-        schema = table.schema_json
-        return TableView(table.version, table.table_id, table.fingerprint, versions, properties, schema_json=schema)
+        return TableView(
+            table.version, table.table_id, table.fingerprint, versions, properties, schema_json=table.schema_json,
+            frame=table.frame,
+        )  # fmt: skip
 
     # the Committer
 
@@ -150,12 +165,14 @@ class MemoryCommitter:
         self._offers += 1
         commit_id = f"commit-{self._offers}"
         offers = [replace(claim, offers=(*claim.offers, commit_id)) for claim in ready]
-        changed = any(file.fingerprint != view.fingerprint for claim in offers for file in claim.files)
+        columns = fitting(view, [file for claim in offers for file in claim.files])
+        changed = columns is None
         fits = all(table.positions.get(claim.key.tp) == Position(claim.epoch, claim.expected) for claim in offers)
         reply = self._lost.pop(0) if self._lost else ""
         error = "its metadata changed" if changed else "" if fits else "its positions moved"
         if not error and reply != "lost":
             self._land(table, offers, commit_id)
+            table.schema_json = columns or table.schema_json
         error = error or (f"the reply was lost: {reply}" if reply else "")
         self._checked[event_type] = table.version
         if not error:

@@ -14,9 +14,10 @@ MERGED_FILE_BYTES = 64 << 20
 
 
 def merge_batches(files: Sequence[StagedFile], room: StagingBudget) -> list[list[StagedFile]]:
-    """Which files of one writer and day become one file: runs of neighbours that are small, up to a size. Pure.
+    """Which files of one writer and partition become one file: runs of small neighbours, up to a size. Pure.
 
-    One that is small on disk only, for its rows are much alike, has a row group's worth of them by itself.
+    Files of other columns stay apart. One that is small on disk only, for its rows are much alike, has a row group's
+    worth of them by itself.
     """
     batches: list[list[StagedFile]] = []
     size, size_max = 0, min(MERGED_FILE_BYTES, room.encoded_bytes)
@@ -25,7 +26,8 @@ def merge_batches(files: Sequence[StagedFile], room: StagingBudget) -> list[list
         return file.size_bytes < SMALL_FILE_BYTES and file.arrow_bytes < room.unsplit_bytes
 
     for file in sorted(files, key=lambda file: file.offsets):
-        joins = batches and is_small(file) and is_small(batches[-1][-1])
+        alike = batches and batches[-1][-1].fingerprint == file.fingerprint
+        joins = alike and is_small(file) and is_small(batches[-1][-1])
         if joins and size + file.size_bytes <= size_max:
             batches[-1].append(file)
             size += file.size_bytes

@@ -36,7 +36,8 @@ class WriterKey(NamedTuple):
 class StagedFile:
     """A finished file that no commit names yet. path: relative to the table's folder; stats: Delta's JSON.
 
-    fingerprint: of the table that it was staged against (protocol 4.2). staged_at: monotonic seconds.
+    fingerprint: of the table that it was staged against (protocol 4.2); columns: that table's schema, as it was or as
+    it is planned to be, Spark schema JSON; empty where only the very same table will do. staged_at: monotonic seconds.
     body: of a small one that is written at its commit only, its rows as an Arrow stream; else empty.
     arrow_bytes: what its rows take in memory.
     """
@@ -50,6 +51,7 @@ class StagedFile:
     staged_at: float = field(default=0.0, compare=False)
     body: bytes = field(default=b"", repr=False)
     arrow_bytes: int = 0
+    columns: str = field(default="", repr=False)
 
     @property
     def folder(self) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from exporter.stores.store import Store
 from offsets.names import LOG_FOLDER
-from offsets.table_log import LogState, TableView, replay, transaction_id
+from offsets.table_log import LogState, TableView, fingerprint_of, replay, transaction_id
 
 REPLAYED_MAX = 50
 """Commits after a checksum that are read one by one."""
@@ -70,16 +70,18 @@ def view_at(table: Store, version: int) -> TableView | None:
 def as_view(version: int, state: LogState) -> TableView:
     """The view of a state that is all of a table's at a version."""
     metadata, protocol = state.metadata, state.protocol
+    frame = _frame(metadata, protocol)
     return TableView(
         version=version,
         table_id=metadata["id"],
-        fingerprint=_fingerprint(metadata, protocol),
+        fingerprint=fingerprint_of(frame, metadata["schemaString"]),
         transactions=state.transactions,
         properties=dict(metadata.get("configuration") or {}),
         partition_columns=tuple(metadata.get("partitionColumns") or ()),
         schema_json=metadata["schemaString"],
         writer_version=protocol.get("minWriterVersion", 0),
         writer_features=tuple(sorted(protocol.get("writerFeatures") or ())),
+        frame=frame,
     )
 
 
@@ -119,10 +121,10 @@ def _is_elsewhere(state: LogState) -> bool:
     )
 
 
-def _fingerprint(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
-    """16 hex digits over all that staged files must fit: id, schema, partitioning, constraints, mapping, protocol."""
+def _frame(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
+    """16 hex digits over what staged files must fit but the columns: id, partitioning, constraints, protocol."""
     configuration = metadata.get("configuration") or {}
     relevant = {k: v for k, v in configuration.items() if k.startswith(("delta.constraints.", "delta.columnMapping."))}
     needs = {name: sorted(one) if isinstance(one, list) else one for name, one in protocol.items() if one}
-    parts = [metadata["id"], metadata["schemaString"], metadata.get("partitionColumns") or [], relevant, needs]
+    parts = [metadata["id"], metadata.get("partitionColumns") or [], relevant, needs]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -36,8 +36,9 @@ from offsets.table_log import (
     parse_commit,
 )
 
-Check = Callable[[TableView | None], None]
-"""Looks at the snapshot that the commit is based on; raises to give the commit up."""
+Check = Callable[[TableView | None], str | None]
+"""Looks at the snapshot that the commit is based on; raises to give the commit up. The Spark schema JSON that the table
+gets by the commit, or None if it keeps its own, or gets that of the change."""
 
 
 class DeltaTable:
@@ -191,13 +192,13 @@ class DeltaTable:
     def _begun(self, change: Change, check: Check) -> Any:
         """A transaction on a fresh snapshot with the change's metadata."""
         txn = self._log().startTransaction()
-        check(self._view(txn.snapshot()))
+        evolve = check(self._view(txn.snapshot())) or change.evolve
         if change.create is not None:
             txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
-        elif change.properties or change.evolve is not None:
+        elif change.properties or evolve is not None:
             metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
             metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
-            metadata["schemaString"] = change.evolve or metadata["schemaString"]
+            metadata["schemaString"] = evolve or metadata["schemaString"]
             txn.updateMetadata(self._action({"metaData": metadata}), False)
         return txn
 

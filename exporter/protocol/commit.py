@@ -9,6 +9,7 @@ back, the outcome is found by looking at the log. Nothing here deletes a file.
 
 from __future__ import annotations
 
+import random
 import time
 import uuid
 from collections import defaultdict
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from exporter.core.evolved import fitting
 from exporter.core.merge import merge_batches
 from exporter.core.order import StagingBudget
 from exporter.core.outcome import Held, Landed, Outcome, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
@@ -41,6 +43,9 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 
 log = get_logger(__name__)
+
+CONTENDED_MAX, CONTENDED_SECS = 10, 0.1
+"""Offers beside those of others that change the table's columns, and the longest pause before the second one."""
 
 
 class _PositionsMoved(Exception):
@@ -78,6 +83,7 @@ class DeltaCommitter:
         self._topic_ids: dict[str, str] = {}
         self._table_ids: dict[str, str] = {}
         self._checked: dict[str, int] = {}
+        self._based_on: dict[str, int] = {}
 
     def trust(self, event_type: str, view: TableView) -> None:
         """Start from this view: its table id is the right one, its operations have been looked at."""
@@ -98,10 +104,29 @@ class DeltaCommitter:
         return self._checked.get(event_type, -1)
 
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
-        """Offer the claims in one commit and settle each. Raises InvariantBroken to stop."""
+        """Offer the claims in one commit and settle each. Raises InvariantBroken to stop.
+
+        Where others have changed the table meanwhile, and nothing of it is against these claims, they are offered
+        again at once (protocol 4.3): each such change refuses all commits that were under way.
+        """
+        report = self._commit(event_type, claims)
+        for attempt in range(CONTENDED_MAX):
+            if not self._is_contended(event_type, report):
+                break
+            time.sleep(random.uniform(0, CONTENDED_SECS * (attempt + 1)))
+            report = self._commit(event_type, [settled.claim for settled in report.settled])
+        return report
+
+    def _is_contended(self, event_type: str, report: Report) -> bool:
+        """Whether nothing is known to be wrong but that the table is newer than the commit that was refused."""
+        unknown = report.settled and all(isinstance(settled.outcome, Unknown) for settled in report.settled)
+        return bool(unknown) and self.checked_through(event_type) > self._based_on[event_type]
+
+    def _commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
         started = time.monotonic()
         table = self._lake.table(event_type)
         ready, aside = self._prepare(table, claims)
+        self._based_on[event_type] = self.checked_through(event_type)
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
             ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
@@ -208,14 +233,15 @@ class DeltaCommitter:
                     footer=self.footer(claim.key.tp),
                 )
                 written = len(batch) == 1 and not batch[0].body
-                merged.append(batch[0] if written else merge(origin, batch, self._room))
+                one = batch[0] if written else merge(origin, batch, self._room)
+                merged.append(replace(one, columns=batch[0].columns))
         return tuple(merged)
 
     def _offer(
         self, table: DeltaTable, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
     ) -> int:
-        def check(view: TableView | None) -> None:
-            self._check(table, view, offers)
+        def check(view: TableView | None) -> str | None:
+            return self._check(table, view, offers)
 
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
@@ -228,19 +254,24 @@ class DeltaCommitter:
         point(Fault.AFTER_DELTA_COMMIT, table.event_type)
         return version
 
-    def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> None:
-        """Check 4.2 on the snapshot that the commit is based on. An accident is named before its consequences."""
+    def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> str | None:
+        """Check 4.2 on the snapshot that the commit is based on; the schema that the commit gives the table, if any.
+
+        An accident is named before its consequences.
+        """
         event_type = table.event_type
         if view is not None:
             self._look_through(table, view.version, view)
         view = self.require_ours(event_type, view, offers)
-        for claim in offers:
-            if any(file.fingerprint != view.fingerprint for file in claim.files):
-                raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
+        self._based_on[event_type] = view.version
+        columns = fitting(view, [file for claim in offers for file in claim.files])
+        if columns is None:
+            raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
         for claim in offers:
             position = view.position(self._lake.app, claim.key.tp)
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
+        return None if columns == view.schema_json else columns
 
     def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
         """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""

@@ -5,17 +5,21 @@ tests/spark/test_commit.py makes each accident of a Delta table happen; here is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
+from exporter.arrow.spark_types import json_field
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.outcome import Committer, Landed, Outcome, Refused, Report, Stale, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
+from exporter.lake.change import Change
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 
@@ -35,6 +39,13 @@ class Place(Protocol):
     def others_move(self, tp: TopicPartition, to: int) -> None: ...
 
     def table_changes(self) -> None: ...
+
+    def columns_change(self, schema_json: str) -> None: ...
+
+    def schema(self) -> str: ...
+
+    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
+        """The file as if it had been staged for a table of this schema."""
 
     def file_vanishes(self, file: StagedFile) -> None: ...
 
@@ -65,6 +76,17 @@ class InMemory:
 
     def table_changes(self) -> None:
         self.committer.table_changes(NAME)
+
+    def columns_change(self, schema_json: str) -> None:
+        self.committer.columns_change(NAME, schema_json)
+
+    def schema(self) -> str:
+        return self.committer.tables[NAME].schema_json
+
+    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
+        view = self.committer.view(NAME)
+        assert view is not None
+        return replace(file, columns=schema_json, fingerprint=view.fingerprint_with(schema_json))
 
     def file_vanishes(self, file: StagedFile) -> None:
         self.committer.file_vanishes(NAME, file.path)
@@ -113,6 +135,16 @@ class InALake:
 
     def table_changes(self) -> None:
         self.lake.session.sql(f"ALTER TABLE {self.lake.table(NAME).sql_name} ADD COLUMNS (more INT)")
+
+    def columns_change(self, schema_json: str) -> None:
+        change = Change((), {}, {"commit_id": "another", "app": "app"}, evolve=schema_json)
+        self.lake.table(NAME).commit(change, lambda view: None)
+
+    def schema(self) -> str:
+        return str(self.view().schema_json)
+
+    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
+        return replace(file, columns=schema_json, fingerprint=self.view().fingerprint_with(schema_json))
 
     def file_vanishes(self, file: StagedFile) -> None:
         assert self.lake.table(NAME).store.delete(file.path)
@@ -206,6 +238,46 @@ def test_what_was_staged_against_another_table_is_dropped(place: Place) -> None:
     place.table_changes()
     assert isinstance(outcomes(place.committer.commit(NAME, [stale]))[P0], Stale)
     assert outcomes(place.committer.commit(NAME, [claim(place, -1, 9)])) == {P0: Landed(Position(0, 9))}
+
+
+def with_columns(schema_json: str, **columns: str) -> str:
+    """A table's schema with more columns, of these types."""
+    schema = json.loads(schema_json)
+    schema["fields"] += [json_field(name, kind) for name, kind in columns.items()]
+    return json.dumps(schema, separators=(",", ":"))
+
+
+def test_a_column_that_others_have_added_throws_nothing_away(place: Place) -> None:
+    """Protocol 4.2: what was staged for the table as it was fits the wider one; the column is null in it."""
+    staged = claim(place, -1, 9)
+    narrow = replace(staged, files=(place.planned(staged.files[0], place.schema()),))
+    place.columns_change(with_columns(place.schema(), more="long"))
+    assert outcomes(place.committer.commit(NAME, [narrow])) == {P0: Landed(Position(0, 9))}
+    assert '"more"' in place.schema()
+
+
+def test_the_commit_of_the_first_file_with_a_column_adds_it(place: Place) -> None:
+    """One version for both; what others have added meanwhile stays."""
+    staged = claim(place, -1, 9)
+    wider = with_columns(place.schema(), mine="long")
+    wide = replace(staged, files=(place.planned(staged.files[0], wider),))
+    place.columns_change(with_columns(place.schema(), others="string"))
+    before = place.committer.commit(NAME, [claim(place, -1, 4, P1, rows=False)]).version
+    report = place.committer.commit(NAME, [wide])
+    assert outcomes(report) == {P0: Landed(Position(0, 9))}
+    assert report.version == (before or 0) + 1
+    names = [one["name"] for one in json.loads(place.schema())["fields"]]
+    assert {"mine", "others"} <= set(names)
+
+
+@pytest.mark.parametrize("theirs", [{"mine": "string"}, {"MINE": "long"}])
+def test_of_two_types_for_a_column_the_first_one_wins(place: Place, theirs: dict[str, str]) -> None:
+    """So does the first of two names that readers take for one: what was staged for the other is staged again."""
+    staged = claim(place, -1, 9)
+    wide = replace(staged, files=(place.planned(staged.files[0], with_columns(place.schema(), mine="long")),))
+    place.columns_change(with_columns(place.schema(), **theirs))
+    assert isinstance(outcomes(place.committer.commit(NAME, [wide]))[P0], Stale)
+    assert place.position(P0) == Position(0, -1)
 
 
 @pytest.mark.parametrize(("expected", "new", "first", "last"), [(4, 4, 5, 9), (4, 9, 4, 9), (4, 9, 5, 10)])

@@ -8,7 +8,8 @@ import random
 import pytest
 
 from exporter.core.columns import EVOLVED, JSON_TEXT
-from exporter.core.evolve import Evolution, Hint, combined, grown, has_evolved, known_beforehand
+from exporter.core.evolve import Evolution, Hint, grown, known_beforehand
+from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.seen import At, Seen
 from exporter.lake.schema import NO_COLUMNS, table_schema
 from tests.unit.core.test_seen import a_value
@@ -200,3 +201,25 @@ def test_a_schema_that_is_known_beforehand_adds_its_fields():
     fields[0]["type"] = "string"
     fields[1]["type"]["fields"].append({"name": "c", "type": "long", "nullable": True, "metadata": {}})  # type: ignore[index]
     assert columns(known_beforehand(once, fields, "registry:8")) == ["a long", "s <b date, c long>"]
+
+
+def test_two_tasks_end_with_the_columns_of_both():
+    """Whoever commits last adds what the other has not; the text of a wider one is kept as it is."""
+    values = ({"a": 1, "s": {"x": 1}}, {"b": 1, "s": {"y": 1}})
+    one, other = (grown(EMPTY, seen_of(value), Evolution()) for value in values)
+    both = union(one, other)
+    assert both is not None
+    there = {one["name"]: shown(one["type"]) for one in json.loads(both)["fields"]}
+    assert (there["a"], there["b"], there["s"]) == ("long", "long", "<x long, y long>")
+    assert union(both, one) == both
+    assert union(EMPTY, one) == one
+    assert union(one, EMPTY) == one
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(1, "t"), ({"x": 1}, {"x": "t"}), (1, [1]), ("t", None), ([1], [2.5])])
+def test_of_two_types_for_one_column_none_is_both(mine, theirs):
+    """A text and JSON as text are not the same either."""
+    values = ([{"v": mine}], [{"v": theirs}] if theirs is not None else [{"v": 1}, {"v": "t"}])
+    one, other = (grown(EMPTY, seen_of(*some), Evolution()) for some in values)
+    assert union(one, other) is None
+    assert union(other, one) is None

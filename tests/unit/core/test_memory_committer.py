@@ -14,7 +14,8 @@ from offsets.ranges import OffsetRange, TopicPartition
 
 P0 = TopicPartition("events", 0)
 KEY = WriterKey("order", P0)
-FILE = StagedFile("day=2026-01-31/a", OffsetRange(0, 9), 10, 100, fingerprint="fingerprint-0")
+FINGERPRINT = MemoryTable({}).fingerprint
+FILE = StagedFile("day=2026-01-31/a", OffsetRange(0, 9), 10, 100, fingerprint=FINGERPRINT)
 CLAIM = Claim(KEY, 0, -1, 9, (FILE,), 0)
 
 
