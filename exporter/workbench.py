@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from exporter.core.columns import check_columns
+from exporter.core.columns import JSON_TEXT, check_columns
+from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
@@ -17,7 +20,8 @@ from exporter.formats.formats import format_of
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
-from exporter.settings.model import Settings, routing
+from exporter.settings.meaning import evolutions, routing
+from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
@@ -34,6 +38,7 @@ class Workbench:
     lake: Lake
     topics: TopicReader
     routing: Routing
+    evolutions: Evolutions = field(default_factory=Evolutions)
 
     @property
     def session(self) -> Any:
@@ -70,6 +75,27 @@ def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
     return schemas
 
 
+def parse_hints(session: Any, settings: Settings) -> dict[str, dict[str, Hint]]:
+    """Event type -> path -> type. Raises ConfigError for all that cannot be used."""
+    paths = {name: [*table.hints] for name, table in settings.types.items() if table.hints}
+    hinted = {
+        name: ", ".join(f"h{number} {settings.types[name].hints[path]}" for number, path in enumerate(found))
+        for name, found in paths.items()
+    }
+    hints: dict[str, dict[str, Hint]] = {}
+    for name, schema in parse_schemas(session, hinted).items():
+        fields = json.loads(schema)["fields"]
+        if len(fields) != len(paths[name]):
+            raise ConfigError(f"types.{name}.hints: each is one type", 'write for example: "sent_at" = "TIMESTAMP"')
+        hints[name] = {path: _hint(one) for path, one in zip(paths[name], fields, strict=True)}
+    return hints
+
+
+def _hint(field: Mapping[str, Any]) -> Hint:
+    texts = field["metadata"].get(JSON_TEXT, "")
+    return Hint(field["type"], tuple(texts.split(",")) if texts else ())
+
+
 def _parsed(name: str, ddl: str) -> str:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
@@ -92,7 +118,8 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    return Workbench(Lake(session, settings.table_root, settings.app, settings.sync), topics, configuration)
+    lake = Lake(session, settings.table_root, settings.app, settings.sync)
+    return Workbench(lake, topics, configuration, evolutions(settings, parse_hints(session, settings)))
 
 
 def open_lake(settings: Settings) -> Lake:

@@ -23,6 +23,8 @@ RESERVED = frozenset({"_kafka", EVENT_TIME, "_rescued", *DAY.column_names})
 INSIDE_OURS = "_kafka."
 """A top-level name that begins so reads like one of the coordinates."""
 
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+"""Spark schema JSON of an event type without declared columns: all of a record is in `_rescued`, or in evolved ones."""
 EVOLVED = "exporter.evolved"
 """Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew."""
 JSON_TEXT = "exporter.json"

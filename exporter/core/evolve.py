@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exporter.core.columns import EVOLVED, JSON_TEXT, Names, is_own, unfit
-from exporter.core.evolved import STEPS, columns_of
+from exporter.core.evolved import STEPS, columns_of, with_new
+from exporter.core.routing import DEAD_LETTERS
 from exporter.core.seen import At, Seen
 
 STRUCT_DEPTH_MAX = 16
@@ -61,6 +62,17 @@ class Evolution:
     hints: Mapping[str, Hint] = field(default_factory=dict)
     keys_max: int = 100
     columns_max: int = 1_000
+
+
+@dataclass(frozen=True)
+class Evolutions:
+    """Which tables grow, and how. default: of the types that are not named; None: they do not."""
+
+    default: Evolution | None = None
+    types: Mapping[str, Evolution | None] = field(default_factory=dict)
+
+    def of(self, event_type: str) -> Evolution | None:
+        return None if event_type == DEAD_LETTERS else self.types.get(event_type, self.default)
 
 
 @dataclass(frozen=True)
@@ -114,7 +126,7 @@ class _Growth:
             new = []
         self._left -= sum(columns_of(one["type"]) for one in new)
         same = not new and all(one is other for one, other in zip(fields, have["fields"], strict=True))
-        return have if same else {**have, "fields": [*_before_ours(fields, depth), *new, *_ours_last(fields, depth)]}
+        return have if same else {**have, "fields": with_new(fields, new)}
 
     def _inside(self, have: Any, seen: Seen | None, path: str, depth: int) -> Any:
         """A field of the table that is there, with what was seen below it."""
@@ -229,21 +241,6 @@ def _crowded(one: dict[str, Any]) -> dict[str, Any]:
     return _field(one["name"], _CROWDED if is_struct else _JSON, one["metadata"][EVOLVED])
 
 
-def _before_ours(fields: Sequence[Any], depth: int) -> list[Any]:
-    """The fields of a table before `_rescued` and the columns of its partitions; all fields below the top."""
-    at = _end_of_users(fields) if not depth else len(fields)
-    return [*fields[:at]]
-
-
-def _ours_last(fields: Sequence[Any], depth: int) -> list[Any]:
-    return [*fields[_end_of_users(fields) :]] if not depth else []
-
-
-def _end_of_users(fields: Sequence[Any]) -> int:
-    names = [one["name"] for one in fields]
-    return names.index("_rescued") if "_rescued" in names else len(names)
-
-
 def _with_fields(have: Any, fields: Sequence[Mapping[str, Any]], origin: str, top: bool) -> Any:
     """A struct with the fields that it lacks, marked; itself if that is nothing."""
     wanted = {one["name"]: one for one in fields}
@@ -260,8 +257,7 @@ def _with_fields(have: Any, fields: Sequence[Mapping[str, Any]], origin: str, to
     ]
     if not new and all(one is other for one, other in zip(kept, have["fields"], strict=True)):
         return have
-    depth = 0 if top else 1
-    return {**have, "fields": [*_before_ours(kept, depth), *new, *_ours_last(kept, depth)]}
+    return {**have, "fields": with_new(kept, new)}
 
 
 def _with_inside(have: Any, want: Any, origin: str) -> Any:

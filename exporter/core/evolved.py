@@ -6,7 +6,7 @@ All types and schemas are Spark's, as JSON text or as parsed from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from exporter.core.columns import EVOLVED, JSON_TEXT, Names
@@ -81,6 +81,13 @@ def fields_of(kind: Any) -> Iterator[Mapping[str, Any]]:
         yield from fields_of(kind[part])
 
 
+def with_new(fields: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """The fields of a struct with new ones, which in a table stand before `_rescued`."""
+    names = [one["name"] for one in fields]
+    end = names.index("_rescued") if "_rescued" in names else len(names)
+    return [*fields[:end], *new, *fields[end:]]
+
+
 class _Clash(Exception):
     """Two fields of one name and two types, or two names that readers do not tell apart."""
 
@@ -99,7 +106,7 @@ def _union(have: Any, want: Any) -> Any:
     new = [*wanted.values()]
     if any(names.clash(one["name"]) for one in new):
         raise _Clash
-    return {**have, "fields": [*kept, *new]}
+    return {**have, "fields": with_new(kept, new)}
 
 
 def _union_field(have: Any, want: Any) -> Any:

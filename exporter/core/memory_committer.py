@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolved import fitting
 from exporter.core.outcome import Landed, Outcome, Report, Settled, Stale, Unknown, resolve
 from exporter.core.writers import Claim, staged_range_error
@@ -19,8 +20,6 @@ from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView, fingerprint_of
-
-NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from exporter.core.evolve import Evolutions
 from exporter.core.routing import Routing
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
@@ -52,6 +53,8 @@ class StagingOrder:
     record_bytes: of a record so far, 0 = not known; for the size of batches only (spark/batches.py).
     careful: read by kafka/careful.py, not by Spark's source.
     committed_next: all that is staged is committed right after the round, and nothing together with it.
+    columns: event type -> what is decoded of it, where that is more than what is declared (core/evolved.py).
+    evolutions: of which types it is told what was seen beside that.
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
     """
 
@@ -71,3 +74,5 @@ class StagingOrder:
     sync: bool = False
     careful: bool = False
     untimed: frozenset[str] = frozenset()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    evolutions: Evolutions = field(default_factory=Evolutions)

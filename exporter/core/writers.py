@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from exporter.core.backoff import Backoff
+from exporter.core.seen import Seen
 from exporter.errors import InvariantBroken
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
@@ -148,11 +149,14 @@ class Fragment:
     """What one round staged for one partition: the plan it echoes and the files per event type.
 
     unwritten: event type -> why a file of it could not be written; what else was written of such a type is not listed.
+    seen: event type -> what was seen in its rows that no column holds. again: event type -> why it is read again.
     """
 
     plan: PartitionPlan
     files: Mapping[str, tuple[StagedFile, ...]] = field(default_factory=dict)
     unwritten: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    again: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,7 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
         key = WriterKey(name, plan.tp)
         writer = writers.get(key)
         files = fragment.files.get(name, ())
-        refusal = _refusal(writer, plan, name, fragment.unwritten)
+        refusal = _refusal(writer, plan, name, {**fragment.again, **fragment.unwritten})
         if writer is None or refusal:
             discarded[name] = refusal or "it has no position yet"
             continue
@@ -209,12 +213,12 @@ def integrate_all(
     return after, discarded
 
 
-def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, unwritten: Mapping[str, str]) -> str:
+def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, refused: Mapping[str, str]) -> str:
     """Why the plan's result must not be integrated for this type; empty if it may."""
     if writer is None:
         return "it has no position yet"
-    if name in unwritten:
-        return unwritten[name]
+    if name in refused:
+        return refused[name]
     if writer.ownership != plan.ownership or writer.epoch != plan.epoch:
         return "the partition was assigned anew or switched since the plan"
     if name not in plan.bounds:

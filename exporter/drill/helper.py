@@ -106,7 +106,7 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     from exporter.lake.lake import Lake
     from exporter.operate.audit.audit import audit
     from exporter.settings.load import load
-    from exporter.settings.model import routing
+    from exporter.settings.meaning import routing
     from exporter.workbench import parse_schemas
 
     settings = load(config, {}, {})

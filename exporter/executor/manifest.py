@@ -21,6 +21,7 @@ MANIFEST_SCHEMA = pa.schema(
         ("body", pa.binary()),
         ("counts", pa.string()),
         ("unwritten", pa.string()),
+        ("seen", pa.string()),
     ]
 )
 MANIFEST_DDL = as_ddl(MANIFEST_SCHEMA)

@@ -33,6 +33,7 @@ from exporter.executor.by_partition import Unsplit
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.route import Router
+from exporter.executor.sight import Sight
 from exporter.faults import Fault, point
 from exporter.formats.decoder import Decoder
 from exporter.stores.parquet import FileOrigin, GrowingFile
@@ -93,6 +94,7 @@ class _Task:
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._counts: dict[TopicPartition, Counter[str]] = {}
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
+        self._sight = Sight(order.evolutions)
         self._carry_left = order.carried_bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -138,6 +140,7 @@ class _Task:
             {"topic": tp.topic, "partition": tp.partition, "event_type": name, "unwritten": error}
             for (name, tp), error in self._unwritten.items()
         ]
+        rows += self._sight.rows()
         rows.append({"counts": json.dumps(self._steps.counts())})
         return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
 
@@ -211,6 +214,7 @@ class _Task:
             fresh = pc.greater(offsets, bound)
             table, keys = table.filter(fresh), keys.filter(fresh)
         if table.num_rows:
+            self._sight.look(name, tp, table)
             self._add_rows(name, tp, table, keys.combine_chunks())
         return bad
 
@@ -291,7 +295,7 @@ class _Task:
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
-            self._decoders[name] = Decoder.of(name, self._order.routing)
+            self._decoders[name] = Decoder.of(name, self._order.routing, self._order.columns.get(name))
         return self._decoders[name]
 
     def _has_room(self, name: str) -> bool:

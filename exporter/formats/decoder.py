@@ -7,11 +7,14 @@ Runs on Spark executors. Must never let a value become null in silence, drop a r
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.years import Years
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import Routing
 from exporter.formats.decoded import Decoded
 from exporter.formats.event_times import EventTimes
@@ -34,10 +37,14 @@ class Decoder:
         self._table_schema = pa.schema([*schema, pa.field("_rescued", pa.string()), pa.field("_event_time", US)])
 
     @classmethod
-    def of(cls, event_type: str, routing: Routing) -> Decoder:
-        """The decoder of a type as the configuration declares it, or of one that has a table without being declared."""
-        declared = routing.schemas.get(event_type)
-        schema = pa.schema([]) if declared is None else format_of(routing).schema(declared, event_type)
+    def of(cls, event_type: str, routing: Routing, columns: str | None = None) -> Decoder:
+        """The decoder of a type as the configuration declares it, or of one that has a table without being declared.
+
+        columns: Spark schema JSON of all that is decoded, evolved fields among it; None: of what is declared.
+        """
+        wanted = columns or routing.schemas.get(event_type, NO_COLUMNS)
+        empty = not json.loads(wanted)["fields"]
+        schema = pa.schema([]) if empty else format_of(routing).schema(wanted, event_type)
         return cls(event_type, schema, routing)
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:

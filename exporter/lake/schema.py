@@ -14,9 +14,6 @@ from exporter.lake.fillable import unfillable
 from offsets.partitions import DAY
 from offsets.table_log import TableView
 
-NO_COLUMNS = '{"type":"struct","fields":[]}'
-"""Spark schema JSON of an event type that is not declared: all of a record is in `_rescued`."""
-
 
 def _all_nullable(kind: Any) -> Any:
     """A Spark type (parsed JSON), everything in it nullable: the decoder enforces what is required."""

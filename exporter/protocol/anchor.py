@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import moved_to, user_metadata
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
@@ -20,7 +21,7 @@ from exporter.faults import Fault, point
 from exporter.kafka.topics import FirstPosition, TopicReader, partitions_of
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
-from exporter.lake.schema import NO_COLUMNS, table_schema, with_event_time
+from exporter.lake.schema import table_schema, with_event_time
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -156,12 +157,16 @@ class Anchors:
         view: TableView | None,
         anchors: Mapping[TopicPartition, Position],
         identities: Mapping[str, TopicIdentity],
+        schema: str | None = None,
     ) -> None:
-        """Anchor a type at the dead letters' position, by compare-and-set; one commit creates it too (protocol 5.2)."""
+        """Anchor a type at the dead letters' position, by compare-and-set; one commit creates it too (protocol 5.2).
+
+        schema: of a table that is made with more columns than the configuration declares.
+        """
         known = view.properties if view is not None else {}
         anchored = {topic: identities[topic] for topic in {tp.topic for tp in anchors}}
         properties = {prop: text for prop, text in identity_properties(anchored).items() if prop not in known}
-        self._commit_anchors(name, view, anchors, properties)
+        self._commit_anchors(name, view, anchors, properties, schema)
 
     def _commit_anchors(
         self,
@@ -169,6 +174,7 @@ class Anchors:
         view: TableView | None,
         anchors: Mapping[TopicPartition, Position],
         properties: Mapping[str, str],
+        schema: str | None = None,
     ) -> None:
         """An anchor is never laid over an existing one (protocol 4.7)."""
         app = self.lake.app
@@ -192,7 +198,7 @@ class Anchors:
                 positions=versions,
                 user_metadata=self.metadata("anchor", view, anchors),
                 properties=properties,
-                create=declared_schema(self.routing, name) if view is None else None,
+                create=(schema or declared_schema(self.routing, name)) if view is None else None,
             ),
             check,
         )

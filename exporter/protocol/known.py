@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.seen import Seen
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
@@ -23,6 +25,7 @@ from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
+from exporter.protocol.planned import PlannedColumns
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
@@ -38,6 +41,7 @@ class KnownTables:
 
     fingerprints: event type -> of the table that files are staged against. plain: types whose tables are just as a new
     one is made. untimed: those that have a column `_event_time` of their own. condemned: offsets that every plan skips.
+    planned: the columns that tables are to have.
     unchanged: types whose table could not be given the column `_event_time`. said: the verdict of the last reading,
     for those who watch.
     """
@@ -49,14 +53,16 @@ class KnownTables:
         routing: Routing,
         topics: TopicReader,
         committer: Committer,
+        evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """clock: that of the loop."""
+        """evolutions: which tables grow; None: none. clock: that of the loop."""
         self._app = app
         self._routing = routing
         self._topics = topics
         self._committer = committer
         self._clock = clock
+        self.planned = PlannedColumns(routing, evolutions or Evolutions())
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
@@ -89,7 +95,7 @@ class KnownTables:
     def accept(self, name: str, view: TableView) -> str:
         """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
         declared = declared_schema(self._routing, name)
-        self.fingerprints[name] = view.fingerprint
+        self.fingerprints[name] = self.planned.accept(name, view)
         self.untimed = (self.untimed - {name}) | untimed({name: view})
         if name in self.untimed:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
@@ -99,6 +105,10 @@ class KnownTables:
         if reason:
             log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason
+
+    def grow(self, name: str, view: TableView, seen: Seen) -> None:
+        """Stage for the columns that follow from what was seen, beside those of the table as it is now."""
+        self.fingerprints[name] = self.planned.grow(name, view, seen)
 
     def take(self, found: Recovered, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of some partitions of a recovery, each with its ownership epoch, at the positions of the tables.

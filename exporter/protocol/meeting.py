@@ -39,18 +39,24 @@ class MetTypes:
         self._topics = topics
         self._reader = reader
 
-    def anchor(self, wanted: Mapping[WriterKey, Position]) -> dict[str, TableView]:
+    def anchor(
+        self, wanted: Mapping[WriterKey, Position], schemas: Mapping[str, str] | None = None
+    ) -> dict[str, TableView]:
         """Event type -> its table, in which each wanted position is present and which the dead letters list.
 
-        wanted: (undeclared type, partition) -> the dead letters' position there as this task knows it. Raises Switched;
-        Moved and BrokerSilent to be tried again; InvariantBroken.
+        wanted: (undeclared type, partition) -> the dead letters' position there as this task knows it. schemas: of
+        tables that are to be made with more columns than a new one has. Raises Switched; Moved and BrokerSilent to be
+        tried again; InvariantBroken.
         """
         identities = self._topics.identities_of({key.tp.topic for key in wanted})
         by_name: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for key, position in wanted.items():
             by_name[key.event_type][key.tp] = position
         with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
-            done = {name: pool.submit(self._anchor, name, at, identities) for name, at in by_name.items()}
+            done = {
+                name: pool.submit(self._anchor, name, at, identities, (schemas or {}).get(name))
+                for name, at in by_name.items()
+            }
         views = {name: future.result() for name, future in done.items()}
         letters = self._lake.table(DEAD_LETTERS).view()
         if letters is None:
@@ -61,7 +67,11 @@ class MetTypes:
         return views
 
     def _anchor(
-        self, name: str, anchors: Mapping[TopicPartition, Position], identities: Mapping[str, TopicIdentity]
+        self,
+        name: str,
+        anchors: Mapping[TopicPartition, Position],
+        identities: Mapping[str, TopicIdentity],
+        schema: str | None,
     ) -> TableView:
         """A position that is there is adopted; one that is not is added, with the table if there is none."""
         table = self._lake.table(name)
@@ -80,7 +90,7 @@ class MetTypes:
             if view is not None and not absent:
                 return view
             try:
-                self._anchors.anchor_type(name, view, absent, identities)
+                self._anchors.anchor_type(name, view, absent, identities, schema)
             except Failed:
                 raise  # nobody else has made it: the manifest waits, and the cause is told
             except Moved as moved:

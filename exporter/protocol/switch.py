@@ -27,6 +27,7 @@ from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
+from exporter.protocol.planned import decoded_as_is
 from exporter.protocol.rehearsal import rehearse
 from exporter.stores.parquet import FileOrigin
 from offsets import Invariant
@@ -172,6 +173,7 @@ class Switcher:
             {plan.tp: condemned[plan.tp] for plan in plans},
             sync=lake.tasks_sync,
             untimed=untimed(views),
+            columns=decoded_as_is(old, views),
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingBudget, StagingOrder
+from exporter.core.seen import Seen
 from exporter.core.slices import Slices, slices
 from exporter.core.writers import Fragment, StagedFile
 from exporter.errors import RoundFailed
@@ -296,6 +297,7 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
     """The manifest rows of all tasks, per partition, files in offset order."""
     files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}
     unwritten: dict[TopicPartition, dict[str, str]] = {tp: {} for tp in order.plans}
+    seen: dict[TopicPartition, dict[str, Seen]] = {tp: {} for tp in order.plans}
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         if row["counts"] is not None:
@@ -305,6 +307,9 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
         tp, event_type = TopicPartition(row["topic"], row["partition"]), row["event_type"]
         if row["unwritten"] is not None:
             unwritten[tp][event_type] = row["unwritten"]
+            continue
+        if row["seen"] is not None:
+            seen[tp].setdefault(event_type, Seen()).merge(Seen.from_json(row["seen"]))
             continue
         staged = StagedFile(
             path=row["path"],
@@ -321,5 +326,5 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
     for tp, plan in order.plans.items():
         whole = {name: staged for name, staged in files[tp].items() if name not in unwritten[tp]}
         ordered = {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in whole.items()}
-        fragments.append(Fragment(plan, ordered, unwritten[tp]))
+        fragments.append(Fragment(plan, ordered, unwritten[tp], seen[tp]))
     return RoundResult(tuple(fragments), dict(counts))

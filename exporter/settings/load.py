@@ -232,7 +232,8 @@ def _read_columns(settings: Settings, problems: list[Problem]) -> dict[str, str]
     """Event type -> DDL text; what cannot be read is added to `problems`."""
     declared = {}
     for name, table in settings.types.items():
-        declared[name] = table.columns or ""
+        if table.columns is not None:
+            declared[name] = table.columns
         if table.columns_file is None:
             continue
         try:

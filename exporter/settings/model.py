@@ -7,7 +7,6 @@ Filled by load.py, shown by reference.py, turned into clients' options by kafka/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -26,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
 from exporter.settings.rules import broken
 from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
 from exporter.settings.values import (
@@ -59,7 +58,7 @@ from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
 CONFIG_DEFAULT = Path("exporter.toml")
-NOTHING: tuple[object, ...] = (None, "", ())
+NOTHING: tuple[object, ...] = (None, "", (), {})
 """Defaults that mean: not given."""
 
 
@@ -197,6 +196,23 @@ class Settings(BaseModel):
         default="rescue",
         description="What becomes of JSON fields without a column: kept in _rescued, left out, or the record is a "
         "dead letter.",
+    )
+    evolve: Literal["off", "add"] = Field(
+        default="off",
+        description="What becomes of fields that no column holds: they stay in _rescued, or the table gets columns for "
+        "them. A record is good or bad by what is declared alone: what does not fit such a column stays in _rescued.",
+    )
+    keys_max: int = Field(
+        default=100,
+        ge=1,
+        le=KEYS_KEPT,
+        description="Different keys of one object that become columns; an object with more becomes MAP<STRING, JSON>.",
+    )
+    columns_max: int = Field(
+        default=1_000,
+        ge=1,
+        le=FIELDS_KEPT,
+        description="Columns, nested ones too, from which on evolve adds none to a table; new objects are maps first.",
     )
     new_type: Literal["dead_letter", "table"] = Field(
         default="dead_letter",
@@ -362,24 +378,3 @@ def flag(name: str) -> str:
 def variable(name: str) -> str:
     """roll_age_max_secs -> EXPORTER_ROLL_AGE_MAX_SECS."""
     return PREFIX + name.upper()
-
-
-def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
-    """The routing configuration. schemas: event type -> Spark schema JSON, for exactly the declared types."""
-    if set(schemas) != set(settings.types):
-        raise ValueError(f"schemas of {sorted(schemas)} for the declared types {sorted(settings.types)}")
-    canonical = {
-        name: json.dumps(json.loads(schema), sort_keys=True, separators=(",", ":")) for name, schema in schemas.items()
-    }
-    return Routing(
-        type_from=TypeFrom(settings.type_from.kind, settings.type_from.name),
-        event_time=EventTime(settings.event_time.kind, settings.event_time.path, settings.event_time.unit),
-        types=tuple(sorted(canonical.items())),
-        unknown_fields=settings.unknown_fields,
-        new_type=settings.new_type,
-        isolation=settings.isolation,
-        record_bytes_max=settings.record_bytes_max,
-        event_time_min_us=(settings.event_time_min - EPOCH) // timedelta(microseconds=1),
-        event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
-        generation=settings.generation,
-    )

@@ -107,6 +107,8 @@ def toml_value(value: object) -> str:
         return f"{value:.0f}" if value.is_integer() and value < 1e15 else repr(value)
     if isinstance(value, tuple):
         return f"[{', '.join(toml_value(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {toml_value(item)}' for key, item in value.items())} }}"
     if isinstance(value, datetime):
         return json.dumps(value.isoformat().replace("+00:00", "Z"))
     return json.dumps(str(value))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from exporter.settings.tables import TypeTable
 from offsets.names import APP
 from offsets.selection import Share, Topics
 
@@ -93,6 +94,20 @@ def _some_type(types: Collection[str], new_type: str) -> None:
         raise ValueError("no event type is declared")
 
 
+def _rescued_first(unknown_fields: str, evolve: str, types: Mapping[str, TypeTable]) -> None:
+    grows = evolve == "add" or any(table.evolve == "add" for table in types.values())
+    if grows and unknown_fields != "rescue":
+        raise ValueError("should be rescue with evolve = add: else a verdict would go by what was seen before")
+
+
+def _declared_or_evolved(types: Mapping[str, TypeTable], evolve: str) -> None:
+    for name, table in types.items():
+        if table.columns is None and table.columns_file is None and (table.evolve or evolve) == "off":
+            raise ValueError(f"{name} needs columns or columns_file, or evolve = add")
+        if table.hints and (table.evolve or evolve) == "off":
+            raise ValueError(f"{name}.hints has no effect without evolve = add")
+
+
 RULES = (
     Rule("topics_pattern", ("topics", "topics_pattern"), _topics_or_pattern),
     Rule("partitions", ("assignment", "partitions"), _partitions_if_static),
@@ -104,4 +119,6 @@ RULES = (
     Rule("wal_endpoint", ("wal_endpoint", "wal_table"), _address_of_a_log),
     Rule("wal_endpoint", ("wal_endpoint",), _url_of_a_log),
     Rule("types", ("types", "new_type"), _some_type),
+    Rule("types", ("types", "evolve"), _declared_or_evolved),
+    Rule("unknown_fields", ("unknown_fields", "evolve", "types"), _rescued_first),
 )

@@ -78,9 +78,21 @@ class TypeTable(Table):
         examples=["schemas/order_placed.ddl"],
     )
 
+    evolve: Literal["off", "add"] | None = Field(
+        default=None,
+        description="As the setting evolve, for this event type. With add columns may be left out altogether.",
+        examples=["add"],
+    )
+    hints: dict[str, str] = Field(
+        default={},
+        description="Types of fields that are not declared, for evolve: dotted path -> a type as in columns; [] stands "
+        "for the elements of an array.",
+        examples=[{"items[].sent_at": "TIMESTAMP"}],
+    )
+
     @model_validator(mode="after")
-    def _one_of_two(self) -> TypeTable:
-        if (self.columns is None) == (self.columns_file is None):
+    def _at_most_one(self) -> TypeTable:
+        if self.columns is not None and self.columns_file is not None:
             raise ValueError("needs either columns or columns_file")
         if self.columns is not None and not self.columns.strip():
             raise ValueError("columns is empty")

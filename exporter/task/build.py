@@ -180,7 +180,10 @@ def build_service(
             others=_others(settings, bench) if settings.share is None else nobody(),
             rounds=rounds,
             recovery=recovery,
-            known=KnownTables(app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer),
+            known=KnownTables(
+                app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer,
+                evolutions=bench.evolutions,
+            ),
             committer=committer,
             journal=journal,
             log_check=log_check,

@@ -16,6 +16,7 @@ from exporter.task.anchoring import Anchoring
 from exporter.task.ends import Ends
 from exporter.task.finish import Finish
 from exporter.task.group_offset import GroupOffset
+from exporter.task.growing import Growing
 from exporter.task.limits import LoopLimits
 from exporter.task.manifests import Manifests
 from exporter.task.next_round import NextRound
@@ -73,6 +74,7 @@ def machines(
         parts.lake, parts.journal, parts.log_check, lambda: (*parts.known.fingerprints,),
         parts.limits.wal_verify_secs, waking,
     )  # fmt: skip
+    growing = Growing(lake=parts.lake, known=parts.known)
     offers = Offers(
         lake=parts.lake, committer=parts.committer, known=parts.known, keeper=keeper, watch=parts.watch, pool=pool,
         wake=parts.wake.set,
@@ -81,8 +83,8 @@ def machines(
         keeper=keeper,
         ownership=ownership,
         rounds=rounds,
-        manifests=_manifests(parts, rounds, ends, ownership),
-        anchoring=_anchoring(parts, ownership, pool, waking),
+        manifests=_manifests(parts, rounds, ends, ownership, growing),
+        anchoring=_anchoring(parts, ownership, growing, pool, waking),
         offers=offers,
         retention=retention,
         recovering=_recovering(parts, ownership, waking),
@@ -104,22 +106,25 @@ def _ends(parts: Parts, retention: Retention, writers: Callable[[], Writers]) ->
     )
 
 
-def _manifests(parts: Parts, rounds: Rounds, ends: Ends, ownership: Ownership) -> Manifests:
+def _manifests(parts: Parts, rounds: Rounds, ends: Ends, ownership: Ownership, growing: Growing) -> Manifests:
     return Manifests(
         lake=parts.lake,
         rounds=rounds,
         ends=ends,
         known=parts.known,
+        growing=growing,
         watch=parts.watch,
         new_types_max=parts.limits.new_types_max,
         read_again=ownership.read_again,
     )
 
 
-def _anchoring(parts: Parts, ownership: Ownership, pool: ThreadPoolExecutor, waking: Waking) -> Anchoring:
+def _anchoring(
+    parts: Parts, ownership: Ownership, growing: Growing, pool: ThreadPoolExecutor, waking: Waking
+) -> Anchoring:
     return Anchoring(
         app=parts.lake.app,
-        anchor=parts.recovery.met.anchor,
+        anchor=lambda wanted: parts.recovery.met.anchor(wanted, growing.to_make),
         known=parts.known,
         committer=parts.committer,
         read_again=ownership.read_again,

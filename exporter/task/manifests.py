@@ -24,6 +24,7 @@ from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds
 from exporter.task.ends import Ends
+from exporter.task.growing import Growing, fitted
 from exporter.task.offers import park_and_tell
 from exporter.task.progress import position_bounds
 from offsets.ranges import TopicPartition
@@ -41,6 +42,7 @@ class Manifests:
         rounds: Rounds,
         ends: Ends,
         known: KnownTables,
+        growing: Growing,
         watch: Watch,
         new_types_max: int,
         read_again: Callable[[Collection[TopicPartition]], None],
@@ -50,6 +52,7 @@ class Manifests:
         self._rounds = rounds
         self._ends = ends
         self._known = known
+        self._growing = growing
         self._watch = watch
         self._new_types_max = new_types_max
         self._read_again = read_again
@@ -76,14 +79,14 @@ class Manifests:
             self._rounds.spoiled(next(iter(result.unwritten.values())), now)
             self._watch.totals.rounds_failed += 1
             return None
-        return result if self._is_of_known_topics(result, writers) else None
+        return self._growing.plan(result) if self._is_of_known_topics(result, writers) else None
 
     def integrate(
         self, result: RoundResult, now: float, writers: Writers, staying: Mapping[TopicPartition, int]
     ) -> dict[WriterKey, Writer]:
         """The writers with all of the manifest that is still ours. staying: partition -> ownership epoch."""
         fragments = [
-            stamped(fragment, self._known.fingerprints, self._known.plain)
+            fitted(stamped(fragment, self._known.fingerprints, self._known.plain), self._known)
             for fragment in result.fragments
             if staying.get(fragment.plan.tp) == fragment.plan.ownership
         ]

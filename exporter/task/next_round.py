@@ -107,6 +107,8 @@ class NextRound:
             committed_next=is_all,
             sync=self._lake.tasks_sync,
             untimed=self._known.untimed,
+            columns=dict(self._known.planned.decoded),
+            evolutions=self._known.planned.evolutions,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

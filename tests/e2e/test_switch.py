@@ -18,7 +18,7 @@ from exporter.faults import InjectedFault
 from exporter.operate.check.check import check_tables
 from exporter.operate.start_plan import start_plan
 from exporter.rounds.read import RoundReader
-from exporter.settings.model import routing
+from exporter.settings.meaning import routing
 from exporter.workbench import parse_schemas
 from offsets import Invariant
 from tests.support.lakes import DDL, Crash, Export, crash_after, deadly, event, running, seldom, wait_until

@@ -47,7 +47,8 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.model import Settings, routing
+from exporter.settings.meaning import routing
+from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
 from exporter.workbench import Workbench, parse_schemas

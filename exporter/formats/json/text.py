@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from typing import Any
 
 import msgspec
 
@@ -15,6 +18,10 @@ PARSE_ERRORS = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
 TOO_DEEP = f"not_json: nested deeper than {JSON_DEPTH_MAX} levels"
 NOT_OBJECT = "not_object: the value is JSON but no object"
 
+DIGITS_MAX = 40
+"""Of an integer whose value matters to anybody; Python refuses to read one of thousands."""
+
+_decode = msgspec.json.Decoder().decode
 _BRACKETS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
 
 
@@ -41,3 +48,11 @@ def too_deep(raw: bytes) -> bool:
             if depth > JSON_DEPTH_MAX:
                 return True
     return False
+
+
+def rescued_value(text: str) -> Any:
+    """The value of a text in `_rescued`; a number that neither a double nor 40 digits hold is infinite."""
+    try:
+        return _decode(text)
+    except PARSE_ERRORS:
+        return json.loads(text, parse_int=lambda token: int(token) if len(token) <= DIGITS_MAX else math.inf)

@@ -14,9 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.arrow.kafka_time import NO_DAY
-from exporter.core.columns import EVENT_TIME
+from exporter.core.columns import EVENT_TIME, NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.lake.schema import NO_COLUMNS
 from exporter.operate.audit import sql as audit_sql
 from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, in_spans
 from exporter.operate.audit.files import LiveFiles

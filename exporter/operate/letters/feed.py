@@ -29,6 +29,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, Span
 from exporter.protocol.anchor import Failed, Moved
+from exporter.protocol.planned import decoded_as_is
 from exporter.rounds.read import run_order
 from exporter.stores.parquet import FileOrigin
 from exporter.text import first_line
@@ -90,6 +91,7 @@ class Feed:
         return StagingOrder(
             self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views),
+            columns=decoded_as_is(self._routing, self._reading.views),
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:

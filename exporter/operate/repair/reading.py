@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import CannotRepair, LogCleaned
 from exporter.lake.accidents import History, Loss
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
-from exporter.lake.schema import NO_COLUMNS, table_schema
+from exporter.lake.schema import table_schema
 from exporter.lake.views import views_of
 from offsets.names import AppId, event_type_of
 from offsets.positions import Position, first_epoch

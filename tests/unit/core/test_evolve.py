@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from exporter.core.columns import EVOLVED, JSON_TEXT
+from exporter.core.columns import EVOLVED, JSON_TEXT, NO_COLUMNS
 from exporter.core.evolve import Evolution, Hint, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.seen import At, Seen
-from exporter.lake.schema import NO_COLUMNS, table_schema
+from exporter.lake.schema import table_schema
 from tests.unit.core.test_seen import a_value
 
 EMPTY = table_schema(NO_COLUMNS)

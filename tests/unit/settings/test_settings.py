@@ -19,7 +19,8 @@ from exporter.core.routing import EventTime, TypeFrom
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.settings.load import load
-from exporter.settings.model import SCALARS, Settings, flag, routing, variable
+from exporter.settings.meaning import routing
+from exporter.settings.model import SCALARS, Settings, flag, variable
 from exporter.settings.reference import example_toml, reference
 from exporter.settings.rules import RULES, broken
 from exporter.settings.tables import TABLES, KafkaClient
@@ -380,7 +381,7 @@ def test_a_first_position_in_time_is_rounded_up_to_kafkas_milliseconds(value: st
         ("[types.Order]\ncolumns = 'a INT'", "'order' and 'Order' differ by case only"),
         ("[types.'']\ncolumns = 'a INT'", "an event type cannot be empty"),
         (f"[types.{'x' * 300}]\ncolumns = 'a INT'", "needs a folder name of 300 bytes"),
-        ("[types.b]", "[types.b] in exporter.toml: needs either columns or columns_file"),
+        ("[types.b]", "[types] in exporter.toml: b needs columns or columns_file, or evolve = add"),
         ("[types.b]\ncolumns = 'a INT'\ncolumns_file = 'b.ddl'", "needs either columns or columns_file"),
         ("[types.b]\ncolumns = ' '", "columns is empty"),
         ("[types.b]\ncolumns_file = 'b.ddl'", "b.ddl cannot be read: No such file"),
@@ -579,8 +580,9 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
     Path("a.toml").write_text(example_toml(), "utf-8")
     plain = load(Path("a.toml"), {}, {})
     shown = {name for name, default, _ in reference() if default and name in SCALARS}
-    text = re.sub(r"^# (\w+) = ", lambda m: f"{m[1]} = " if m[1] in shown else m[0], example_toml(), flags=re.M)
-    Path("b.toml").write_text(text, "utf-8")
+    scalars, table, tables = example_toml().partition("\n[")
+    text = re.sub(r"^# (\w+) = ", lambda m: f"{m[1]} = " if m[1] in shown else m[0], scalars, flags=re.M)
+    Path("b.toml").write_text(f"{text}{table}{tables}", "utf-8")
     full = load(Path("b.toml"), {}, {})
     assert full.model_dump() == plain.model_dump()
     assert {name for name in SCALARS if full.origin(name) == "default"} == {

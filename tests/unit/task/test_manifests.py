@@ -15,6 +15,7 @@ from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, W
 from exporter.errors import BrokerSilent, InvariantBroken
 from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
+from exporter.task.growing import Growing
 from exporter.task.manifests import Manifests
 from offsets import Invariant
 from offsets.positions import Position
@@ -57,6 +58,7 @@ class Place:
         ends: Any = SimpleNamespace(look_secs=1.0, look_again=lambda check=False: self.looks.append(check))
         self.machine = Manifests(
             lake=lake, rounds=self.rounds, ends=ends, known=self.known, watch=self.watch, new_types_max=1,
+            growing=Growing(lake=lake, known=self.known),
             read_again=lambda tps: self.again.append(set(tps)),
         )  # fmt: skip
 

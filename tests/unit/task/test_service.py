@@ -30,12 +30,14 @@ from exporter.task.service import Service
 from exporter.wal.journal import Journal
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
+from offsets.table_log import fingerprint_of
 from tests.support.lakes import wait_until
 from tests.support.snapshots import P0, P1
 from tests.unit.task.test_recovering import ROUTING, Tables
 
 LETTERS0, LETTERS1 = WriterKey(DEAD_LETTERS, P0), WriterKey(DEAD_LETTERS, P1)
 END = 10
+FINGERPRINT = fingerprint_of("frame", table_schema(None))
 
 
 class Group:
@@ -93,7 +95,7 @@ class ReadAtOnce:
         fragments = []
         for plan in order.plans.values():
             path = f"day=2026-01-31/{plan.tp}-{plan.start}"
-            file = StagedFile(path, OffsetRange(plan.start, plan.end - 1), 1, 1, fingerprint="fingerprint")
+            file = StagedFile(path, OffsetRange(plan.start, plan.end - 1), 1, 1, fingerprint=FINGERPRINT)
             fragments.append(Fragment(plan, {DEAD_LETTERS: (file,)}))
         self.results.append(RoundResult(tuple(fragments), {"records": 1}))
 
@@ -134,7 +136,7 @@ class World:
         self.tables.let.set()
         self.committer = Committing()
         at = {P0: Position(0, -1), P1: Position(0, -1)}
-        self.committer.tables[DEAD_LETTERS] = MemoryTable(at, "id", "fingerprint", table_schema(None))
+        self.committer.tables[DEAD_LETTERS] = MemoryTable(at, "id", "frame", table_schema(None))
         self.group = Group()
         self.end = END
         self.trouble = ""

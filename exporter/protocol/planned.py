@@ -1,0 +1,116 @@
+"""The columns that tables are to have: planned by the loop, added by the commit of the first files that have them.
+
+    accept   a table as it is now, with what is known beforehand of its records
+    grow     the columns that follow from what a round has seen beside them
+    is_news  whether what was staged lacks a column that it could have had
+
+A plan is no promise: nothing is written for it. It ends with the task, or where another one was faster; then what was
+seen is seen again. No verdict depends on it (VERDICT). Belongs to the loop's thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from exporter.core.columns import NO_COLUMNS
+from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
+from exporter.core.evolved import combined, has_evolved, union
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.seen import Seen
+from exporter.lake.schema import table_schema
+from offsets.table_log import TableView
+
+PLANS_KEPT = 8
+"""Plans of a table that are remembered: files that were staged for them may not be committed yet."""
+SETTINGS = "settings"
+"""Where the fields come from in which the event type and the event time stand."""
+
+
+class PlannedColumns:
+    """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared."""
+
+    def __init__(self, routing: Routing, evolutions: Evolutions) -> None:
+        self.evolutions = evolutions
+        self.decoded: dict[str, str] = {}
+        self._routing = routing
+        self._schemas: dict[str, str] = {}
+        self._by_fingerprint: dict[str, dict[str, str]] = defaultdict(dict)
+        self._beforehand = _beforehand(routing)
+
+    def accept(self, name: str, view: TableView) -> str:
+        """Stage for the table as it is now; the fingerprint of what is staged."""
+        return self._plan(name, view, self._seeded(name, view.schema_json))
+
+    def grow(self, name: str, view: TableView, seen: Seen) -> str:
+        """Stage for more columns than the table has now, or than were planned; the fingerprint of what is staged."""
+        evolution = self.evolutions.of(name)
+        base = union(view.schema_json, self._schemas.get(name, view.schema_json)) or view.schema_json
+        return self._plan(name, view, grown(base, seen, evolution) if evolution else base)
+
+    def to_make(self, name: str, seen: Seen) -> str:
+        """The schema of a table that does not exist yet."""
+        schema = self._seeded(name, table_schema(_declared(self._routing, name)))
+        evolution = self.evolutions.of(name)
+        return grown(schema, seen, evolution) if evolution else schema
+
+    def is_news(self, name: str, fingerprint: str, seen: Seen) -> bool:
+        """Whether columns follow from what was seen in files that were staged for this fingerprint."""
+        schema, evolution = self.schema_of(name, fingerprint), self.evolutions.of(name)
+        return bool(schema and evolution) and grown(schema, seen, evolution or Evolution()) is not schema
+
+    def schema_of(self, name: str, fingerprint: str) -> str:
+        """The table's schema that a fingerprint was of; empty if that is not known any more."""
+        return self._by_fingerprint[name].get(fingerprint, "")
+
+    def _plan(self, name: str, view: TableView, schema: str) -> str:
+        fingerprint = view.fingerprint if schema == view.schema_json else view.fingerprint_with(schema)
+        self._schemas[name] = schema
+        plans = self._by_fingerprint[name]
+        plans.pop(fingerprint, None)
+        plans[fingerprint] = schema
+        while len(plans) > PLANS_KEPT:
+            del plans[next(iter(plans))]
+        self.decoded.pop(name, None)
+        if name != DEAD_LETTERS and has_evolved(schema):
+            self.decoded[name] = combined(_declared(self._routing, name), schema)
+        return fingerprint
+
+    def _seeded(self, name: str, schema: str) -> str:
+        if self.evolutions.of(name) is None:
+            return schema
+        return known_beforehand(schema, self._beforehand, SETTINGS)
+
+
+def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str, str]:
+    """Event type -> what is decoded of it for the tables as they are, where that is more than what is declared."""
+    return {
+        name: combined(_declared(routing, name), view.schema_json)
+        for name, view in views.items()
+        if name != DEAD_LETTERS and has_evolved(view.schema_json)
+    }
+
+
+def _declared(routing: Routing, name: str) -> str:
+    return routing.schemas.get(name, NO_COLUMNS)
+
+
+def _beforehand(routing: Routing) -> list[dict[str, Any]]:
+    """The fields of a value in which the event type and the event time stand: they are in no `_rescued`."""
+    time, route = routing.event_time, routing.type_from
+    paths = [(route.name, "string")] if route.kind == "json" else []
+    if time.kind == "json":
+        paths.append((time.path, "timestamp" if time.unit == "iso" else "long"))
+    schema = json.dumps({"type": "struct", "fields": []})
+    for path, kind in paths:
+        schema = known_beforehand(schema, [_nested(path.split("."), kind)], SETTINGS)
+    fields: list[dict[str, Any]] = json.loads(schema)["fields"]
+    return fields
+
+
+def _nested(path: list[str], kind: str) -> dict[str, Any]:
+    name, *rest = path
+    inner = {"type": "struct", "fields": [_nested(rest, kind)]} if rest else kind
+    return {"name": name, "type": inner, "nullable": True, "metadata": {}}

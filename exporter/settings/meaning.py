@@ -1,0 +1,47 @@
+"""What the settings mean for records: where each goes (Routing), and which tables grow (Evolutions)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+
+from exporter.core.columns import NO_COLUMNS
+from exporter.core.evolve import Evolution, Evolutions, Hint
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.settings.model import Settings
+from exporter.settings.values import EPOCH
+
+
+def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
+    """The routing configuration. schemas: event type -> Spark schema JSON, of exactly those with declared columns."""
+    if set(schemas) != set(settings.declared):
+        raise ValueError(f"schemas of {sorted(schemas)} for the declared types {sorted(settings.declared)}")
+    canonical = {
+        name: json.dumps(json.loads(schemas.get(name, NO_COLUMNS)), sort_keys=True, separators=(",", ":"))
+        for name in settings.types
+    }
+    return Routing(
+        type_from=TypeFrom(settings.type_from.kind, settings.type_from.name),
+        event_time=EventTime(settings.event_time.kind, settings.event_time.path, settings.event_time.unit),
+        types=tuple(sorted(canonical.items())),
+        unknown_fields=settings.unknown_fields,
+        new_type=settings.new_type,
+        isolation=settings.isolation,
+        record_bytes_max=settings.record_bytes_max,
+        event_time_min_us=(settings.event_time_min - EPOCH) // timedelta(microseconds=1),
+        event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
+        generation=settings.generation,
+    )
+
+
+def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> Evolutions:
+    """Which tables grow, and how. hints: event type -> path -> type."""
+
+    def one(evolve: str | None, of_type: Mapping[str, Hint]) -> Evolution | None:
+        if (evolve or settings.evolve) == "off":
+            return None
+        return Evolution(of_type, settings.keys_max, settings.columns_max)
+
+    named = {name: one(table.evolve, hints.get(name, {})) for name, table in settings.types.items()}
+    return Evolutions(one(None, {}), named)

@@ -1,0 +1,112 @@
+"""What follows from a round with new fields: columns are planned, and its rows are read again, a few times at most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from exporter.core.columns import NO_COLUMNS
+from exporter.core.evolve import Evolution, Evolutions
+from exporter.core.manifest import RoundResult
+from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.seen import At, Seen
+from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey, integrate
+from exporter.errors import TableUnreadable
+from exporter.lake.schema import table_schema
+from exporter.protocol.known import KnownTables
+from exporter.task.growing import AGAIN_MAX, Growing, fitted
+from offsets.ranges import OffsetRange, TopicPartition
+from offsets.table_log import TableView, fingerprint_of
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+SCHEMA = table_schema(NO_COLUMNS)
+VIEW = TableView(4, "id", fingerprint_of("f", SCHEMA), {}, schema_json=SCHEMA, partition_columns=("day",), frame="f")
+ROUTING = Routing(TypeFrom("header", "type"), EventTime("record"), (), new_type="table")
+
+
+class OneTable:
+    """A lake, and its only table."""
+
+    event_type = "order"
+    error: Exception | None = None
+
+    def table(self, name: str) -> OneTable:
+        assert name == "order"
+        return self
+
+    def view(self) -> TableView:
+        if self.error is not None:
+            raise self.error
+        return VIEW
+
+
+@pytest.fixture
+def known() -> KnownTables:
+    topics: Any = None
+    known = KnownTables(
+        app="app", routing=ROUTING, topics=topics, committer=MemoryCommitter(), evolutions=Evolutions(Evolution())
+    )
+    assert known.accept("order", VIEW) == ""
+    return known
+
+
+def round_of(known: KnownTables, *seen: tuple[TopicPartition, object], name: str = "order") -> RoundResult:
+    """One fragment each, staged for what is planned now."""
+    fragments = []
+    for tp, value in seen:
+        one = Seen()
+        one.add(value, At(tp.topic, tp.partition, 5))
+        fingerprint = known.fingerprints.get(name, "")
+        staged = (StagedFile("day=2026-01-01/x", OffsetRange(5, 9), 5, 9, fingerprint=fingerprint),)
+        plan = PartitionPlan(tp, 1, 0, 5, 10, {name: 4})
+        fragments.append(Fragment(plan, {name: staged}, seen={name: one} if one else {}))
+    return RoundResult(tuple(fragments), {})
+
+
+def test_only_what_lacks_a_column_is_read_again(known):
+    """A fragment without the new field is integrated; the other one's frontier stays where it is."""
+    growing = Growing(lake=OneTable(), known=known)
+    before = known.fingerprints["order"]
+    first, second = growing.plan(round_of(known, (P0, {"a": 1}), (P1, None))).fragments
+    assert (list(first.again), list(second.again)) == (["order"], [])
+    assert known.fingerprints["order"] != before
+    writers = {WriterKey("order", tp): Writer(WriterKey("order", tp), 0, 1, 4, 4) for tp in (P0, P1)}
+    for fragment in (first, second):
+        writers = integrate(writers, fragment, 0.0).writers
+    assert [writers[WriterKey("order", tp)].frontier for tp in (P0, P1)] == [4, 9]
+    (again,) = growing.plan(round_of(known, (P0, {"a": "does not fit"}))).fragments
+    assert not again.again
+
+
+def test_rows_are_not_read_again_for_ever(known):
+    """Each reading may bring a field more: after AGAIN_MAX times the rows are taken as they are (protocol 4.10)."""
+    growing = Growing(lake=OneTable(), known=known)
+    told = [bool(growing.plan(round_of(known, (P0, {f"f{n}": 1}))).fragments[0].again) for n in range(AGAIN_MAX + 2)]
+    assert told == [*[True] * AGAIN_MAX, False, True]
+
+
+def test_a_table_that_cannot_be_read_now_grows_later(known):
+    """What was read is lost for nobody: it is in `_rescued`."""
+    lake = OneTable()
+    lake.error = TableUnreadable("not now")
+    growing = Growing(lake=lake, known=known)
+    before = known.fingerprints["order"]
+    growing.plan(round_of(known, (P0, {"a": 1})))
+    assert known.fingerprints["order"] == before
+
+
+def test_a_table_that_is_to_be_made_is_made_with_its_columns(known):
+    """The manifest waits for its anchor anyway, and is read again with them."""
+    growing = Growing(lake=OneTable(), known=known)
+    (fragment,) = growing.plan(round_of(known, (P0, {"a": 1}), name="met")).fragments
+    assert not fragment.again
+    assert '"name":"a","type":"long"' in growing.to_make["met"]
+
+
+def test_files_know_the_columns_that_they_were_staged_for(known):
+    """So that they fit a table that is wider by then."""
+    (fragment,) = round_of(known, (P0, None)).fragments
+    (file,) = fitted(fragment, known).files["order"]
+    assert file.columns == SCHEMA
