@@ -47,11 +47,11 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.meaning import routing
+from exporter.settings.meaning import evolutions, routing
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
-from exporter.workbench import Workbench, parse_schemas
+from exporter.workbench import Workbench, parse_hints, parse_schemas
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -170,7 +170,9 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
         try:
-            yield Workbench(Lake(spark, settings.table_root, settings.app), reader, routing(settings, schemas))
+            lake = Lake(spark, settings.table_root, settings.app)
+            growing = evolutions(settings, parse_hints(spark, settings))
+            yield Workbench(lake, reader, routing(settings, schemas), growing)
         finally:
             reader.close()
 

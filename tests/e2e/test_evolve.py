@@ -1,0 +1,222 @@
+"""`evolve = "add"`: columns that nobody has written, every value in one of them or in `_rescued`, every record once."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.documents import OURS, differences, documents
+
+from exporter.core.routing import DEAD_LETTERS
+from tests.support import naive
+from tests.support.lakes import NOON, Export, bad, messages, millis, wait_until
+from tests.support.services import Record, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+AT = "2026-01-31T12:00:00Z"
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
+    """Makes exports of fresh topics whose tables grow, without one declared column."""
+
+    def make(partitions: int = 1, types: dict[str, str] | None = None, **scalars: Any) -> Export:
+        scalars = {"new_type": "table", "evolve": "add", "new_types_max": 300, **scalars}
+        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), types=types or {}, scalars=scalars)
+
+    return make
+
+
+def record(kind: str, **fields: Any) -> Record:
+    value = {"type": kind, "at": AT, **fields}
+    return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
+
+
+def columns(e: Export, name: str) -> dict[str, Any]:
+    """The users' columns of a table: their names and types."""
+    fields = json.loads(e.table(name).schema().to_json())["fields"]
+    return {one["name"]: one["type"] for one in fields if one["name"] not in OURS}
+
+
+def log_of(e: Export, name: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The actions of each version of a table."""
+    for path in sorted((e.folder(name) / "_delta_log").glob("*.json")):
+        yield int(path.stem), [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def bare_changes(e: Export, name: str) -> list[int]:
+    """The versions after the first that change the table's metadata, and nothing else."""
+    return [
+        version
+        for version, actions in log_of(e, name)
+        if version and any("metaData" in one for one in actions) and not any("add" in one for one in actions)
+    ]
+
+
+def is_whole(e: Export) -> None:
+    """ONCE, and every value of every record is in a column or in `_rescued`."""
+    naive.assert_each_once(e)
+    sent = {(m.topic(), m.partition(), m.offset()): (m.key(), m.value()) for m in messages(e.kafka, e.topic)}
+    for name in e.tables():
+        if name != DEAD_LETTERS:
+            mine = {at: value for at, (key, value) in sent.items() if key == name.encode()}
+            assert differences(documents(e.table(name)), mine) == []
+
+
+def nested(kind: str, number: int) -> Record:
+    """A payload as a code host's webhooks have them."""
+    return record(
+        kind, id=number, action="opened", sender={"login": f"u{number}", "id": number, "site_admin": False},
+        labels=[{"name": "bug", "color": "f00"}] * (number % 3), ratio=number / 4,
+        **{f"of_{kind}": {"x": [number, None]}},
+    )  # fmt: skip
+
+
+def test_many_types_have_their_columns_from_the_first_commit_on(export: Callable[..., Export], spark: Any) -> None:
+    """No column is declared: each table is made with all of them, and a round is read again once at most."""
+    e = export(2)
+    kinds = [f"kind{number}" for number in range(200)]
+    sent = {p: [nested(kind, number) for number in range(3) for kind in kinds[p::2]] for p in (0, 1)}
+    produce(e.kafka, e.topic, sent)
+    first = e.run(spark)
+    assert first.totals.records <= 2 * 600
+    is_whole(e)
+    for kind in kinds:
+        assert columns(e, kind).keys() == {"type", "at", "id", "action", "sender", "labels", "ratio", f"of_{kind}"}
+        assert [version for version, actions in log_of(e, kind) if any("metaData" in one for one in actions)] == [0]
+        assert all(row["_rescued"] is None for row in e.rows(kind)[1:])
+    before = {kind: e.table(kind).version() for kind in kinds}
+    produce(e.kafka, e.topic, {0: [nested(kinds[0], number) for number in range(3, 9)]})
+    e.run(spark)
+    assert e.table(kinds[0]).version() > before[kinds[0]]
+    is_whole(e)
+    assert all(not bare_changes(e, kind) for kind in kinds)
+
+
+def test_the_first_record_with_a_field_has_it_in_its_column(export: Callable[..., Export], spark: Any) -> None:
+    """At every level, also where it comes while the task runs: the column comes with the first file that has it."""
+    e = export()
+    produce(e.kafka, e.topic, {0: [record("order", id=1)]})
+    with e.going(spark):
+        wait_until(lambda: "order" in e.tables() and len(e.rows("order")) == 1, 60, "the first record")
+        for number in range(2, 12):
+            produce(e.kafka, e.topic, {0: [record("order", id=number, **{f"n{number}": {"x": [{"y": number}]}})]})
+            wait_until(lambda at=number: len(e.rows("order")) == at, 60, f"record {number}")
+    is_whole(e)
+    assert [row["_rescued"] for row in e.rows("order")] == [None] * 11
+    assert e.rows("order")[5]["n6"] == {"x": [{"y": 6}]}
+    assert bare_changes(e, "order") == []
+
+
+def test_what_does_not_fit_stays_in_rescued_and_no_record_is_refused_for_it(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """A verdict goes by what is declared alone (VERDICT): the same values in a declared column are dead letters."""
+    e = export(types={"order": "id BIGINT"})
+    produce(e.kafka, e.topic, {0: [record("order", id=1, note="text", size=5, tags=["a"], who={"name": "n"})]})
+    e.run(spark)
+    odd = [{"note": 7}, {"size": "large"}, {"size": 2**63}, {"tags": ["a", 1]}, {"tags": {"a": 1}}, {"who": "me"},
+           {"who": {"name": 5, "more": True}}, {"size": 1.5}, {"note": None, "who": None}]  # fmt: skip
+    produce(e.kafka, e.topic, {0: [record("order", id=2, **fields) for fields in odd]})
+    produce(e.kafka, e.topic, {0: [bad(b'{"type": "order", "at": "2026-01-31T12:00:00Z", "id": "text"}')]})
+    e.run(spark)
+    is_whole(e)
+    assert len(e.rows("order")) == 1 + len(odd)
+    assert columns(e, "order")["who"]["fields"][1]["name"] == "more"
+    assert e.audit(spark).clean
+
+
+def test_values_of_several_kinds_and_crowded_objects_have_a_column_each(
+    export: Callable[..., Export], spark: Any
+) -> None:
+    """JSON where kinds do not meet, a map where keys explode: ten thousand keys leave the columns what they are."""
+    e = export()
+    produce(e.kafka, e.topic, {0: [record("order", v=1), record("order", v="a"), record("order", v={"b": [1.50]})]})
+    produce(e.kafka, e.topic, {0: [record("count", by={f"key{number}": number for number in range(500)})]})
+    e.run(spark)
+    before = columns(e, "count")
+    assert [row["v"] for row in e.rows("order")] == ["1", '"a"', '{"b": [1.5]}']
+    for part in range(10):
+        keys = {f"key{number}": {"n": number} for number in range(part * 1000, part * 1000 + 1000)}
+        produce(e.kafka, e.topic, {0: [record("count", by=keys)]})
+    e.run(spark)
+    assert columns(e, "count") == before
+    is_whole(e)
+    assert e.audit(spark).clean
+
+
+def test_hints_limits_and_types_that_do_not_grow(export: Callable[..., Export], spark: Any) -> None:
+    """A hint names a type; `evolve` of a type wins over that of all."""
+    e = export(keys_max=2)
+    text = e.write().read_text() + (
+        '\n[types.order]\nhints = { "sent" = "TIMESTAMP", "items[].due" = "DATE", "raw" = "JSON" }\n'
+        '[types.still]\ncolumns = "id BIGINT"\nevolve = "off"\n'
+    )
+    e = written(e, text)
+    produce(e.kafka, e.topic, {0: [
+        record("order", sent=AT, items=[{"due": "2026-02-01"}], raw=5, o={"a": 1, "b": 2, "c": 3}),
+        record("order", sent="tomorrow", items=[{"due": "never"}], raw=[1, "a"]),
+        record("still", id=1, more=2)]})  # fmt: skip
+    e.run(spark)
+    is_whole(e)
+    found = columns(e, "order")
+    assert (found["sent"], found["items"]["elementType"]["fields"][0]["type"]) == ("timestamp", "date")
+    assert found["o"]["type"] == "map"
+    assert [row["raw"] for row in e.rows("order")] == ["5", '[1, "a"]']
+    assert columns(e, "still").keys() == {"id"}
+
+
+def written(e: Export, text: str) -> Export:
+    """The same export with this text as its settings."""
+    path = e.root / f"{fresh_name('exporter')}.toml"
+    path.write_text(text)
+
+    class Fixed(Export):
+        def write(self) -> Path:
+            return path
+
+    return Fixed(e.kafka, e.topic, e.root, e.app, e.types, e.scalars)
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_several_tasks_that_evolve_at_once_end_with_all_columns(
+    seed: int, export: Callable[..., Export], spark: Any
+) -> None:
+    """Four tasks, fifty fields, some with two types: the first type wins, no staged file is lost for a column."""
+    rng = random.Random(seed)
+    e = export(4)
+    wanted = {f"f{number}" for number in range(50)}
+    produce(e.kafka, e.topic, {p: [record("order", id=p)] for p in range(4)})
+    e.run(spark)
+    tasks = [e.with_(assignment="static", partitions=f"{index}/4") for index in range(4)]
+    running = [task.going(spark) for task in tasks]
+    entered = [one.__enter__() for one in running]
+    try:
+        for start in range(0, 50, 10):
+            some = [f"f{number}" for number in range(start, start + 10)]
+            sent = {
+                p: [record("order", **{name: clashing(name, p, rng)}) for name in rng.sample(some, 10)]
+                for p in range(4)
+            }
+            produce(e.kafka, e.topic, sent)
+            wait_until(lambda rows=4 + (start + 10) * 4: len(e.rows("order")) == rows, 60, f"fields {start}")
+    finally:
+        for one in running:
+            one.__exit__(None, None, None)
+    assert wanted <= columns(e, "order").keys()
+    is_whole(e)
+    assert bare_changes(e, "order") == []
+    assert not any(task.error for task in entered)
+    assert e.audit(spark).clean
+
+
+def clashing(name: str, partition: int, rng: random.Random) -> Any:
+    """A value of a field: of each fifth one, tasks see different kinds."""
+    if int(name[1:]) % 5 == 0:
+        return rng.choice([partition, f"t{partition}"])
+    return {"x": partition} if int(name[1:]) % 5 == 1 else partition
