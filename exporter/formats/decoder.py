@@ -7,6 +7,8 @@ Runs on Spark executors. Must never let a value become null in silence, drop a r
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,30 +17,50 @@ from exporter.arrow.years import Years
 from exporter.core.routing import Routing
 from exporter.formats.decoded import Decoded
 from exporter.formats.event_times import EventTimes
-from exporter.formats.format import Format
+from exporter.formats.evolving import never_refusing
+from exporter.formats.format import Format, JsonText
 from exporter.formats.formats import format_of
+from exporter.formats.marks import declared_only, unmarked
 from exporter.formats.rows import all_but, numbered
 
 
 class Decoder:
     """Decodes batches of values of one event type, each record by itself (ROUTE).
 
-    schema: the declared columns; if there are none the whole value is kept in `_rescued`. form: instead of the format
-    that the routing names. Raises ConfigError if a declared column is in the way of the event type or the event time.
+    schema: the columns, those that nobody declared marked (marks.py); if there are none the whole value is kept in
+    `_rescued`. form: instead of the format that the routing names. Raises ConfigError if a declared column is in the
+    way of the event type or the event time.
     """
 
-    def __init__(self, event_type: str, schema: pa.Schema, routing: Routing, form: Format | None = None) -> None:
-        self.reader = (form or format_of(routing)).reader(event_type, schema, routing)
+    def __init__(
+        self,
+        event_type: str,
+        schema: pa.Schema,
+        routing: Routing,
+        form: Format | None = None,
+        json_text: JsonText = "as_sent",
+    ) -> None:
+        form = form or format_of(routing)
+        self.reader = never_refusing(lambda one: form.reader(event_type, one, routing, json_text), schema)
         self._event_times = EventTimes(routing)
-        self._years = Years(schema)
-        self._table_schema = pa.schema([*schema, pa.field("_rescued", pa.string()), pa.field("_event_time", US)])
+        self._years = Years(declared_only(schema))
+        self._table_schema = pa.schema(
+            [*unmarked(schema), pa.field("_rescued", pa.string()), pa.field("_event_time", US)]
+        )
 
     @classmethod
-    def of(cls, event_type: str, routing: Routing) -> Decoder:
-        """The decoder of a type as the configuration declares it, or of one that has a table without being declared."""
-        declared = routing.schemas.get(event_type)
-        schema = pa.schema([]) if declared is None else format_of(routing).schema(declared, event_type)
-        return cls(event_type, schema, routing)
+    def of(
+        cls, event_type: str, routing: Routing, columns: str | None = None, json_text: JsonText = "as_sent"
+    ) -> Decoder:
+        """The decoder of a type as the configuration declares it, or of one that has a table without being declared.
+
+        columns: Spark schema JSON of the declared columns together with those of the table that evolution has made
+        (core/evolve.py); None: there are no others than those declared.
+        """
+        given = routing.schemas.get(event_type) if columns is None else columns
+        none = given is None or not json.loads(given)["fields"]
+        schema = pa.schema([]) if none else format_of(routing).schema(str(given), event_type)
+        return cls(event_type, schema, routing, json_text=json_text)
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""

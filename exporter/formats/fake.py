@@ -15,7 +15,7 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
-from exporter.formats.format import Read
+from exporter.formats.format import JsonText, Read
 from exporter.formats.schema import arrow_schema
 from exporter.text import shorten
 
@@ -47,7 +47,9 @@ class Pairs:
         """path: a name, with its dots."""
         return PairsPeek(path)
 
-    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> PairsReader:
+    def reader(
+        self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
+    ) -> PairsReader:
         """See Format."""
         return PairsReader(event_type, schema, routing)
 

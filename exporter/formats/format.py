@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
 from exporter.core.routing import Routing
+
+JsonText = Literal["as_sent", "canonical"]
+"""How a column for any JSON holds a value: its text byte for byte, or written as unknown fields are."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,11 @@ class Format(Protocol):
         """path: where the event type stands in a value, names with dots between them."""
         ...
 
-    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> Reader:
+    def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
         """A reader of values of this type. An empty schema: the whole value is kept as `rescued`.
 
-        Raises ConfigError if a declared column is in the way of the event type or the event time.
+        What does not fit a column that nobody declared (marks.py) is an unknown field there, and no reason to refuse
+        anything. Such columns are null where unknown fields are not kept, and where they are in the way of the event
+        type or the event time. Raises ConfigError if a declared column is in the way of these.
         """
         ...
