@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from exporter.core.columns import check_columns
+from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
@@ -75,9 +76,9 @@ def _parsed(name: str, ddl: str) -> str:
     from pyspark.sql.types import StructType
 
     try:
-        return str(StructType.fromDDL(ddl).json())
+        return with_json(str(StructType.fromDDL(with_marks(ddl)).json()))
     except (PySparkException, ValueError, TypeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].replace(MARK, "JSON")
         raise ConfigError(
             f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
         ) from error
@@ -92,12 +93,13 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    return Workbench(Lake(session, settings.table_root, settings.app, settings.sync), topics, configuration)
+    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text)
+    return Workbench(lake, topics, configuration)
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    return Lake(_short_lived(settings), settings.table_root, settings.app, settings.sync)
+    return Lake(_short_lived(settings), settings.table_root, settings.app, settings.sync, settings.json_text)
 
 
 def _short_lived(settings: Settings) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
@@ -53,6 +54,7 @@ class StagingOrder:
     careful: read by kafka/careful.py, not by Spark's source.
     committed_next: all that is staged is committed right after the round, and nothing together with it.
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
+    json_text: how columns for any JSON hold their values.
     """
 
     root: str
@@ -71,3 +73,4 @@ class StagingOrder:
     sync: bool = False
     careful: bool = False
     untimed: frozenset[str] = frozenset()
+    json_text: JsonText = "as_sent"

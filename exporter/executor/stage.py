@@ -291,7 +291,7 @@ class _Task:
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
-            self._decoders[name] = Decoder.of(name, self._order.routing)
+            self._decoders[name] = Decoder.of(name, self._order.routing, json_text=self._order.json_text)
         return self._decoders[name]
 
     def _has_room(self, name: str) -> bool:

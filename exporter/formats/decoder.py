@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.years import Years
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
 from exporter.formats.decoded import Decoded
 from exporter.formats.event_times import EventTimes
 from exporter.formats.evolving import never_refusing
-from exporter.formats.format import Format, JsonText
+from exporter.formats.format import Format
 from exporter.formats.formats import format_of
 from exporter.formats.marks import declared_only, unmarked
 from exporter.formats.rows import all_but, numbered

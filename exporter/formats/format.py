@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
-
-JsonText = Literal["as_sent", "canonical"]
-"""How a column for any JSON holds a value: its text byte for byte, or written as unknown fields are."""
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,7 @@ class Switcher:
             {plan.tp: condemned[plan.tp] for plan in plans},
             sync=lake.tasks_sync,
             untimed=untimed(views),
+            json_text=lake.json_text,
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -26,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
+from exporter.core.columns import JsonText
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.settings.rules import broken
 from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
@@ -197,6 +198,11 @@ class Settings(BaseModel):
         default="rescue",
         description="What becomes of JSON fields without a column: kept in _rescued, left out, or the record is a "
         "dead letter.",
+    )
+    json_text: JsonText = Field(
+        default="as_sent",
+        description="How a column of the type JSON holds a value: its text as it was sent, byte for byte, or as in "
+        "_rescued: compact, numbers as sent, no more escapes than needed.",
     )
     new_type: Literal["dead_letter", "table"] = Field(
         default="dead_letter",

@@ -107,6 +107,7 @@ class NextRound:
             committed_next=is_all,
             sync=self._lake.tasks_sync,
             untimed=self._known.untimed,
+            json_text=self._lake.json_text,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

@@ -25,8 +25,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
-from exporter.formats.format import JsonText, Read
+from exporter.formats.format import Read
 from exporter.formats.json.asked import Asked
 from exporter.formats.json.block import Judged, joined
 from exporter.formats.json.blocks import BlockReader
