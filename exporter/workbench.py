@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from exporter.core.columns import JSON_TEXT, check_columns
+from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
@@ -101,9 +102,9 @@ def _parsed(name: str, ddl: str) -> str:
     from pyspark.sql.types import StructType
 
     try:
-        return str(StructType.fromDDL(ddl).json())
+        return with_json(str(StructType.fromDDL(with_marks(ddl)).json()))
     except (PySparkException, ValueError, TypeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].replace(MARK, "JSON")
         raise ConfigError(
             f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
         ) from error
@@ -118,13 +119,13 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    lake = Lake(session, settings.table_root, settings.app, settings.sync)
+    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text)
     return Workbench(lake, topics, configuration, evolutions(settings, parse_hints(session, settings)))
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    return Lake(_short_lived(settings), settings.table_root, settings.app, settings.sync)
+    return Lake(_short_lived(settings), settings.table_root, settings.app, settings.sync, settings.json_text)
 
 
 def _short_lived(settings: Settings) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from exporter.errors import ConfigError
 from offsets.partitions import DAY
@@ -29,6 +29,9 @@ EVOLVED = "exporter.evolved"
 """Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew."""
 JSON_TEXT = "exporter.json"
 """Metadata of a field that holds JSON as text: at which places, by commas: `.`, `element`, `value`, `element.value`."""
+
+JsonText: TypeAlias = Literal["as_sent", "canonical"]
+"""How such a text is written: as in the record, byte for byte, or as unknown fields are in `_rescued`."""
 
 REFUSED = frozenset(' ,;{}()="\\')
 """Characters that no name can hold, nor any control character. Delta refuses a space to =, and tab and line feed; the

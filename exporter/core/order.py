@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from exporter.core.columns import JsonText
 from exporter.core.evolve import Evolutions
 from exporter.core.routing import Routing
 from exporter.core.writers import PartitionPlan
@@ -56,6 +57,7 @@ class StagingOrder:
     columns: event type -> what is decoded of it, where that is more than what is declared (core/evolved.py).
     evolutions: of which types it is told what was seen beside that.
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
+    json_text: how columns for any JSON hold their values.
     """
 
     root: str
@@ -76,3 +78,4 @@ class StagingOrder:
     untimed: frozenset[str] = frozenset()
     columns: Mapping[str, str] = field(default_factory=dict)
     evolutions: Evolutions = field(default_factory=Evolutions)
+    json_text: JsonText = "as_sent"

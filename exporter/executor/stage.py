@@ -295,7 +295,8 @@ class _Task:
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
-            self._decoders[name] = Decoder.of(name, self._order.routing, self._order.columns.get(name))
+            columns, json_text = self._order.columns.get(name), self._order.json_text
+            self._decoders[name] = Decoder.of(name, self._order.routing, columns, json_text)
         return self._decoders[name]
 
     def _has_room(self, name: str) -> bool:

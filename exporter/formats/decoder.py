@@ -14,38 +14,54 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.years import Years
-from exporter.core.columns import NO_COLUMNS
+from exporter.core.columns import NO_COLUMNS, JsonText
 from exporter.core.routing import Routing
 from exporter.formats.decoded import Decoded
 from exporter.formats.event_times import EventTimes
+from exporter.formats.evolving import never_refusing
 from exporter.formats.format import Format
 from exporter.formats.formats import format_of
+from exporter.formats.marks import declared_only, unmarked
 from exporter.formats.rows import all_but, numbered
 
 
 class Decoder:
     """Decodes batches of values of one event type, each record by itself (ROUTE).
 
-    schema: the declared columns; if there are none the whole value is kept in `_rescued`. form: instead of the format
-    that the routing names. Raises ConfigError if a declared column is in the way of the event type or the event time.
+    schema: the columns, those that nobody declared marked (marks.py); if there are none the whole value is kept in
+    `_rescued`. form: instead of the format that the routing names. Raises ConfigError if a declared column is in the
+    way of the event type or the event time.
     """
 
-    def __init__(self, event_type: str, schema: pa.Schema, routing: Routing, form: Format | None = None) -> None:
-        self.reader = (form or format_of(routing)).reader(event_type, schema, routing)
+    def __init__(
+        self,
+        event_type: str,
+        schema: pa.Schema,
+        routing: Routing,
+        form: Format | None = None,
+        json_text: JsonText = "as_sent",
+    ) -> None:
+        form = form or format_of(routing)
+        self.reader = never_refusing(lambda one: form.reader(event_type, one, routing, json_text), schema)
         self._event_times = EventTimes(routing)
-        self._years = Years(schema)
-        self._table_schema = pa.schema([*schema, pa.field("_rescued", pa.string()), pa.field("_event_time", US)])
+        self._years = Years(declared_only(schema))
+        self._table_schema = pa.schema(
+            [*unmarked(schema), pa.field("_rescued", pa.string()), pa.field("_event_time", US)]
+        )
 
     @classmethod
-    def of(cls, event_type: str, routing: Routing, columns: str | None = None) -> Decoder:
+    def of(
+        cls, event_type: str, routing: Routing, columns: str | None = None, json_text: JsonText = "as_sent"
+    ) -> Decoder:
         """The decoder of a type as the configuration declares it, or of one that has a table without being declared.
 
-        columns: Spark schema JSON of all that is decoded, evolved fields among it; None: of what is declared.
+        columns: Spark schema JSON of the declared columns together with those of the table that evolution has made
+        (core/evolved.py); None: there are no others than those declared.
         """
         wanted = columns or routing.schemas.get(event_type, NO_COLUMNS)
         empty = not json.loads(wanted)["fields"]
         schema = pa.schema([]) if empty else format_of(routing).schema(wanted, event_type)
-        return cls(event_type, schema, routing)
+        return cls(event_type, schema, routing, json_text=json_text)
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""

@@ -13,9 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.formats.format import Read
+from exporter.formats.marks import declared_only, holds_json, is_evolved
 from exporter.formats.schema import arrow_schema
 from exporter.text import shorten
 
@@ -36,7 +38,7 @@ class Pairs:
         """STRING and BIGINT columns at the top."""
         schema = arrow_schema(spark_json, event_type, "pairs")
         for field in schema:
-            if field.type not in _CARRIED or not _NAME.fullmatch(field.name):
+            if field.type not in _CARRIED or not _NAME.fullmatch(field.name) or holds_json(field):
                 raise ConfigError(
                     f"types.{event_type}, column {field.name}: pairs carry no {field.type} of that name",
                     "use STRING or BIGINT, and a name of letters, digits and dots",
@@ -47,7 +49,9 @@ class Pairs:
         """path: a name, with its dots."""
         return PairsPeek(path)
 
-    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> PairsReader:
+    def reader(
+        self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
+    ) -> PairsReader:
         """See Format."""
         return PairsReader(event_type, schema, routing)
 
@@ -84,13 +88,16 @@ class PairsReader:
         time = routing.event_time
         self._event_type = event_type
         self._schema = schema
+        self._known = schema if routing.unknown_fields == "rescue" else declared_only(schema)
         self._policy = routing.unknown_fields
         self._route = routing.type_from.name if routing.type_from.kind == "json" else None
         self._time = time.path if time.kind == "json" else None
         self._time_type = US if time.unit == "iso" else pa.int64()
         for name, kind in ((self._route, pa.string()), (self._time, self._time_type)):
-            if name in schema.names and schema.field(name).type != kind:
-                raise ConfigError(f"column {name} is declared {schema.field(name).type}", f"declare it as {kind}")
+            if name in self._known.names and (found := self._known.field(name)).type != kind:
+                if not is_evolved(found):
+                    raise ConfigError(f"column {name} is declared {found.type}", f"declare it as {kind}")
+                self._known = self._known.remove(self._known.get_field_index(name))
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -118,16 +125,25 @@ class PairsReader:
         sent = _parsed(raw)
         if self._route is not None and sent.get(self._route) != self._event_type:
             raise _Bad(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
-        known = {field.name: self._field(field, sent.get(field.name)) for field in self._schema}
+        fields = [field for field in self._known if self._fits(field, sent.get(field.name))]
+        known = {field.name: self._field(field, sent.get(field.name)) for field in fields}
         time = None if self._time is None or self._time not in sent else self._sent_time(sent[self._time])
         unknown = [f"{name}={text}" for name, text in sent.items() if name not in {*known, self._route, self._time}]
-        if not len(self._schema):
+        if not len(self._known):
             return known, time, raw.decode(), 0
         if unknown and self._policy == "dead_letter":
             raise _Bad(f"unknown_field: {shorten(unknown[0].partition('=')[0])}")
         if not unknown or self._policy == "ignore":
             return known, time, None, len(unknown)
         return known, time, ";".join(unknown), 0
+
+    def _fits(self, field: pa.Field, text: str | None) -> bool:
+        """False for what stays an unknown field, because the column of that name was declared by nobody."""
+        try:
+            self._field(field, text)
+        except _Bad:
+            return not is_evolved(field) or field.name in (self._route, self._time)
+        return True
 
     def _field(self, field: pa.Field, text: str | None) -> Any:
         if text is None and not field.nullable:

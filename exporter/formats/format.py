@@ -17,6 +17,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
 
 
@@ -72,9 +73,11 @@ class Format(Protocol):
         """path: where the event type stands in a value, names with dots between them."""
         ...
 
-    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> Reader:
+    def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
         """A reader of values of this type. An empty schema: the whole value is kept as `rescued`.
 
-        Raises ConfigError if a declared column is in the way of the event type or the event time.
+        What does not fit a column that nobody declared (marks.py) is an unknown field there, and no reason to refuse
+        anything. Such columns are null where unknown fields are not kept, and where they are in the way of the event
+        type or the event time. Raises ConfigError if a declared column is in the way of these.
         """
         ...

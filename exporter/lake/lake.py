@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
+from exporter.core.columns import JsonText
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
 from exporter.lake.table import DeltaTable
@@ -21,8 +22,16 @@ class Lake:
     gateway: to the session's JVM.
     """
 
-    def __init__(self, session: Any, root: str | os.PathLike[str], app: str, sync: bool = True) -> None:
+    def __init__(
+        self,
+        session: Any,
+        root: str | os.PathLike[str],
+        app: str,
+        sync: bool = True,
+        json_text: JsonText = "as_sent",
+    ) -> None:
         """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
+        json_text: how columns for any JSON hold their values.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
@@ -31,6 +40,7 @@ class Lake:
         self.app = app
         self.session = session
         self.sync = sync
+        self.json_text = json_text
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)

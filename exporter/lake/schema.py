@@ -8,7 +8,7 @@ from typing import Any
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN, KAFKA_TYPE
 from exporter.arrow.spark_types import as_json, json_field
-from exporter.core.columns import EVENT_TIME, clashes
+from exporter.core.columns import EVENT_TIME, JSON_TEXT, clashes
 from exporter.errors import ConfigError, Widened
 from exporter.lake.fillable import unfillable
 from offsets.partitions import DAY
@@ -35,10 +35,17 @@ def table_schema(declared_json: str | None) -> str:
         fields = [json_field(one.name, as_json(one.type)) for one in DEAD_LETTER_SCHEMA]
     else:
         fields = [json_field(KAFKA_COLUMN, as_json(KAFKA_TYPE)), json_field(EVENT_TIME, "timestamp")]
-        fields += [json_field(f["name"], _all_nullable(f["type"])) for f in json.loads(declared_json)["fields"]]
+        fields += [_as_stored(field) for field in json.loads(declared_json)["fields"]]
         fields.append(json_field("_rescued", "string"))
     fields += [json_field(column.name, column.type) for column in DAY.columns]
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+
+
+def _as_stored(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A declared column as a table has it: what is said of it goes, but for where it holds JSON."""
+    stored = json_field(field["name"], _all_nullable(field["type"]))
+    kept = {key: value for key, value in field.get("metadata", {}).items() if key == JSON_TEXT}
+    return {**stored, "metadata": kept}
 
 
 def with_event_time(table_json: str) -> str:
@@ -123,14 +130,27 @@ def _merge_types(have: Any, want: Any, path: str, before: frozenset[str], unfit:
 
 def _merge_fields(have: list[Any], want: list[Any], path: str, unfit: list[ConfigError]) -> list[Any]:
     wanted = {field["name"]: field for field in want}
-    merged = [
-        {**f, "type": _merge_types(f["type"], wanted[f["name"]]["type"], f"{path}.{f['name']}", _before(f), unfit)}
-        if f["name"] in wanted
-        else f
-        for f in have
-    ]
+    merged = [_merge_field(f, wanted[f["name"]], path, unfit) if f["name"] in wanted else f for f in have]
     known = {f["name"] for f in have}
     return [*merged, *(f for f in want if f["name"] not in known)]
+
+
+def _merge_field(have: Any, want: Any, path: str, unfit: list[ConfigError]) -> Any:
+    path, before = f"{path}.{have['name']}", len(unfit)
+    kind = _merge_types(have["type"], want["type"], path, _before(have), unfit)
+    if len(unfit) == before and _json_places(have) != _json_places(want):
+        found, declared = ("JSON", "plain ones") if _json_places(have) else ("plain ones", "JSON")
+        unfit.append(ConfigError(
+            f"the texts of column {path.lstrip('.')} are {found} in the table and {declared} in the settings",
+            "declare JSON or STRING as the table has it, or leave the column out: new values are then kept in "
+            "`_rescued`, whatever they are",
+        ))  # fmt: skip
+    return {**have, "type": kind}
+
+
+def _json_places(field: Mapping[str, Any]) -> set[str]:
+    """Where a field holds JSON texts (JSON_TEXT)."""
+    return set(filter(None, field.get("metadata", {}).get(JSON_TEXT, "").split(",")))
 
 
 def _before(column: Mapping[str, Any]) -> frozenset[str]:

@@ -174,6 +174,7 @@ class Switcher:
             sync=lake.tasks_sync,
             untimed=untimed(views),
             columns=decoded_as_is(old, views),
+            json_text=lake.json_text,
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
+from exporter.core.columns import JsonText
 from exporter.settings.rules import broken
 from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
 from exporter.settings.values import (
@@ -213,6 +213,11 @@ class Settings(BaseModel):
         ge=1,
         le=FIELDS_KEPT,
         description="Columns, nested ones too, from which on evolve adds none to a table; new objects are maps first.",
+    )
+    json_text: JsonText = Field(
+        default="as_sent",
+        description="How a column of the type JSON holds a value: its text as it was sent, byte for byte, or as in "
+        "_rescued: compact, numbers as sent, no more escapes than needed.",
     )
     new_type: Literal["dead_letter", "table"] = Field(
         default="dead_letter",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from exporter.formats.json.block import Block, Judged, texts_of
-from exporter.formats.json.judge import Judge, RecordVerdict
+from exporter.formats.json.judge import PASSED_IN_VAIN, Judge, RecordVerdict
 from exporter.formats.json.reading import FastReader, Readers, Taken
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.ways import Way
@@ -49,6 +49,9 @@ class Opinions:
         if self._guesses:
             asked = ((row, self._judge.guess(self._raws[row])) for row in doubtful)
             guesses = {row: guess for row, guess in asked if guess is not None}
+            if self._block.readers.counts_large:
+                unsure = {*unclassified([guess.text for guess in guesses.values()], self._block.readers)}
+                guesses = {row: guess for at, (row, guess) in enumerate(guesses.items()) if at not in unsure}
         self.verdicts |= guesses
         self._guessed |= guesses.keys()
         self.judge(row for row in doubtful if row not in guesses)
@@ -56,7 +59,7 @@ class Opinions:
     def read(self, reader: FastReader) -> Attempt:
         """All records that are not refused, by the reader."""
         rows, texts = texts_of(self._block.texts, self.verdicts)
-        return reader.take(texts), rows, texts
+        return reader.take(texts, seen=True), rows, texts
 
     def settled(self, taken: Taken, way: Way) -> Judged:
         """The block, once the reader has taken the rest. Verdicts that say no more than the record itself go."""
@@ -91,7 +94,7 @@ def classified(
         taken, rows, texts = opinions.read(plain)
     if taken is None:
         way = Way.ONE_BY_ONE
-        refused = RecordVerdict(None, "not_json: the reader refuses what the judge passed")
+        refused = RecordVerdict(None, PASSED_IN_VAIN)
         opinions.verdicts.update((rows[at], refused) for at in _unread(texts, plain, 0))
         taken, rows, texts = opinions.read(plain)
     if taken is None:
@@ -116,14 +119,14 @@ def _suspects(texts: pa.BinaryArray, reader: FastReader, start: int, suspects_ma
     step = max(len(texts) // 16, suspects_max)
     for at in range(0, len(texts), step):
         part = texts.slice(at, step)
-        if reader.take(part) is None:
+        if reader.take(part, seen=True) is None:
             found += _suspects(part, reader, start + at, suspects_max)
     return found
 
 
 def _unread(texts: pa.BinaryArray, reader: FastReader, start: int) -> list[int]:
     """Positions of the values that the reader refuses alone."""
-    if reader.take(texts) is not None:
+    if reader.take(texts, seen=True) is not None:
         return []
     if len(texts) == 1:
         return [start]

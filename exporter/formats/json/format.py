@@ -19,21 +19,25 @@ clock.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
 from exporter.formats.format import Read
 from exporter.formats.json.asked import Asked
 from exporter.formats.json.block import Judged, joined
 from exporter.formats.json.blocks import BlockReader
-from exporter.formats.json.judge import Judge
+from exporter.formats.json.judge import TOO_MANY, Judge, outsized
 from exporter.formats.json.layouts import Layouts
+from exporter.formats.json.lifted import Lifter, holds_json
 from exporter.formats.json.peek import JsonPeek
 from exporter.formats.json.reading import Readers
 from exporter.formats.json.ways import Habits, Tuning, Way
+from exporter.formats.marks import has_evolved, widened
 from exporter.formats.rows import all_but, numbered, patched
 from exporter.formats.schema import arrow_schema
 from exporter.text import shorten
@@ -53,21 +57,32 @@ class Json:
         """See Format."""
         return JsonPeek(path)
 
-    def reader(self, event_type: str, schema: pa.Schema, routing: Routing) -> JsonReader:
+    def reader(
+        self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"
+    ) -> JsonReader:
         """See Format."""
-        return JsonReader(event_type, schema, routing, self._tuning)
+        return JsonReader(event_type, schema, routing, self._tuning, canonical=json_text == "canonical")
 
 
 class JsonReader:
     """Reads values of one event type. ways: how many blocks took which, so far."""
 
-    def __init__(self, event_type: str, schema: pa.Schema, routing: Routing, tuning: Tuning) -> None:
+    def __init__(
+        self, event_type: str, schema: pa.Schema, routing: Routing, tuning: Tuning, canonical: bool = False
+    ) -> None:
         asked = Asked.by(event_type, schema, routing, tuning.maps_as_objects)
         readers = Readers(asked.shape, asked)
-        judge = Judge(readers.root, routing, asked.route, event_type, keep_all=len(schema) == 0)
+        self._keeps_all = len(asked.schema) == 0
+        judge = Judge(readers.root, routing, asked.route, event_type, self._keeps_all)
         self.ways: Counter[Way] = Counter()
+        self._schema, self._read_schema = schema, asked.schema
+        self._widens = asked.schema != schema
         self._unknown_fields = routing.unknown_fields
-        self._keeps_all = len(schema) == 0
+        self._evolved = has_evolved(asked.schema)
+        self._lifter = None
+        if holds_json(readers.root):
+            as_sent = Judge(asked.shape(False, as_sent=True), routing, asked.route, event_type, keep_all=False)
+            self._lifter = Lifter(readers.root, as_sent, canonical)
         self._blocks = BlockReader(asked, readers, judge, tuning, routing.unknown_fields == "dead_letter")
 
     @property
@@ -82,16 +97,36 @@ class JsonReader:
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
-        blocks = [self._blocks.judge_block(values)]
+        texts, refused = self._texts(values)
+        blocks = [self._blocks.judge_block(texts)]
         at = blocks[0].size
-        while at < len(values):
-            blocks.append(self._blocks.judge_block(values.slice(at)))
+        while at < len(texts):
+            blocks.append(self._blocks.judge_block(texts.slice(at)))
             at += blocks[-1].size
         self.ways.update(block.way for block in blocks if block.way)
         read = self._read(joined(blocks))
         self.habits.cuts = read.truncated > 0
         self.habits.long = read.truncated * 100 > len(values)
+        if self._lifter is not None and not self._evolved:  # else others say why (evolving.py)
+            told = self._lifter.reason
+            refused = {row: refused.get(row) or told(values[row].as_py(), why) for row, why in read.refused.items()}
+            read = replace(read, refused=refused)
+        if self._widens:
+            read = replace(read, columns=widened(read.columns, self._read_schema, self._schema, len(read.rows)))
         return read
+
+    def _texts(self, values: pa.BinaryArray) -> tuple[pa.BinaryArray, dict[int, str]]:
+        """What is read of the values, null for some that are refused at once, and why these are.
+
+        A record with too many values is, if there are columns that nobody declared: whether it can be read depends on
+        which of its fields are unknown ones, so it is left to those who know of no such columns.
+        """
+        refused: dict[int, str] = dict.fromkeys(outsized(values), TOO_MANY) if self._evolved else {}
+        texts = patched(values, dict.fromkeys(refused))
+        if self._lifter is None:
+            return texts, refused
+        texts, unlifted = self._lifter.lifted(texts)
+        return texts, {**refused, **unlifted}
 
     def _read(self, done: Judged) -> Read:
         """What the reader took, without what is refused all the same."""

@@ -29,6 +29,7 @@ VALUES_MAX = 10_000_000
 """Commas, colons and opening brackets outside of strings, beyond which no object is made of a record: they would take
 gigabytes."""
 TOO_MANY = f"too_many_values: the value is no plain good record, and has over {VALUES_MAX} commas, colons and brackets"
+PASSED_IN_VAIN = "not_json: the reader refuses what the judge passed"
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PUNCTUATION = re.compile(rb'\\.|[",:\[{]', re.DOTALL)
@@ -180,7 +181,7 @@ class Judge:
 
     def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> RecordVerdict:
         """Apply the policy for unknown fields and write the text for the reader."""
-        found = Found()
+        found = Found(unfit=note.unfit)
         rest = self._root.unknown(value, "$", found)
         if self._keep_all:
             rest = value
@@ -195,6 +196,10 @@ class Judge:
 def _int(token: str) -> IntToken:
     """json's hook for a number of digits only."""
     return _SMALL.get(token) or IntToken(token)
+
+
+tokens_of = json.JSONDecoder(parse_int=_int, parse_float=FloatToken).decode
+"""Good JSON as the judge's values."""
 
 
 def dump(value: Any) -> str:

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.formats.json.layout import Cut, Layout
+from exporter.formats.json.leaves import Means
 from exporter.formats.json.shapes import Child, Struct, shape_of
 from exporter.formats.json.stretches import Path, Stretch, members_of, stretches_of
 from exporter.formats.json.text import PARSE_ERRORS
@@ -133,7 +134,8 @@ def _with_marks(node: Struct, path: Path, marks: Mapping[str, Path]) -> Struct:
         else child
         for name, child in node.children.items()
     }
-    flags = {mark: Child(shape_of(pa.bool_()), True, declared=False) for mark, place in marks.items() if place == path}
+    here = [mark for mark, place in marks.items() if place == path]
+    flags = {mark: Child(shape_of(pa.bool_(), Means()), True, declared=False) for mark in here}
     return Struct({**children, **flags}, node.target)
 
 

@@ -10,7 +10,7 @@ import base64
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
+from exporter.arrow.years import DAY_FIRST, DAY_LAST, US_FIRST, US_LAST
 from exporter.errors import ConfigError
 from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note, Unproven, mismatch
 from exporter.text import shorten
@@ -36,17 +37,27 @@ _DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+
 _BASE64 = r"^[A-Za-z0-9+/]*={0,2}$"
 _BASE64_TEXT = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _FLOAT32_DOUBTFUL = 3.4028234e38
+_EXACT_BELOW = {32: 2**24, 64: 2**53}
+"""By the bits of a float: below that it holds every integer, and rounds none to that."""
+_DIGITS = b"-0123456789"
 
 
 @dataclass
 class Leaf:
-    """A scalar. reader: its type in the JSON reader. spec: its type in the classifier."""
+    """A scalar. reader: its type in the JSON reader. spec: its type in the classifier.
+
+    begins: the bytes that one of them begins a value with that fits. holds_json: it is the text of any JSON value.
+    is_exact: no integer is rounded to it.
+    """
 
     target: pa.DataType
     reader: pa.DataType
     spec: Any
     read: Callable[[Any, Note], Any]
     from_reader: Callable[[pa.Array], pa.Array] | None = None
+    begins: bytes = b'"'
+    holds_json: bool = False
+    is_exact: bool = False
 
     def convert(self, array: pa.Array) -> pa.Array:
         """The reader's column as the declared type; Unproven or ArrowInvalid if that cannot be."""
@@ -57,25 +68,51 @@ class Leaf:
         return None
 
 
-def leaf_of(data_type: pa.DataType, cutter: LongTimes | None) -> Leaf:
-    """The leaf of a declared scalar type; with a cutter a timestamp is read as text and cut.
+class LargeNumbers:
+    """Counts the numbers of columns that nobody declared which an integer may have been rounded to."""
 
-    Raises ConfigError for a type that has no JSON form here.
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, array: pa.Array) -> pa.Array:
+        """The same array. Adds to `count`."""
+        limit = float(_EXACT_BELOW[array.type.bit_width])
+        ends = pc.min_max(array)
+        if ends["min"].is_valid and not -limit < ends["min"].as_py() <= ends["max"].as_py() < limit:
+            self.count += pc.sum(pc.greater_equal(pc.abs(array), limit)).as_py() or 0
+        return array
+
+
+@dataclass(frozen=True)
+class Means:
+    """How leaves are read. cutter: timestamps are read as text, and cut. large: see LargeNumbers.
+
+    as_sent: what holds JSON is read as any value, and not as the text of one.
     """
-    types = pa.types
+
+    cutter: LongTimes | None = None
+    large: LargeNumbers = field(default_factory=LargeNumbers)
+    as_sent: bool = False
+
+
+def leaf_of(data_type: pa.DataType, means: Means) -> Leaf:
+    """The leaf of a declared scalar type. Raises ConfigError for a type that has no JSON form here."""
+    types, cutter = pa.types, means.cutter
     if types.is_timestamp(data_type) and cutter is not None:
         return Leaf(data_type, pa.string(), str, _read_time, lambda array: cutter(array).cast(data_type))
     if types.is_integer(data_type):
         low, high = -(1 << (data_type.bit_width - 1)), (1 << (data_type.bit_width - 1)) - 1
         spec = Annotated[int, msgspec.Meta(ge=low, le=high)]
-        return Leaf(data_type, data_type, spec, _int_reader(data_type.bit_width))
+        return Leaf(data_type, data_type, spec, _int_reader(data_type.bit_width), begins=_DIGITS)
     if types.is_floating(data_type):
-        return Leaf(data_type, data_type, float, _float_reader(data_type.bit_width), _finite)
+        return Leaf(data_type, data_type, float, _float_reader(data_type.bit_width), _finite, _DIGITS)
     if types.is_decimal(data_type):
-        return Leaf(data_type, data_type, Decimal, _decimal_reader(data_type.precision, data_type.scale))
+        reads = _decimal_reader(data_type.precision, data_type.scale)
+        return Leaf(data_type, data_type, Decimal, reads, begins=b'"' + _DIGITS)
+    if types.is_boolean(data_type):
+        return Leaf(data_type, data_type, bool, _read_bool, begins=b"tf")
     simple = {
         pa.string(): (data_type, str, _read_string, None),
-        pa.bool_(): (data_type, bool, _read_bool, None),
         pa.binary(): (pa.string(), str, _read_base64, _decode_base64),
         pa.date32(): (pa.string(), str, _read_date, _cast_date),
         US: (data_type, str, _read_time, None),
@@ -84,6 +121,80 @@ def leaf_of(data_type: pa.DataType, cutter: LongTimes | None) -> Leaf:
     if data_type not in simple:
         raise ConfigError(f"type {data_type} has no JSON form here", "build the schema with arrow_schema()")
     return Leaf(data_type, *simple[data_type])
+
+
+def json_leaf(means: Means) -> Leaf:
+    """The leaf of any JSON value: its text, once values are lifted (lifted.py)."""
+    if means.as_sent:
+        begins = b'"tf[{' + _DIGITS
+        return Leaf(pa.string(), pa.string(), msgspec.Raw, lambda value, _: value, begins=begins, holds_json=True)
+    return replace(leaf_of(pa.string(), means), holds_json=True)
+
+
+def evolved_leaf(leaf: Leaf, means: Means) -> Leaf:
+    """The leaf of a type that nobody declared: it has no value that the column would not hold as it was sent.
+
+    A declared column has integers rounded to a float, and years that no table holds are a matter of the whole record.
+    """
+    kind, read, convert = leaf.target, leaf.read, leaf.convert
+    if pa.types.is_floating(kind):
+        limit = _EXACT_BELOW[kind.bit_width]
+        spec = Annotated[float, msgspec.Meta(gt=-limit, lt=limit)]
+        counted = replace(leaf, spec=spec, from_reader=lambda array: means.large(convert(array)), is_exact=True)
+        return replace(counted, read=_exact(read, kind))
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return replace(leaf, read=_within_years(read, kind), from_reader=lambda array: _held(convert(array)))
+    return leaf
+
+
+def _exact(read: Callable[[Any, Note], Any], kind: pa.DataType) -> Callable[[Any, Note], Any]:
+    """Numbers, but no integer that the column would round. Others go to the nearest that there is."""
+    limit = _EXACT_BELOW[kind.bit_width]
+
+    def exact(value: Any, note: Note) -> Any:
+        found = read(value, note)
+        if type(value) is IntToken and abs(number := int(value)) > limit and not _is_float(number, kind):
+            raise BadValue("out_of_range", f"= {shorten(value)} would be rounded")
+        return found
+
+    return exact
+
+
+def _is_float(number: int, kind: pa.DataType) -> bool:
+    """Whether a column of floats holds just that integer, which is in their range."""
+    held: float = pa.array([float(number)]).cast(kind)[0].as_py()
+    return int(held) == number
+
+
+def _within_years(read: Callable[[Any, Note], Any], kind: pa.DataType) -> Callable[[Any, Note], Any]:
+    """Dates and times that a table holds."""
+    kinds = [kind] if pa.types.is_date(kind) else [US, pa.timestamp("us")]
+
+    def within(value: Any, note: Note) -> Any:
+        found = read(value, note)
+        if found[:4] in ("0000", "0001", "9999") and not any(_is_held(found, kind) for kind in kinds):
+            raise BadValue("out_of_range", f"= {shorten(value)} lies outside the years 1 to 9999 in UTC")
+        return found
+
+    return within
+
+
+def _is_held(text: str, kind: pa.DataType) -> bool:
+    try:
+        _held(pa.array([text], pa.string()).cast(kind))
+    except (pa.ArrowInvalid, Unproven):
+        return False
+    return True
+
+
+def _held(array: pa.Array) -> pa.Array:
+    """The same array. Raises Unproven if one lies in a year that no table holds."""
+    is_date = pa.types.is_date(array.type)
+    ends = pc.min_max(array.cast(pa.int32() if is_date else pa.int64()))
+    low, high = (DAY_FIRST, DAY_LAST) if is_date else (US_FIRST, US_LAST)
+    if ends["min"].is_valid and not low <= ends["min"].as_py() <= ends["max"].as_py() <= high:
+        raise Unproven
+    return array
 
 
 def _read_string(value: Any, _note: Note) -> Any:

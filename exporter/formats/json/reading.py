@@ -49,16 +49,16 @@ class FastReader:
         self._asked = asked
         self._wrapped = WrappedReader(root)
 
-    def take(self, values: pa.BinaryArray) -> Taken | None:
-        """All values, or None if one of them is in doubt."""
-        return self.take_or_name(values)[0]
+    def take(self, values: pa.BinaryArray, seen: bool = False) -> Taken | None:
+        """All values, or None if one of them is in doubt. seen: the classifier or the judge has passed each."""
+        return self.take_or_name(values, seen)[0]
 
-    def take_or_name(self, values: pa.BinaryArray) -> tuple[Taken | None, int | None]:
+    def take_or_name(self, values: pa.BinaryArray, seen: bool = False) -> tuple[Taken | None, int | None]:
         """As take; if it is None, the position of a doubtful value where the reader names one. That is a hint only."""
         if values.null_count:
             return None, values.is_null().index(True).as_py()
-        cutter, route = self._asked.cutter, self._asked.route
-        cutter.count = 0
+        cutter, large, route = self._asked.cutter, self._asked.large, self._asked.route
+        cutter.count = large.count = 0
         try:
             parsed = self._wrapped.read(values)
             columns = self._root.columns(parsed)
@@ -67,6 +67,8 @@ class FastReader:
             told = _NAMED_ROW.search(str(why))
             at = len(values) if told is None else int(told[1])
             return None, at if at < len(values) else None
+        if large.count and not seen:  # of an integer it cannot tell whether it was rounded
+            return None, None
         if self._marks and not self._all_stand(values, parsed):
             return None, None
         if route and len(parsed):
@@ -121,6 +123,11 @@ class Readers:
     def long(self) -> FastReader:
         """The reader that cuts fraction digits 7-9. Made on first use: few topics need it, and each type takes time."""
         return FastReader(self._shaped(True), self._asked, self._marks)
+
+    @cached_property
+    def counts_large(self) -> bool:
+        """Whether the reader may meet numbers that it must not take before somebody else has seen them."""
+        return any(isinstance(node, Leaf) and node.is_exact for node in nodes_of(self.root))
 
     @cached_property
     def classify(self) -> Callable[[bytes | None], Any]:

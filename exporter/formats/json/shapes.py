@@ -22,19 +22,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.errors import ConfigError
-from exporter.formats.json.leaves import Leaf, LongTimes, leaf_of
+from exporter.formats.json.leaves import Leaf, Means, evolved_leaf, json_leaf, leaf_of
 from exporter.formats.json.specs import dict_of, list_of, or_null
 from exporter.formats.json.values import BadValue, Found, Note, Unproven, mismatch
+from exporter.formats.marks import bare, holds_json, is_evolved
 from exporter.formats.rows import numbered
 
 
 @dataclass
 class Child:
-    """A named node. declared: false for the route and event-time fields that no column holds."""
+    """A named node, an element of an array, or a value of a map.
+
+    declared: false for the route and event-time fields that no column holds. evolved: a column holds it that nobody
+    declared, so a value that does not fit is unknown, and the record none the worse (VERDICT).
+    """
 
     node: Node
     nullable: bool
     declared: bool = True
+    evolved: bool = False
 
 
 @dataclass
@@ -65,11 +71,14 @@ class Struct:
         try:
             for name, child in self.children.items():
                 item = value.get(name)
-                if item is not None:
-                    known[name] = read = child.node.read(item, note)
-                    same = same and read is item
-                elif not child.nullable:
-                    raise BadValue("missing_field", "is required, but null or missing")
+                if item is None:
+                    if not child.nullable:
+                        raise BadValue("missing_field", "is required, but null or missing")
+                    continue
+                read = _read_if_fit(child.node, value, name, note) if child.evolved else child.node.read(item, note)
+                if read is not None:
+                    known[name] = read
+                same = same and read is item
         except BadValue as bad:
             bad.path.append(f".{name}")
             raise
@@ -80,7 +89,7 @@ class Struct:
         rest: dict[str, Any] = {}
         for name, item in value.items():
             child = self.children.get(name)
-            if child is None:
+            if child is None or (found.unfit and (id(value), name) in found.unfit):
                 rest[name] = item
                 found.add(f"{path}.{name}")
             elif item is not None:
@@ -165,7 +174,11 @@ class Map:
     def read(self, value: Any, note: Note) -> Any:
         if type(value) is not dict:
             raise mismatch("an object", value)
-        read = {key: _read_item(self.item, item, f".{key}", note) for key, item in value.items()}
+        if self.item.evolved:
+            read = {key: _read_if_fit(self.item.node, value, key, note) for key in value}
+            read = {key: item for key, item in read.items() if item is not None or value[key] is None}
+        else:
+            read = {key: _read_item(self.item, item, f".{key}", note) for key, item in value.items()}
         if not self.entries:
             return read
         note.changed = True
@@ -174,7 +187,11 @@ class Map:
     def unknown(self, value: Any, path: str, found: Found) -> Any:
         rest = {}
         for key, item in value.items():
-            inner = None if item is None else self.item.node.unknown(item, f"{path}.{key}", found)
+            if found.unfit and (id(value), key) in found.unfit:
+                found.add(f"{path}.{key}")
+                inner = item
+            else:
+                inner = None if item is None else self.item.node.unknown(item, f"{path}.{key}", found)
             if inner is not None:
                 rest[key] = inner
         return rest or None
@@ -187,6 +204,17 @@ class Map:
 
 
 Node: TypeAlias = Leaf | Struct | List | Map
+
+
+def _read_if_fit(node: Node, value: Any, name: str, note: Note) -> Any:
+    """What stands at a member that no record is refused for; None if it is null or does not fit, which is noted."""
+    item, cut = value[name], note.cut
+    try:
+        return None if item is None else node.read(item, note)
+    except BadValue:
+        note.cut = cut
+        note.unfit.add((id(value), name))
+        return None
 
 
 def _item_spec(child: Child) -> Any:
@@ -229,22 +257,31 @@ def _zero(data_type: pa.DataType) -> Any:
     return Decimal(0) if pa.types.is_decimal(data_type) else 0
 
 
-def struct_of(fields: Iterable[pa.Field], cutter: LongTimes | None = None) -> Struct:
-    """The node of an object with these fields."""
-    target = pa.struct(list(fields))
-    return Struct({f.name: Child(shape_of(f.type, cutter), f.nullable) for f in target}, target)
+def struct_of(fields: Iterable[pa.Field], means: Means, evolved: bool = False) -> Struct:
+    """The node of an object with these fields. evolved: it stands in what nobody declared."""
+    children = {field.name: _child_of(field, means, evolved) for field in fields}
+    return Struct(children, bare(pa.struct(list(fields))))
 
 
-def shape_of(data_type: pa.DataType, cutter: LongTimes | None = None) -> Node:
-    """The node of a declared type; with a cutter its timestamps are read as text and cut."""
+def _child_of(field: pa.Field, means: Means, evolved: bool) -> Child:
+    """A field, an element or the value of a map."""
+    evolved = evolved or is_evolved(field)
+    node = json_leaf(means) if holds_json(field) else shape_of(field.type, means, evolved)
+    return Child(node, field.nullable or evolved, evolved=evolved)
+
+
+def shape_of(data_type: pa.DataType, means: Means, evolved: bool = False) -> Node:
+    """The node of a type."""
     types = pa.types
     if types.is_struct(data_type):
-        return struct_of(data_type, cutter)
+        return struct_of(data_type, means, evolved)
+    target = bare(data_type)
     if types.is_list(data_type):
-        return List(Child(shape_of(data_type.value_type, cutter), data_type.value_field.nullable), data_type)
+        return List(_child_of(data_type.value_field, means, evolved), target)
     if types.is_map(data_type):
-        return Map(Child(shape_of(data_type.item_type, cutter), data_type.item_field.nullable), data_type)
-    return leaf_of(data_type, cutter)
+        return Map(_child_of(data_type.item_field, means, evolved), target)
+    leaf = leaf_of(data_type, means)
+    return evolved_leaf(leaf, means) if evolved else leaf
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
@@ -289,16 +326,22 @@ def decimal_guard(root: Struct) -> str | None:
 
 
 def graft(root: Struct, path: list[str], leaf: Leaf, fits: Callable[[pa.DataType], bool], what: str) -> None:
-    """Make the field at `path` known, declared or not; ConfigError if a declared type is in the way."""
+    """Make the field at `path` known, declared or not; ConfigError if a declared type is in the way.
+
+    A value there that does not fit refuses the record, whoever made the column that holds it.
+    """
     here = root
     for depth, name in enumerate(path):
         child, last = here.children.get(name), depth + 1 == len(path)
         if child is None:
             grown = leaf if last else Struct({}, pa.struct([]))
             child = here.children[name] = Child(grown, True, declared=False)
+        if child.evolved:
+            child.evolved, child.node = False, leaf if last else child.node
         node, dotted = child.node, ".".join(path[: depth + 1])
-        if last and not (isinstance(node, Leaf) and fits(node.target)):
-            what = f"column {dotted} is declared {node.target}, but holds {what}"
+        if last and not (isinstance(node, Leaf) and fits(node.target) and not node.holds_json):
+            kind = "JSON" if isinstance(node, Leaf) and node.holds_json else node.target
+            what = f"column {dotted} is declared {kind}, but holds {what}"
             raise ConfigError(what, f"declare it as {leaf.target} or leave it out")
         if isinstance(node, Struct):
             here = node

@@ -2,7 +2,8 @@
 
 For records that are good but for fields that no column holds: several times as fast as the judge, and in memory of a
 small multiple of the record, where the judge makes an object of each value. What it says is the judge's word or nothing
-(None): of the rest of the record it proves only that it is JSON, so the reader has to take it as well.
+(None): of the rest of the record it proves only that it is JSON, so the reader has to take it as well. A value of
+another kind than its column is, where nobody has declared that, is an unknown one; what else does not fit is left in.
 
     twins   msgspec keeps the last of two equal keys. Each member of an object has one colon outside of texts, so only
             where none is hidden the parts have as many colons as the whole has
@@ -55,12 +56,13 @@ def plain(text: bytes) -> tuple[bytes, dict[str, Any]] | None:
 
 def same_members(text: bytes, written: bytes) -> bool:
     """Whether msgspec has written all that it read, number by number: if so, no key occurs twice."""
-    if written.count(b":") != text.count(b":") or _escaped_colon(text):
+    if written.count(b":") != text.count(b":") or hides_colon(text):
         return False
     return b"-0" not in text or not _MINUS_ZERO.search(text)
 
 
-def _escaped_colon(text: bytes) -> bool:
+def hides_colon(text: bytes) -> bool:
+    """Whether a colon may be written as an escape."""
     return b"\\u003" in text and _ESCAPED_COLON.search(text) is not None
 
 
@@ -89,10 +91,13 @@ class Splitter:
     def __init__(self, root: Struct) -> None:
         self._root = root
         self._deep: dict[int, dict[str, Node]] = {}
+        self._kinds: dict[int, dict[str, bytes]] = {}
         self._without: dict[int, Callable[[Any], Any]] = {}
         for node in nodes_of(root):
             if isinstance(node, Struct):
                 self._deep[id(node)] = {name: one.node for name, one in node.children.items() if _may_hold(one.node)}
+                evolved = {name: one.node for name, one in node.children.items() if one.evolved}
+                self._kinds[id(node)] = {name: _begins(one) for name, one in evolved.items()}
             if _may_hold(node):
                 self._without[id(node)] = msgspec.json.Decoder(_spec(node)).decode
 
@@ -100,7 +105,7 @@ class Splitter:
         """The parts of a record with unknown fields; None if it has none, or is in doubt."""
         taken = _Taken()
         try:
-            if too_deep(raw) or _escaped_colon(raw):
+            if too_deep(raw) or hides_colon(raw):
                 return None
             rest, unknown = self._object(self._root, raw, "$", taken)
         except (*PARSE_ERRORS, TypeError):
@@ -127,12 +132,13 @@ class Splitter:
 
     def _object(self, node: Struct, raw: Any, path: str, taken: _Taken) -> _Parts:
         members: dict[str, Any] = _members(raw)
-        known, deep = node.children, self._deep[id(node)]
+        known, deep, kinds = node.children, self._deep[id(node)], self._kinds[id(node)]
         unknown: dict[str, Any] = {}
-        for name in [name for name in members if name in deep or name not in known]:
-            if name in deep:
+        for name in [name for name in members if name in deep or name not in known or name in kinds]:
+            fits = name not in kinds or bytes(members[name])[:1] in kinds[name]
+            if name in deep and fits:
                 self._member(deep[name], name, f"{path}.{name}", members, unknown, taken)
-            else:
+            elif name not in known or not fits:
                 taken.add(f"{path}.{name}")
                 unknown[name] = members.pop(name)
         return (_encode(members), _encode(unknown)) if unknown else (raw, None)
@@ -170,13 +176,25 @@ class Splitter:
 def _spec(node: Node) -> Any:
     """msgspec's type of a value without unknown fields, null among them, that reads no other value than it must."""
     if isinstance(node, Struct):
-        fields = [(f"f{i}", _spec(child.node), None) for i, child in enumerate(node.children.values())]
+        specs = [_evolved_spec(one.node) if one.evolved else _spec(one.node) for one in node.children.values()]
+        fields = [(f"f{i}", spec, None) for i, spec in enumerate(specs)]
         names = {f"f{i}": name for i, name in enumerate(node.children)}
         return or_null(msgspec.defstruct("Known", fields, rename=names, forbid_unknown_fields=True, gc=False))
     if isinstance(node, Leaf) or not _may_hold(node):
         return msgspec.Raw
     inner = _spec(node.item.node)
     return or_null(list_of(inner) if isinstance(node, List) else dict_of(inner))
+
+
+def _evolved_spec(node: Node) -> Any:
+    """The same where nobody has declared it: it takes no value of another kind."""
+    return or_null(node.spec) if isinstance(node, Leaf) or not _may_hold(node) else _spec(node)
+
+
+def _begins(node: Node) -> bytes:
+    """The bytes that one of them begins a value with that may fit, null among them."""
+    kinds = {Leaf: b"", Struct: b"{", List: b"[", Map: b"{"}
+    return b"n" + (node.begins if isinstance(node, Leaf) else kinds[type(node)])
 
 
 def _may_hold(node: Node) -> bool:

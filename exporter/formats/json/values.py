@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from exporter.text import shorten
@@ -40,18 +40,23 @@ class FloatToken(str):
 
 @dataclass
 class Note:
-    """What reading one record brought up: must it be rewritten, how many timestamps were cut."""
+    """What reading one record brought up: must it be rewritten, how many timestamps were cut.
+
+    unfit: members whose value does not fit a column that nobody declared: id() of the object, and the key.
+    """
 
     changed: bool = False
     cut: int = 0
+    unfit: set[tuple[int, str]] = field(default_factory=set)
 
 
 @dataclass
 class Found:
-    """The unknown fields of one record: how many, and the path of the first one."""
+    """The unknown fields of one record: how many, and the path of the first one. unfit: those that are (see Note)."""
 
     count: int = 0
     first: str = ""
+    unfit: set[tuple[int, str]] = field(default_factory=set)
 
     def add(self, path: str) -> None:
         self.first = self.first or path

@@ -90,7 +90,7 @@ class Feed:
         footers = {tp: self._reading.footer(tp) for tp in plans}
         return StagingOrder(
             self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
-            sync=self._lake.tasks_sync, untimed=untimed(self._reading.views),
+            sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
             columns=decoded_as_is(self._routing, self._reading.views),
         )  # fmt: skip
 

@@ -183,3 +183,57 @@ def test_whatever_refuses_files_is_told_at_once() -> None:
     assert "it lacks column a" in refuses(told, table(("a", "long")))
     assert "constraint small CHECK (a < 5)" in refuses(told, table(("a", "long")))
     assert refuses(told, None) == "constraint small CHECK (a < 5)"
+
+
+def json_field(name: str, kind: object, places: str) -> dict[str, object]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {"exporter.json": places, "comment": "c"}}
+
+
+def fields_of(*fields: dict[str, object]) -> str:
+    return json.dumps({"type": "struct", "fields": list(fields)})
+
+
+def test_a_table_says_which_of_its_texts_are_json() -> None:
+    """At every level; whatever else is said of a column at the top goes, as it always did."""
+    inner = {"type": "struct", "fields": [json_field("q", "string", ".")]}
+    made = json.loads(
+        table_schema(fields_of(json_field("p", "string", "."), {**json_field("s", inner, ""), "metadata": {}}))
+    )
+    assert made["fields"][2] == {**json_field("p", "string", "."), "metadata": {"exporter.json": "."}}
+    assert made["fields"][3]["type"]["fields"] == [json_field("q", "string", ".")]
+
+
+def test_what_is_said_of_a_column_is_no_other_type() -> None:
+    """Where evolution found it, or a comment: neither in the way of what is declared, nor lost."""
+    stored = json.loads(table(("a", "long"), ("s", struct(("x", "string")))))
+    stored["fields"][2]["metadata"] = {"exporter.evolved": "t/0/1"}
+    stored["fields"][3]["type"]["fields"][0]["metadata"] = {"comment": "c"}
+    text = json.dumps(stored)
+    declared = table(("a", "long"), ("s", struct(("x", "string"))))
+    assert evolved_schema(text, declared) == text
+    assert refuses(view(text), declared) == ""
+    assert json.loads(evolved_schema(text, table(("b", "long"))))["fields"][2] == stored["fields"][2]
+
+
+@pytest.mark.parametrize("kind", ["string", {"type": "array", "elementType": "string", "containsNull": True}])
+def test_texts_do_not_become_json_nor_json_texts(kind) -> None:
+    """What stands in the old files would be something else from then on; the column is named."""
+    place = "." if kind == "string" else "element"
+    as_json = table_schema(
+        fields_of({**json_field("s", struct(("y", "long")), ""), "metadata": {}}, json_field("x", kind, place))
+    )
+    plain = table_schema(
+        fields_of(
+            {**json_field("s", struct(("y", "long")), ""), "metadata": {}},
+            {**json_field("x", kind, ""), "metadata": {}},
+        )
+    )
+    assert evolved_schema(as_json, as_json) == as_json
+    for have, want, told in (
+        (plain, as_json, "plain ones in the table and JSON"),
+        (as_json, plain, "JSON in the table"),
+    ):
+        with pytest.raises(ConfigError, match=f"the texts of column x are {told}") as refused:
+            evolved_schema(have, want)
+        assert refused.value.hint
+        assert told in refuses(view(have), want)

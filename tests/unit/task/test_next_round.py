@@ -47,8 +47,9 @@ class Place:
         )  # fmt: skip
         poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
         lake: Any = SimpleNamespace(
-            app="app", root="lake", tasks_sync=True, table=lambda name: SimpleNamespace(uri=f"lake/{name}")
-        )
+            app="app", root="lake", tasks_sync=True, json_text="as_sent",
+            table=lambda name: SimpleNamespace(uri=f"lake/{name}"),
+        )  # fmt: skip
         offers: Any = SimpleNamespace(refresh_parked=self.refresh)
         self.machine = NextRound(
             lake=lake,

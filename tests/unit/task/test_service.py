@@ -148,8 +148,9 @@ class World:
     def given(self) -> dict[str, Any]:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
-            app="app", root="lake", tasks_sync=False, table=lambda name: SimpleNamespace(view=view, uri="")
-        )
+            app="app", root="lake", tasks_sync=False, json_text="as_sent",
+            table=lambda name: SimpleNamespace(view=view, uri=""),
+        )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,
             end_offsets=self.ends,
