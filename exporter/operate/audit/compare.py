@@ -46,6 +46,8 @@ OPEN_BYTES = 256 << 10
 """What it takes to open a file, in bytes that could be read meanwhile: small files share tasks by it."""
 SHUFFLE_ROWS = 500_000
 """Rows of the comparison that one shuffle partition gets, about."""
+WHOLE_SHUFFLE_ROWS = 50_000
+"""The same of whole contents, which are wide."""
 BAD_OFFSETS_MAX = 1_000
 """Offsets of each kind of finding that are fetched for the examples; all are counted."""
 
@@ -96,7 +98,9 @@ def compare(
         verdicts = verdicts_of(sides.records(), sides.rows(files), job.day, replays).persist(StorageLevel.DISK_ONLY)
         try:
             share = share_of(sum(one.next - one.first for one in logs.values()), job.content_share)
-            found = _contents(Contents(sides, files, share), verdicts) if share else NO_CONTENTS
+            parts = str(min(2_000, max(cores, int(total * share) // WHOLE_SHUFFLE_ROWS + 1)))
+            with _conf(job.session, {"spark.sql.shuffle.partitions": parts}):
+                found = _contents(Contents(sides, files, share), verdicts) if share else NO_CONTENTS
             return _report(verdicts, pinned, job.topics, fields, found)
         finally:
             verdicts.unpersist()
