@@ -61,6 +61,7 @@ def audit(
     kafka_options: Mapping[str, str],
     day: date | None = None,
     from_offsets: Mapping[TopicPartition, int] | None = None,
+    content_share: float | None = None,
 ) -> AuditReport:
     """Compare the topics with the tables of lake.app. Writes nothing.
 
@@ -68,7 +69,8 @@ def audit(
     present settings; they are used where the dead letters record no other configuration. day: only findings of this
     day are reported: that of the rows, and of records without a row that of their event time (of their Kafka
     timestamp where the event time cannot be read). from_offsets: topic partition -> first offset to look at; other
-    partitions are looked at from their beginning.
+    partitions are looked at from their beginning. content_share: of the records, 0 to 1, whose contents are compared
+    whole; None: all of a small topic, so many of a large one that it takes seconds (contents/frames.py).
 
     Raises BrokerSilent, TableUnreadable, InvariantBroken if a topic is not the one that was exported, and
     DependencyUnreachable if the comparison itself cannot be run.
@@ -79,7 +81,10 @@ def audit(
     compacted, note = _compacted(lake.session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []
     wanted = dict(from_offsets or {})
-    job = Job(lake.session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client)
+    job = Job(
+        lake.session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client,
+        content_share=content_share,
+    )  # fmt: skip
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))

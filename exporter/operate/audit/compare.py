@@ -4,8 +4,9 @@
                                                ├─ group by (topic partition, offset) ── verdicts ── report
     rows: where each stands, its checksum ─────┘
 
-The sides are made in sides.py, the verdicts in verdicts.py, and what replays of dead letters make of either in
-replays.py; columns.py says what each column is. Reads only.
+Then, for a share of the offsets, the whole contents (contents/): what differs there and nowhere else is a finding of
+the same kind. The sides are made in sides.py, the verdicts in verdicts.py, and what replays of dead letters make of
+either in replays.py; columns.py says what each column is. Reads only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark import StorageLevel
@@ -21,11 +23,20 @@ from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit.columns import PARTITION
+from exporter.operate.audit.contents.frames import Contents, share_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned
 from exporter.operate.audit.replays import NoReplays, Replays
-from exporter.operate.audit.report import EXAMPLES_MAX, FINDINGS, AuditReport, BadOffset, Missing, examples
+from exporter.operate.audit.report import (
+    EXAMPLES_MAX,
+    FINDINGS,
+    AuditReport,
+    BadOffset,
+    Differing,
+    Missing,
+    examples,
+)
 from exporter.operate.audit.sides import Fields, Sides, compared_fields
 from exporter.operate.audit.sql import LETTERS
 from exporter.operate.audit.verdicts import verdicts_of
@@ -35,8 +46,25 @@ OPEN_BYTES = 256 << 10
 """What it takes to open a file, in bytes that could be read meanwhile: small files share tasks by it."""
 SHUFFLE_ROWS = 500_000
 """Rows of the comparison that one shuffle partition gets, about."""
+WHOLE_SHUFFLE_ROWS = 50_000
+"""The same of whole contents, which are wide."""
 BAD_OFFSETS_MAX = 1_000
 """Offsets of each kind of finding that are fetched for the examples; all are counted."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a comparison of contents found. alone: offsets that nothing else speaks against; bad: the first of them."""
+
+    share: float = 0.0
+    compared: int = 0
+    skipped: int = 0
+    alone: int = 0
+    bad: tuple[BadOffset, ...] = ()
+    differing: tuple[Differing, ...] = ()
+
+
+NO_CONTENTS = Found()
 
 
 def was_cut(files: Mapping[str, LiveFiles]) -> bool:
@@ -51,7 +79,8 @@ def was_cut(files: Mapping[str, LiveFiles]) -> bool:
 def compare(
     job: Job, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log]
 ) -> AuditReport:
-    """One pass over the topic's range and all rows; a second, over its stored result, for examples."""
+    """One pass over the topic's range and all rows, and one for their contents; others, over their stored results,
+    for examples."""
     total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
     cores = int(job.session.sparkContext.defaultParallelism)
     shuffle = str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))
@@ -68,9 +97,41 @@ def compare(
         sides = Sides(job, pinned, logs, fields, replays)
         verdicts = verdicts_of(sides.records(), sides.rows(files), job.day, replays).persist(StorageLevel.DISK_ONLY)
         try:
-            return _report(verdicts, pinned, job.topics, fields)
+            share = share_of(sum(one.next - one.first for one in logs.values()), job.content_share)
+            parts = str(min(2_000, max(cores, int(total * share) // WHOLE_SHUFFLE_ROWS + 1)))
+            with _conf(job.session, {"spark.sql.shuffle.partitions": parts}):
+                found = _contents(Contents(sides, files, share), verdicts) if share else NO_CONTENTS
+            return _report(verdicts, pinned, job.topics, fields, found)
         finally:
             verdicts.unpersist()
+
+
+def _contents(contents: Contents, verdicts: DataFrame) -> Found:
+    """What the contents say beside the verdicts: only of rows that stand where they must."""
+    names = {code: name for name, code in contents.sides.pinned.codes.items()}
+    stored = contents.differing().persist(StorageLevel.DISK_ONLY)
+    try:
+        (counts,) = stored.agg(*(sf.sum(name).alias(name) for name in ("compared", "skipped", "places"))).collect()
+        found = Found(contents.share, counts.compared or 0, counts.skipped or 0)
+        if not counts.places:
+            return found
+        judged = verdicts.filter(sf.col("kind").isin("once", "different")).select("kind", "code", *PARTITION, "offset")
+        differing = stored.join(judged, ["code", *PARTITION, "offset"]).orderBy("code", *PARTITION, "offset")
+        alone = differing.filter(sf.col("kind") == "once")
+        return replace(
+            found,
+            alone=alone.count(),
+            bad=tuple(
+                BadOffset("different", names[r.code], r.topic, r.partition, r.offset)
+                for r in alone.limit(BAD_OFFSETS_MAX).collect()
+            ),
+            differing=tuple(
+                Differing(names[r.code], r.topic, r.partition, r["offset"], r.path, r.in_topic, r.in_table, r.places)
+                for r in differing.limit(EXAMPLES_MAX).collect()
+            ),
+        )
+    finally:
+        stored.unpersist()
 
 
 @contextmanager
@@ -85,7 +146,9 @@ def _conf(session: Any, options: Mapping[str, str]) -> Iterator[None]:
             session.conf.set(name, value)
 
 
-def _report(verdicts: DataFrame, pinned: Pinned, topics: tuple[str, ...], fields: Fields) -> AuditReport:
+def _report(
+    verdicts: DataFrame, pinned: Pinned, topics: tuple[str, ...], fields: Fields, contents: Found
+) -> AuditReport:
     names = {code: name for name, code in pinned.codes.items()}
     kinds: Counter[str] = Counter()
     checked = letters = 0
@@ -101,6 +164,9 @@ def _report(verdicts: DataFrame, pinned: Pinned, topics: tuple[str, ...], fields
         checked += row.in_topic if row.kind != "unchecked" else 0
         letters += row.amount if row.kind == "once" and row.code == LETTERS else 0
     bad = [found for kind in FINDINGS if kinds[kind] for found in _bad_offsets(verdicts, kind, names)]
+    bad += contents.bad
+    kinds += Counter(different=contents.alone)
+    kinds -= Counter(once=contents.alone)
     wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, "once", "pending", "gone", "unchecked")}
     return AuditReport(
         topics,
@@ -109,6 +175,10 @@ def _report(verdicts: DataFrame, pinned: Pinned, topics: tuple[str, ...], fields
         replaying=twins,
         examples=examples(bad, EXAMPLES_MAX),
         missing_by_table=_missing(verdicts, names) if kinds["missing"] else (),
+        content_share=contents.share,
+        contents=contents.compared,
+        contents_skipped=contents.skipped,
+        differing=contents.differing,
         checked_columns={names[code]: tuple(f["name"] for f in some) for code, some in fields.items()},
         **wanted,
     )

@@ -27,7 +27,7 @@ class Job:
     """What all steps of one audit need. compacted: the topics from which records may vanish.
 
     client: keywords of kafka-python's clients. careful: what Spark's source may not survive is read by
-    kafka/careful.py.
+    kafka/careful.py. content_share: of the records, whose contents are compared whole; None: as many as frames.py says.
     """
 
     session: Any
@@ -39,3 +39,4 @@ class Job:
     compacted: frozenset[str]
     client: Mapping[str, Any] = field(default_factory=dict)
     careful: bool = False
+    content_share: float | None = None

@@ -10,7 +10,7 @@ FINDINGS = ("missing", "twice", "wrong_table", "different", "foreign", "outside"
 """Verdicts on one offset that are findings.
 
 missing: at or below the positions and in no table. twice: more than one row, in one or several tables.
-wrong_table: in a table that neither its type nor the dead letters account for. different: values, day or
+wrong_table: in a table that neither its type nor the dead letters account for. different: values, contents, day or
 dead-letter bytes are not the record's. foreign: a row without a record of the topic. outside: a row at an
 offset that its table does not claim to cover (beyond its position, or before its anchor).
 """
@@ -56,6 +56,28 @@ class Example:
         where = f"{self.table} {_partition(self.topic, self.partition)}: {self.offsets}"
         says = {"twice": f"also in {self.other}", "wrong_table": f"expected in {self.other}"}.get(self.kind, "")
         return f"{_LABELS.get(self.kind, self.kind)}: {where}" + (f" ({says})" if says and self.other else "")
+
+
+@dataclass(frozen=True)
+class Differing:
+    """A row whose contents are not its record's: where first, and at how many places. No value is told.
+
+    path: in the value, `$.items[0].at`. in_topic, in_table: what kind of thing stands there.
+    """
+
+    table: str
+    topic: str
+    partition: int
+    record_offset: int
+    path: str
+    in_topic: str
+    in_table: str
+    places: int
+
+    def __str__(self) -> str:
+        where = f"{self.table} {_partition(self.topic, self.partition)}: {self.record_offset} {self.path}"
+        more = f" (and {self.places - 1} more)" if self.places > 1 else ""
+        return f"contents: {where}: {self.in_topic} in the topic, {self.in_table} in the table{more}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +132,8 @@ class AuditReport:
     dead_letters: of the `once`. before_first: below the recorded first position, still in the log.
     gone: rows whose record is no longer in its topic (compacted, expired); no finding.
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
-    unchecked: records whose routing configuration is not recorded or cannot be read.
+    unchecked: records whose routing configuration is not recorded or cannot be read. contents: records whose columns
+    and `_rescued` were compared with the whole value, of content_share of all; contents_skipped: too long for that.
     """
 
     topics: tuple[str, ...]
@@ -128,12 +151,16 @@ class AuditReport:
     gone: int = 0
     unchecked: int = 0
     replaying: int = 0
+    content_share: float = 0.0
+    contents: int = 0
+    contents_skipped: int = 0
     absent_files: int = 0
     absent: tuple[AbsentFile, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     missing_by_table: tuple[Missing, ...] = ()
+    differing: tuple[Differing, ...] = ()
     tables: tuple[TableCount, ...] = ()
     checked_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secs: float = 0.0
@@ -162,6 +189,10 @@ class AuditReport:
             f"  once {self.once} (dead letters {self.dead_letters}), pending {self.pending}, "
             f"before the first position {self.before_first}, gone from the topic {self.gone}"
         )
+        if self.content_share:
+            long = f", {self.contents_skipped} are too long for it" if self.contents_skipped else ""
+            of = "all" if self.content_share >= 1 else f"{100 * self.content_share:.4g} % of all"
+            lines.append(f"  contents compared whole: {self.contents} ({of}){long}")
         lines += [f"  {_LABELS[kind]} {getattr(self, kind)}" for kind in FINDINGS if getattr(self, kind)]
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
@@ -172,6 +203,7 @@ class AuditReport:
             )
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"finding: {text}" for text in (*self.problems, *map(str, self.absent), *map(str, self.examples))]
+        lines += [f"finding: {text}" for text in map(str, self.differing)]
         lines.append("each offset is where it must be exactly once" if self.clean else f"findings: {self.findings}")
         return "\n".join(lines)
 

@@ -41,19 +41,26 @@ class Sides:
     replays: NoReplays
 
     @cached_property
-    def _info(self) -> DataFrame:
+    def info(self) -> DataFrame:
+        """INFO_DDL."""
         rows = _info_rows(self.job, self.pinned, self.logs)
         return sf.broadcast(self.job.session.createDataFrame(rows, INFO_DDL))
 
     @cached_property
-    def _cover(self) -> DataFrame:
+    def cover(self) -> DataFrame:
+        """COVER_DDL."""
         return sf.broadcast(self.job.session.createDataFrame(_cover_rows(self.pinned), COVER_DDL))
+
+    def raw_records(self) -> DataFrame:
+        """The records to look at, as the topics have them."""
+        if self.job.careful:
+            return careful_records(self.job, self.pinned, self.logs)
+        return topic_records(self.job, self.logs)
 
     def records(self) -> DataFrame:
         """One slim row per record: expected table, whether it must have a row, checksums, day."""
-        job, pinned, codes, fields = self.job, self.pinned, self.pinned.codes, self.fields
-        frame = careful_records(job, pinned, self.logs) if job.careful else topic_records(job, self.logs)
-        frame = frame.withColumn("timestamp", audit_sql.sane_timestamp()).join(self._info, PARTITION)
+        pinned, codes, fields = self.pinned, self.pinned.codes, self.fields
+        frame = self.raw_records().withColumn("timestamp", audit_sql.sane_timestamp()).join(self.info, PARTITION)
         event_type = sf.col("event_type")
         frame = (
             _region(frame)
@@ -65,7 +72,7 @@ class Sides:
             .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
         )
         frame = self.replays.judged(frame)
-        frame = frame.join(self._cover.withColumnRenamed("code", "expected"), ["expected", *PARTITION], "left")
+        frame = frame.join(self.cover.withColumnRenamed("code", "expected"), ["expected", *PARTITION], "left")
         expected = sf.col("expected")
         told = {
             "must": _must(),
@@ -98,17 +105,39 @@ class Sides:
         if frame is None:
             empty: DataFrame = self.job.session.createDataFrame([], ROWS_DDL)
             return empty
-        frame = _region(frame.join(self._info, PARTITION, "left").join(self._cover, ["code", *PARTITION], "left"))
+        frame = self._located(frame)
         readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
         checkable = sf.coalesce(readable & sf.col("region.visible") & ~sf.col("condemned"), sf.lit(False))
-        wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
-        wanted = wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
         outside, hashed = ~in_spans("spans"), ["row_hash", "row_day", "row_time", "faulty"]
-        replayed = sf.coalesce(sf.col("offset") <= sf.col("replayed"), sf.lit(False))
-        return frame.filter(wanted).select(
+        return frame.filter(_wanted()).select(
             "code", *PARTITION, "offset", *hashed, "unread", outside.alias("outside"), checkable.alias("checkable"),
-            replayed.alias("replayed"),
+            _replayed().alias("replayed"),
         )  # fmt: skip
+
+    def judged_by(self, rows: DataFrame) -> DataFrame:
+        """Those of a table's rows that are looked at, with `routings`: the configurations that may have written each.
+
+        That is the one of its offset, and of a row that a replay may have added each one since as well.
+        """
+        since = sf.filter("regions", lambda region: region["through"] >= sf.col("offset"))
+        own = sf.array(sf.col("region.routing"))
+        may = sf.when(_replayed(), sf.transform(since, lambda region: region["routing"])).otherwise(own)
+        return self._located(rows).filter(_wanted() & sf.col("region").isNotNull()).withColumn("routings", may)
+
+    def _located(self, rows: DataFrame) -> DataFrame:
+        """Adds what is known of the partition of each row, and of its table there."""
+        return _region(rows.join(self.info, PARTITION, "left").join(self.cover, ["code", *PARTITION], "left"))
+
+
+def _wanted() -> Column:
+    """Whether a row is looked at: of an offset that was asked for, and of the topic of today."""
+    wanted = sf.col("offset").isNull() | (sf.col("offset") >= sf.coalesce("wanted", sf.lit(0)))
+    return wanted & (sf.coalesce("epoch", sf.lit(0)) >= sf.coalesce("since", sf.lit(0)))
+
+
+def _replayed() -> Column:
+    """Whether a replay of dead letters may have added a row."""
+    return sf.coalesce(sf.col("offset") <= sf.col("replayed"), sf.lit(False))
 
 
 def _must() -> Column:

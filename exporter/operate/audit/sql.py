@@ -191,7 +191,13 @@ def sane_timestamp() -> Column:
 
 
 def letter_checksum() -> Column:
-    """64 bits over what a dead letter keeps of its record: timestamp, key, and value or the beginning of it."""
+    """64 bits over what a dead letter keeps of its record: timestamp, key, headers, and value or the beginning of it.
+
+    A record without headers has null or none.
+    """
     value = sf.col("value")
     kept = sf.when(sf.octet_length(value) > KEPT_BYTES, sf.substring(value, 1, KEPT_BYTES)).otherwise(value)
-    return sf.xxhash64(sf.unix_micros("timestamp"), sf.col("key").isNull(), sf.col("key"), value.isNull(), kept)
+    headers = sf.transform("headers", lambda one: sf.struct(one["key"], one["value"].isNull(), one["value"]))
+    return sf.xxhash64(
+        sf.unix_micros("timestamp"), sf.col("key").isNull(), sf.col("key"), value.isNull(), kept, headers
+    )

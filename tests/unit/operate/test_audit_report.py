@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import ConfigError
+from exporter.operate.audit.contents.frames import share_of
 from exporter.operate.audit.report import (
     FINDINGS,
     AbsentFile,
     AuditReport,
     BadOffset,
+    Differing,
     Example,
     TableCount,
     compress,
@@ -119,6 +121,24 @@ def test_a_report_is_text_and_json():
     assert text.endswith("findings: 3")
     assert json.loads(json.dumps(report.as_dict()))["examples"][0]["offsets"] == "4..5"
     assert report.as_dict()["clean"] is False
+
+
+def test_contents_are_told_by_path_and_never_by_value():
+    """How many were compared whole, and where the first of them differ."""
+    differing = (Differing("click", "t", 0, 17, "$.a[0]", "a number", "nothing", 3),)
+    report = AuditReport(("t",), different=1, content_share=0.5, contents=40, contents_skipped=1, differing=differing)
+    text = report.as_text()
+    assert "contents compared whole: 40 (50 % of all), 1 are too long for it" in text
+    assert "finding: contents: click t-0: 17 $.a[0]: a number in the topic, nothing in the table (and 2 more)" in text
+    assert json.loads(json.dumps(report.as_dict()))["differing"][0]["path"] == "$.a[0]"
+    assert "contents" not in AuditReport(("t",)).as_text()
+
+
+@pytest.mark.parametrize(("records", "wanted", "share"), [(0, None, 1.0), (100_000, None, 1.0), (400_000, None, 0.25),
+                                                           (400_000, 1.0, 1.0), (5, 0.0, 0.0)])  # fmt: skip
+def test_a_small_topic_is_compared_whole(records, wanted, share):
+    """Of a large one about 100,000 records, unless it is said otherwise."""
+    assert share_of(records, wanted) == share
 
 
 def test_the_audit_shares_no_code_with_the_export():

@@ -10,6 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from exporter.operate.audit.contents.documents import read
+
 _SAFE = frozenset({"string", "long", "integer", "short", "byte", "boolean"})
 """Types that Spark's from_json and the exporter read alike in every value that the exporter accepts."""
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_ @:/-]+\Z")
@@ -48,6 +50,10 @@ class JsonValues:
     def parsed(self, fields: Sequence[Mapping[str, Any]]) -> Column:
         """By from_json."""
         return sf.from_json("text", StructType.fromJson({"type": "struct", "fields": list(fields)}))
+
+    def document(self, value: bytes) -> Any:
+        """By the standard library."""
+        return read(value)
 
 
 def _is_safe(kind: Any) -> bool:

@@ -33,3 +33,10 @@ class Values(Protocol):
     def parsed(self, fields: Sequence[Mapping[str, Any]]) -> Column:
         """The value as a struct of these fields (Spark schema JSON, parsed), all of which it compares."""
         ...
+
+    def document(self, value: bytes) -> Any:
+        """The value as contents/documents.py has it, with what JSON cannot say as it would be written there.
+
+        For workers: no column. Raises NotJson.
+        """
+        ...

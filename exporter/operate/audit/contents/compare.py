@@ -1,0 +1,220 @@
+"""One value of the topic against its row: columns and `_rescued` together must be what was sent.
+
+    a member of an object    in its column; or in `_rescued`, and the column null; of an object or array, part in each
+    an array                 position by position; `_rescued` has null where an element has nothing for it
+    null                     as if it were not there
+
+What a configuration lets go of is excused: the fields of the event type and the event time, if no column is declared
+for them, and with `unknown_fields = "ignore"` whatever is not declared. The event time is then looked for in
+`_event_time`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from exporter.core.columns import EVENT_TIME
+from exporter.core.routing import EventTime, Routing
+from exporter.lake.schema import NO_COLUMNS
+from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
+from exporter.operate.audit.contents.scalars import micros
+from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Leaf, Members, Node, shape
+
+Excused: TypeAlias = "Mapping[str, Any]"
+"""Name -> what is excused below it; IT: the member itself, whatever it is."""
+IT = "it"
+_NOTHING: Excused = {}
+_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_Path: TypeAlias = "tuple[Any, ...]"
+"""(the path of what has it, its name or position); () at the top."""
+
+
+class Difference(NamedTuple):
+    """path: `$.items[0].at`. in_topic, in_table: what stands there, without telling it."""
+
+    path: str
+    in_topic: str
+    in_table: str
+
+
+@dataclass(frozen=True)
+class Configured:
+    """How one configuration fills one table. excused, drops: see above.
+
+    time: where the event time stands in a value, if `_event_time` is the exporter's.
+    """
+
+    root: Members
+    excused: Excused = field(default_factory=dict)
+    drops: bool = False
+    time: EventTime | None = None
+
+    @classmethod
+    def of(cls, routing: Routing, event_type: str, table_json: str, partition_columns: tuple[str, ...]) -> Configured:
+        """table_json: Spark schema JSON of the table as it is now."""
+        declared_json = routing.schemas.get(event_type, NO_COLUMNS)
+        root = shape(declared_json, table_json, partition_columns)
+        keeps_all = not root.fields
+        timed = routing.event_time.kind == "json" and EVENT_TIME not in {name.lower() for name in root.fields}
+        return cls(
+            root,
+            _NOTHING if keeps_all else _excused(routing),
+            routing.unknown_fields == "ignore" and not keeps_all,
+            routing.event_time if timed else None,
+        )
+
+    def differences(
+        self,
+        value: bytes | None,
+        held: str,
+        rescued: str | None,
+        at: int | None,
+        document: Callable[[bytes], Any] = read,
+    ) -> list[Difference]:
+        """Where a row differs from the value that was sent: each place that differs by itself.
+
+        held, rescued: the row's columns, as frames.py writes them, and its `_rescued`. at: its `_event_time` in
+        microseconds, or null. document: reads a value, as documents.read does. A text that cannot be read is one
+        difference.
+        """
+        try:
+            sent = None if value is None else document(value)
+        except NotJson as error:
+            return [Difference("$", f"no value: {error}", "a row")]
+        try:
+            columns, rest = read_row(held), None if rescued is None else read(rescued)
+        except NotJson as error:
+            return [Difference("$", shown(sent), f"no JSON: {error}")]
+        walk = _Walk(self.drops)
+        walk.members(self.root, sent, columns, rest, self.excused, ())
+        if self.time is not None and at is not None and not walk.found:
+            parts = self.time.path.split(".")
+            if _instant(_at(sent, parts), self.time.unit) != at:
+                walk.found.append(Difference("$." + ".".join(parts), "an event time", "another `_event_time`"))
+        return walk.found
+
+
+class _Walk:
+    """Through one value, its columns and its `_rescued` side by side."""
+
+    def __init__(self, drops: bool) -> None:
+        self._drops = drops
+        self.found: list[Difference] = []
+
+    def members(
+        self, node: Members, sent: Any, held: Mapping[str, Any], rest: Any, excused: Excused, path: _Path
+    ) -> None:
+        """An object whose fields are columns."""
+        if type(sent) is not dict or (rest is not None and type(rest) is not dict):
+            self._differ(path, sent, "an object" if rest is None else f"an object, and {shown(rest)} in `_rescued`")
+            return
+        rest, fields = rest or _NOTHING, node.fields
+        for name, child in fields.items():
+            here, kept, left = sent.get(name), held.get(name), rest.get(name)
+            if here is not None or kept is not None or left is not None:
+                self._known(child, here, kept, left, excused.get(name, _NOTHING), (path, name))
+        for name in sent.keys() - fields.keys():
+            self._unknown(sent[name], rest.get(name), excused.get(name, _NOTHING), self._drops, (path, name))
+        for name in rest.keys() - fields.keys() - sent.keys():
+            if rest[name] is not None:
+                self._differ((path, name), None, f"{shown(rest[name])} in `_rescued`")
+
+    def _known(self, node: Node, sent: Any, held: Any, rest: Any, excused: Any, path: _Path) -> None:
+        """A value that has a column, or a part of one. held: what is in there, rest: in `_rescued`."""
+        if isinstance(node, Apart):
+            return
+        if held is None:
+            if not (isinstance(node, Leaf) and node.blank and sent == "" and rest is None):
+                mine = excused if node.evolved else _NOTHING
+                self._unknown(sent, rest, mine, self._drops and node.evolved, path)
+        elif isinstance(node, Members):
+            self.members(node, sent, held, rest, excused if excused is not IT else _NOTHING, path)
+        elif isinstance(node, Items):
+            self._items(node, sent, held, rest, path)
+        elif isinstance(node, Entries):
+            self._entries(node, sent, held, rest, path)
+        elif rest is not None:
+            self._differ(path, sent, "a column, and more in `_rescued`")
+        elif sent is None or not node.same(sent, held):
+            self._differ(path, sent, f"{'another' if sent is not None else 'a'} {node.kind}")
+
+    def _items(self, node: Items, sent: Any, held: list[Any], rest: Any, path: _Path) -> None:
+        if type(sent) is not list or len(sent) != len(held):
+            self._differ(path, sent, f"an array of {len(held)}")
+            return
+        if rest is not None and (type(rest) is not list or len(rest) != len(sent)):
+            self._differ(path, sent, f"{shown(rest)} in `_rescued`")
+            return
+        for at, here in enumerate(sent):
+            self._known(node.item, here, held[at], None if rest is None else rest[at], _NOTHING, (path, at))
+
+    def _entries(self, node: Entries, sent: Any, held: Mapping[str, Any], rest: Any, path: _Path) -> None:
+        if type(sent) is not dict or (rest is not None and type(rest) is not dict):
+            self._differ(path, sent, f"a map of {len(held)}")
+            return
+        rest = rest or _NOTHING
+        for name in sent.keys() | held.keys() | rest.keys():
+            self._known(node.item, sent.get(name), held.get(name), rest.get(name), _NOTHING, (path, name))
+
+    def _unknown(self, sent: Any, rest: Any, excused: Any, drops: bool, path: _Path) -> None:
+        """A value that is in `_rescued`, all of it."""
+        if rest is None:
+            if not (drops or _is_excused(sent, excused)):
+                self._differ(path, sent, "nothing")
+        elif type(sent) is dict and type(rest) is dict:
+            inner = _NOTHING if excused is IT else excused
+            for name in sent.keys() | rest.keys():
+                self._unknown(sent.get(name), rest.get(name), inner.get(name, _NOTHING), False, (path, name))
+        elif type(sent) is list and type(rest) is list and len(sent) == len(rest):
+            for at, here in enumerate(sent):
+                self._unknown(here, rest[at], _NOTHING, False, (path, at))
+        elif not same_scalar(sent, rest):
+            self._differ(path, sent, f"{shown(rest)} in `_rescued`")
+
+    def _differ(self, path: _Path, sent: Any, in_table: str) -> None:
+        self.found.append(Difference(_shown(path), shown(sent), in_table))
+
+
+def _is_excused(sent: Any, excused: Any) -> bool:
+    """Whether a value may be nowhere: null, or all in it is excused."""
+    if sent is None or excused is IT:
+        return True
+    return bool(excused) and type(sent) is dict and all(_is_excused(sent[n], excused.get(n, _NOTHING)) for n in sent)
+
+
+def _excused(routing: Routing) -> Excused:
+    """The fields of a value that say its event type and its event time."""
+    paths = [routing.type_from.name] if routing.type_from.kind == "json" else []
+    paths += [routing.event_time.path] if routing.event_time.kind == "json" else []
+    found: dict[str, Any] = {}
+    for parts in (path.split(".") for path in paths):
+        here = found
+        for part in parts[:-1]:
+            here = here.setdefault(part, {})
+        here[parts[-1]] = IT
+    return found
+
+
+def _at(value: Any, parts: list[str]) -> Any:
+    for part in parts:
+        value = value.get(part) if type(value) is dict else None
+    return value
+
+
+def _instant(value: Any, unit: str) -> int | None:
+    """An event time in microseconds since 1970; None if it is none."""
+    if unit == "iso":
+        return micros(value) if type(value) is str else None
+    if type(value) is not int:
+        return None
+    return value // 1_000 if unit == "ns" else value * _UNITS_US[unit]
+
+
+def _shown(path: _Path) -> str:
+    steps: list[str] = []
+    while path:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return "$" + "".join(reversed(steps))

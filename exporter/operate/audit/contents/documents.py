@@ -1,0 +1,103 @@
+"""JSON with exact numbers, by the standard library: what the topic has, what `_rescued` and columns of any JSON hold.
+
+Objects are dicts, arrays lists, numbers int or Decimal, and a number beyond these is a Beyond. Null is absent: `equal`
+does not tell them apart among the members of an object. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+
+class NotJson(Exception):
+    """No JSON, or an object with a key that occurs twice."""
+
+
+class Beyond(str):
+    """A number that neither int nor Decimal holds, as written."""
+
+    __slots__ = ()
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise NotJson("a key occurs twice in one object")
+    return made
+
+
+def _refused(token: str) -> None:
+    raise NotJson(f"{token} is no JSON")
+
+
+def _whole(token: str) -> Any:
+    try:
+        return int(token)
+    except ValueError:  # more digits than Python turns into an int
+        return Decimal(token)
+
+
+def _fraction(token: str) -> Any:
+    try:
+        return Decimal(token)
+    except InvalidOperation:  # its exponent
+        return Beyond(token)
+
+
+_quick = json.JSONDecoder(parse_float=Decimal, parse_constant=_refused, object_pairs_hook=_members).decode
+_any = json.JSONDecoder(
+    parse_int=_whole, parse_float=_fraction, parse_constant=_refused, object_pairs_hook=_members
+).decode
+
+_row = json.JSONDecoder(object_pairs_hook=_members).decode
+
+
+def read(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises NotJson."""
+    try:
+        text = text if isinstance(text, str) else text.decode("utf-8")
+        try:
+            return _quick(text)
+        except (ValueError, InvalidOperation):  # or a number that it does not take
+            return _any(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+
+
+def read_row(text: str) -> Any:
+    """The same for a row's columns, whose fractions are doubles. Raises NotJson."""
+    try:
+        return _row(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two values are one: numbers by value, objects whatever the order of their members, null as absent."""
+    if type(one) is dict and type(other) is dict:
+        return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    if type(one) is list and type(other) is list:
+        return len(one) == len(other) and all(map(equal, one, other))
+    return same_scalar(one, other)
+
+
+def same_scalar(one: Any, other: Any) -> bool:
+    """Whether two texts, numbers, booleans or nulls are one. False for objects and arrays."""
+    if type(one) is type(other):
+        return type(one) not in (dict, list) and bool(one == other)
+    return {type(one), type(other)} == {int, Decimal} and bool(one == other)
+
+
+def shown(value: Any) -> str:
+    """What a value is, without telling it: a report is read by more people than the data."""
+    if value is None:
+        return "nothing"
+    if type(value) is dict:
+        return f"an object of {len(value)}"
+    if type(value) is list:
+        return f"an array of {len(value)}"
+    if type(value) is str:
+        return f"a text of {len(value)} characters"
+    return "a boolean" if type(value) is bool else "a number"

@@ -1,0 +1,243 @@
+"""The audit's whole contents against real tables: clean where they are right, and one changed value is found.
+
+What no Spark has written: a data file is rewritten behind the table's log, as a broken disk or a stranger would.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exporter.core.routing import DEAD_LETTERS, EventTime
+from tests.spark.audit_lake import Exported, routing_of
+from tests.support.documents import differences, documents
+from tests.support.services import Record, produce
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
+
+KAFKA_MS = 1_741_608_000_000
+DDL = {
+    "all": "id BIGINT, small SMALLINT, name STRING, ok BOOLEAN, x DOUBLE, f FLOAT, price DECIMAL(12,3), at TIMESTAMP, "
+    "at_local TIMESTAMP_NTZ, `on` DATE, raw BINARY, who STRUCT<name: STRING, born: DATE, net: STRUCT<`a.b`: INT>>, "
+    "items ARRAY<STRUCT<sku: STRING, at: TIMESTAMP>>, tags ARRAY<STRING>, marks MAP<STRING, TIMESTAMP>, "
+    "sums MAP<STRING, STRUCT<n: BIGINT>>",
+    "thin": "id BIGINT",
+}
+ALL = """{"type":"all","ts":"2025-03-10T10:00:00Z","id":%d,"small":-1,"name":"n\\u00e9 %d","ok":true,"x":0.1,"f":0.1,
+"price":"1.50","at":"2025-03-10T10:00:00.123456789+02:00","at_local":"1960-03-10 10:00:00.5","on":"1969-12-31",
+"raw":"AP8=","who":{"name":"w","born":"2000-01-01","net":{"a.b":1,"more":[1.50]}},
+"items":[{"sku":"s","at":"2025-01-01T00:00:00Z"},null,{"sku":null,"qty":2}],"tags":["a",null,""],
+"marks":{"z":"2025-01-01T00:00:00Z","a":null},"sums":{"k":{"n":1,"m":"t"},"l":null},"unknown":{"n":1e2,"nul":null}}"""
+
+
+def both(number: int) -> list[bytes]:
+    """A value with everything in it, and one of which nothing is declared but a number."""
+    thin = {"type": "thin", "ts": "2025-03-10T10:00:00Z", "id": number, "a": "left", "b": [number, {"c": "right"}]}
+    return [(ALL % (number, number)).encode(), json.dumps(thin).encode()]
+
+
+@pytest.fixture(scope="module")
+def exported(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Values of many types, of a type that is not declared, and dead letters with headers."""
+    from exporter.local.broker import create_topic
+    from tests.support.services import fresh_name
+
+    topic = fresh_name()
+    create_topic(kafka, topic, 1)
+    values = [one for number in range(10) for one in both(number)]
+    values += [b'{"type":"new","ts":"2025-03-10T10:00:00Z","a":{"b":[1,null]}}', b"no json"]
+    sent = [Record(b"k", value, [("h", b"1"), ("h", None)], KAFKA_MS) for value in values]
+    produce(kafka, topic, {0: sent})
+    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing_of(DDL, new_type="table"))
+    lake.export()
+    return lake
+
+
+@pytest.fixture
+def lake(exported: Exported, tmp_path: Path) -> Exported:
+    """A copy, to be spoilt."""
+    shutil.copytree(exported.root, tmp_path / "copy")
+    return replace(exported, root=tmp_path / "copy")
+
+
+def rewrite(lake: Exported, event_type: str, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Other rows in a table's only data file; the log is told its new size, and no more."""
+    folder = Path(lake.folder(event_type))
+    (file,) = folder.glob("day=*/*.parquet")
+    size = file.stat().st_size
+    table = pq.read_table(file, partitioning=None)
+    rows = table.to_pylist()
+    change(rows)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
+    for log in (folder / "_delta_log").glob("*.json"):
+        log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}'))
+
+
+def whole(lake: Exported, **wanted: Any) -> Any:
+    return lake.audit(content_share=1.0, **wanted)
+
+
+def test_a_clean_lake_of_many_types_is_clean(exported: Exported) -> None:
+    """Every record is compared, and nothing is found; the plain reader finds every value as well."""
+    report = whole(exported)
+    assert report.clean, report.as_text()
+    assert (report.contents, report.content_share, report.contents_skipped) == (21, 1.0, 0)
+    assert "contents compared whole: 21 (all)" in report.as_text()
+    found = documents(exported.folder("all"))
+    sent = {(exported.topic, 0, 2 * number): both(number)[0] for number in range(10)}
+    assert differences(found, sent, ["$.type", "$.ts"]) == []
+
+
+def _set(name: str, value: Any, row: int = 3) -> Callable[[list[dict[str, Any]]], None]:
+    def change(rows: list[dict[str, Any]]) -> None:
+        assert rows[row][name] != value
+        rows[row][name] = value
+
+    return change
+
+
+def _moved(rows: list[dict[str, Any]]) -> None:
+    """From one column to another one of the same type."""
+    rows[3]["who"]["name"], rows[3]["name"] = rows[3]["name"], rows[3]["who"]["name"]
+
+
+def _swapped(rows: list[dict[str, Any]]) -> None:
+    """Of two rows."""
+    rows[3]["name"], rows[4]["name"] = rows[4]["name"], rows[3]["name"]
+
+
+def _inside(rows: list[dict[str, Any]]) -> None:
+    rows[3]["items"][0]["at"] = None
+
+
+def _text(old: str, new: str) -> Callable[[list[dict[str, Any]]], None]:
+    """In `_rescued`."""
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        assert old in rows[3]["_rescued"]
+        rows[3]["_rescued"] = rows[3]["_rescued"].replace(old, new)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "path"),
+    [
+        pytest.param("all", _set("name", "n"), "$.name", id="a text"),
+        pytest.param("all", _set("f", 0.125), "$.f", id="a float"),
+        pytest.param("all", _set("raw", b"\x00"), "$.raw", id="bytes"),
+        pytest.param("all", _set("on", None), "$.on", id="a date is lost"),
+        pytest.param("all", _set("tags", ["a", "", None]), "$.tags[1]", id="positions"),
+        pytest.param("all", _set("marks", [("z", None)]), "$.marks.z", id="in a map"),
+        pytest.param("all", _inside, "$.items[0].at", id="in an array of structs"),
+        pytest.param("all", _moved, "$.name", id="moved to another column"),
+        pytest.param("thin", _text('"c":"right"', '"c":"Right"'), "$.b[1].c", id="in rescued"),
+        pytest.param("thin", _text('"a":"left",', ""), "$.a", id="lost from rescued"),
+        pytest.param("thin", _set("_rescued", None), "$.a", id="rescued is gone"),
+        pytest.param("all", _text('"m":"t"', '"m":"u"'), "$.sums.k.m", id="below a map"),
+    ],
+)
+def test_one_value_that_is_not_the_record_s_is_found(
+    lake: Exported, table: str, change: Callable[[list[dict[str, Any]]], None], path: str
+) -> None:
+    """With its table, its coordinates and its path; one finding, whatever else has seen it too."""
+    rewrite(lake, table, change)
+    report = whole(lake)
+    assert (report.different, report.findings) == (1, 1), report.as_text()
+    offset = 6 if table == "all" else 7
+    (found,) = report.differing
+    assert (found.table, found.topic, found.partition, found.record_offset) == (table, lake.topic, 0, offset)
+    assert found.path == path, report.as_text()
+    assert f"finding: contents: {table} {lake.topic}-0: {offset} {path}: " in report.as_text()
+    assert lake.audit(content_share=0.0).differing == ()
+
+
+def test_values_that_two_rows_have_swapped_are_found(lake: Exported) -> None:
+    """Both rows differ."""
+    rewrite(lake, "all", _swapped)
+    report = whole(lake)
+    assert (report.different, report.findings) == (2, 2), report.as_text()
+    assert [one.record_offset for one in report.differing] == [6, 8]
+
+
+def test_what_stands_in_no_column_is_only_told_by_the_contents(lake: Exported) -> None:
+    """Without them a changed timestamp or `_rescued` is not seen; findings of a day are those of that day."""
+    from datetime import date
+
+    rewrite(lake, "all", _inside)
+    assert lake.audit(content_share=0.0).clean
+    assert whole(lake, day=date(2025, 3, 10)).different == 1
+    assert whole(lake, day=date(2025, 3, 11)).clean
+    assert whole(lake, from_offsets={_tp(lake): 7}).clean
+
+
+def _tp(lake: Exported) -> Any:
+    from offsets.ranges import TopicPartition
+
+    return TopicPartition(lake.topic, 0)
+
+
+def test_a_share_compares_about_so_many(lake: Exported) -> None:
+    """The same ones each time while the tables stay as they are."""
+    half = lake.audit(content_share=0.5)
+    assert 3 <= half.contents <= 18
+    assert lake.audit(content_share=0.5).contents == half.contents
+    assert "50 % of all" in half.as_text()
+
+
+@pytest.mark.parametrize("headers", ["array()", "array(named_struct('key', 'h', 'value', CAST('1' AS BINARY)))"])
+def test_the_headers_of_a_dead_letter_are_compared(lake: Exported, headers: str) -> None:
+    """As its key and its value are."""
+    lake.sql(f"UPDATE {{d}} SET headers = {headers}", d=DEAD_LETTERS)
+    report = lake.audit(content_share=0.0)
+    assert (report.different, report.findings) == (1, 1), report.as_text()
+
+
+def test_columns_that_users_have_added_are_not_compared(lake: Exported) -> None:
+    """Whatever they hold, also under the name of an unknown field."""
+    lake.sql("ALTER TABLE {t} ADD COLUMNS (a STRING, who STRING)", t="thin")
+    lake.sql("UPDATE {t} SET a = 'mine', who = 'me'", t="thin")
+    report = whole(lake)
+    assert report.clean, report.as_text()
+
+
+@pytest.fixture
+def policies(spark: Any, kafka: str, topic: Callable[..., str], tmp_path: Path) -> Iterator[Callable[..., Exported]]:
+    """A lake of one topic under settings that change."""
+    name = topic()
+
+    def of(ddl: dict[str, str], **changed: Any) -> Exported:
+        return Exported(spark, kafka, name, tmp_path / "lake", routing_of(ddl, **changed))
+
+    yield of
+
+
+def test_each_row_is_compared_by_the_configuration_that_wrote_it(policies: Callable[..., Exported]) -> None:
+    """Fields that were dropped, then kept, then declared, then a type without columns; times in numbers."""
+    time = EventTime("json", "t.at", "ms")
+    steps = (
+        policies({"thin": "id BIGINT"}, unknown_fields="ignore", event_time=time, generation=1),
+        policies({"thin": "id BIGINT"}, event_time=time, generation=2),
+        policies({"thin": "id BIGINT, a STRING, t STRUCT<at: BIGINT>"}, event_time=time, generation=3),
+        policies({}, new_type="table", event_time=time, generation=4),
+    )
+    for number, lake in enumerate(steps):
+        lake.export()
+        value = {"type": "thin", "t": {"at": KAFKA_MS - number}, "id": number, "a": "x", "b": {"c": number}}
+        produce(lake.kafka, lake.topic, {0: [Record(b"k", json.dumps(value).encode(), (), KAFKA_MS)]})
+        lake.export()
+        report = whole(lake)
+        assert report.clean, report.as_text()
+        assert report.contents == number + 1
+    lake.sql("UPDATE {t} SET a = 'y' WHERE id = 2", t="thin")
+    assert whole(lake).different == 1
+    lake.sql("UPDATE {t} SET _rescued = NULL WHERE id IS NULL", t="thin")
+    assert whole(lake).different == 2
