@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from exporter.core.columns import JsonText
+from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
 from exporter.settings.rules import broken
 from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
 from exporter.settings.values import (
