@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from exporter.core.columns import EVENT_TIME
+from exporter.core.columns import EVENT_TIME, NO_COLUMNS
 from exporter.core.routing import EventTime, Routing
-from exporter.lake.schema import NO_COLUMNS
 from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
 from exporter.operate.audit.contents.scalars import micros
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Leaf, Members, Node, shape
