@@ -29,6 +29,7 @@ from exporter.spark import class_data, jars
 from tests.bench import (
     catch_up,
     commits,
+    evolving,
     freshness,
     idle,
     limit,
@@ -69,6 +70,7 @@ PARTS = {
     "partitions": Part("Many partitions", partitions.run, 150, usual=False),
     "sync": Part("With and without waiting for the disk", sync.run, 240, usual=False),
     "unknown": Part("Fields that no column holds", unknown_fields.run, 150),
+    "evolving": Part("Columns that evolution made", evolving.run, 300, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

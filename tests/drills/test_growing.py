@@ -1,0 +1,72 @@
+"""Four real tasks whose table grows by fifty fields, killed in between: every column once, every value somewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.core.routing import DEAD_LETTERS
+from tests.support import naive
+from tests.support.documents import differences, documents
+from tests.support.lakes import NOON, Export, messages, millis, running, seldom, wait_until
+from tests.support.services import Record, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
+
+TASKS, FIELDS = 4, 50
+KINDS: tuple[Callable[[int], Any], ...] = (
+    lambda n: n,
+    lambda n: f"text {n}",
+    lambda n: {"x": n, "y": [{"z": n / 2}]},
+    lambda n: [n, n + 1],
+    lambda n: n % 2 == 0,
+)
+
+
+def a_record(rng: random.Random, number: int, fields: list[int]) -> Record:
+    """With some of the fields; every fifth field has values of two kinds, as tasks see them first."""
+    some = {f"f{at}": KINDS[(at + (rng.random() < 0.3) * (at % 5 == 0)) % 5](number) for at in rng.sample(fields, 5)}
+    value = {"type": "order", "at": "2026-01-31T12:00:00Z", "number": number, **some}
+    return Record(b"order", json.dumps(value).encode(), timestamp_ms=millis(NOON))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("seed", "lives"), [(7, 2), seldom(8, 5), seldom(9, 5)])
+def test_tasks_that_evolve_at_once_and_are_killed_lose_no_value(
+    seed: int, lives: int, kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """ONCE and VERDICT: all are killed while new fields come, life after life; the audit of contents is clean."""
+    rng = random.Random(seed)
+    scalars = {"new_type": "table", "evolve": "add", "spark_master": "local[1]", "roll_age_max_secs": 0.5}
+    e = Export(kafka, topic(TASKS), tmp_path, fresh_name("app"), types={}, scalars=scalars)
+    tasks = [e.with_(assignment="static", partitions=f"{index}/{TASKS}") for index in range(TASKS)]
+    sent = 0
+    for life in range(lives):
+        fields = [*range(life * FIELDS // lives, (life + 1) * FIELDS // lives)]
+        with ExitStack() as stack:
+            alive = [stack.enter_context(running(task)) for task in tasks]
+            for task in alive:
+                task.wait_for("positions_recovered")
+            for _ in range(3):
+                more = {p: [a_record(rng, sent + p * 100 + n, fields) for n in range(20)] for p in range(TASKS)}
+                sent += TASKS * 100
+                produce(e.kafka, e.topic, more)
+                before = e.table("order").version() if "order" in e.tables() else -1
+                wait_until(lambda at=before: "order" in e.tables() and e.table("order").version() > at, 60, "a commit")
+            time.sleep(rng.random() * 2)  # where the kills strike is left to chance
+    e.run(spark)
+    naive.assert_each_once(e)
+    wanted = {(m.topic(), m.partition(), m.offset()): m.value() for m in messages(e.kafka, e.topic)}
+    assert differences(documents(e.table("order")), wanted) == []
+    names = [one["name"] for one in json.loads(e.table("order").schema().to_json())["fields"]]
+    assert len(names) == len(set(names))
+    assert {f"f{at}" for at in range(FIELDS)} <= set(names)
+    assert e.tables() == [DEAD_LETTERS, "order"]
+    assert e.audit(spark).clean
