@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.core import heartbeat, outcome, roll
-from exporter.core.columns import EVOLVED, JSON_TEXT
-from exporter.core.evolve import Evolution, grown
+from exporter.core.columns import JSON_TEXT
+from exporter.core.evolve import Evolution, combined, grown
 from exporter.core.plan import Budget, plan_round
 from exporter.core.seen import At, Seen
 from exporter.core.writers import (
@@ -57,6 +57,7 @@ BAD = "x"
 RECORDS: Mapping[str, Mapping[str, Any]] = {"a": {}, "i": {"f": 1}, "t": {"f": "text"}, "j": {"g": 1}, BAD: {}}
 FIT = {"long": int, "string": str, "json": object}
 EVOLUTION = Evolution()
+DECLARED = '{"type":"struct","fields":[]}'
 MADE_FIRST = 1
 MADE = '{"type":"struct","fields":[{"name":"_rescued","type":"string","nullable":true,"metadata":{}}]}'
 
@@ -109,8 +110,7 @@ class EvolveWorld:
 
     def kinds(self, columns: int) -> dict[str, str]:
         """Column -> what it holds."""
-        fields = json.loads(self.schemas[columns])["fields"]
-        marked = [one for one in fields if EVOLVED in one["metadata"]]
+        marked = json.loads(combined(DECLARED, self.schemas[columns]))["fields"]
         return {one["name"]: "json" if JSON_TEXT in one["metadata"] else one["type"] for one in marked}
 
     def grows(self, columns: int, p: int, offsets: State) -> int:
