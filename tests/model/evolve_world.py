@@ -3,8 +3,9 @@
 One type, A, the dead letters D, and two topic partitions. Each task believes that it owns one of them; two may believe
 so of the same one. A task plans columns from what it saw in `_rescued`, reads again with them, and the commit that
 names the first such file adds them. Records have a field `f`, an integer or a text, or `g`; one is bad by what is
-declared. Which columns follow is core/evolve.py's decision, plans, integration, claims and outcomes are the project's
-too. Played here: the decoder, and Delta, which refuses a commit if the metadata changed since its snapshot.
+declared. Which columns follow, and which files fit a table, are decisions of the project, as are plans, integration,
+claims and outcomes. Played here: the decoder, and Delta, which refuses a commit if the metadata changed since its
+snapshot.
 
     Process  (partition, writers of A and D, round, columns planned for A, times read again in a row, orphans)
     Writer   (covered, frontier, staged, claim)
@@ -26,8 +27,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.core import heartbeat, outcome, roll
-from exporter.core.columns import JSON_TEXT
-from exporter.core.evolve import Evolution, combined, grown
+from exporter.core.columns import JSON_TEXT, NO_COLUMNS
+from exporter.core.evolve import Evolution, grown
+from exporter.core.evolved import combined, fitting
 from exporter.core.plan import Budget, plan_round
 from exporter.core.seen import At, Seen
 from exporter.core.writers import (
@@ -45,6 +47,7 @@ from exporter.core.writers import (
 )
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
+from offsets.table_log import TableView, fingerprint_of
 from tests.model.search import remember
 from tests.model.world import ALL, CALLED, LIMITS, LOST, Move, SharedMove, State
 
@@ -57,7 +60,7 @@ BAD = "x"
 RECORDS: Mapping[str, Mapping[str, Any]] = {"a": {}, "i": {"f": 1}, "t": {"f": "text"}, "j": {"g": 1}, BAD: {}}
 FIT = {"long": int, "string": str, "json": object}
 EVOLUTION = Evolution()
-DECLARED = '{"type":"struct","fields":[]}'
+FRAME = "frame"
 MADE_FIRST = 1
 MADE = '{"type":"struct","fields":[{"name":"_rescued","type":"string","nullable":true,"metadata":{}}]}'
 
@@ -86,7 +89,7 @@ class EvolveWorld:
     def __init__(self, scope: EvolveScope) -> None:
         self.scope = scope
         self.schemas = ["", MADE]
-        remember(self, "grows", "adds", "planned", "integrated", "due", "kinds")
+        remember(self, "grows", "adds", "planned", "integrated", "due", "kinds", "real_file")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         return tuple(map(int, self.scope.tasks)), tuple(f"T{n + 1}p{p}" for n, p in enumerate(self.scope.tasks))
@@ -110,7 +113,7 @@ class EvolveWorld:
 
     def kinds(self, columns: int) -> dict[str, str]:
         """Column -> what it holds."""
-        marked = json.loads(combined(DECLARED, self.schemas[columns]))["fields"]
+        marked = json.loads(combined(NO_COLUMNS, self.schemas[columns]))["fields"]
         return {one["name"]: "json" if JSON_TEXT in one["metadata"] else one["type"] for one in marked}
 
     def grows(self, columns: int, p: int, offsets: State) -> int:
@@ -128,20 +131,11 @@ class EvolveWorld:
         return kind is not None and isinstance(value, FIT[kind])
 
     def adds(self, columns: int, files: State) -> int:
-        """A table's columns with those of the files; 0 if one of the files has a column of another kind."""
-        for _, of_file in files:
-            if (columns := self.added(columns, of_file)) == 0:
-                break
-        return columns
-
-    def added(self, columns: int, of_file: int) -> int:
-        known = self.kinds(columns)
-        if any(known.get(name, kind) != kind for name, kind in self.kinds(of_file).items()):
-            return 0
-        table, fields = json.loads(self.schemas[columns]), json.loads(self.schemas[of_file])["fields"]
-        names = {one["name"] for one in table["fields"]}
-        new = [*table["fields"], *(one for one in fields if one["name"] not in names)]
-        return self.number_of(json.dumps({**table, "fields": new}, separators=(",", ":")))
+        """A table's columns with those of the files; 0 if they do not fit (protocol 4.2)."""
+        schema = self.schemas[columns]
+        view = TableView(0, "table", fingerprint_of(FRAME, schema), {}, schema_json=schema, frame=FRAME)
+        wider = fitting(view, [self.real_file(file) for file in files])
+        return self.number_of(wider) if wider is not None else 0
 
     # -- the decoder
 
@@ -164,8 +158,10 @@ class EvolveWorld:
 
     def real_file(self, file: State) -> StagedFile:
         offsets, columns = file
-        path = f"day=2026-01-01/{'-'.join(map(str, offsets))}@{columns}"
-        return StagedFile(path, OffsetRange(offsets[0], offsets[-1]), len(offsets), len(offsets))
+        path, columns_json = f"day=2026-01-01/{'-'.join(map(str, offsets))}@{columns}", self.schemas[columns]
+        fingerprint = fingerprint_of(FRAME, columns_json)
+        range_ = OffsetRange(offsets[0], offsets[-1])
+        return StagedFile(path, range_, len(offsets), 1, fingerprint=fingerprint, columns=columns_json)
 
     def real_writer(self, p: int, name: int, writer: State) -> Writer:
         covered, frontier, staged, claim = writer
@@ -230,8 +226,8 @@ class EvolveWorld:
             if offsets := self.records(p, round_, name):
                 files[NAMES[name]] = (self.real_file((offsets, read_with if name == A else 0)),)
         plan = PartitionPlan(TPS[p], 1, 0, start, end, dict(zip(NAMES, bounds, strict=True)))
-        left = {NAMES[A]: "it is read again with more columns"} if is_left else {}
-        done = integrate(self.real_writers(p, writers), Fragment(plan, files, left), 0.0)
+        left = {NAMES[A]: "its new fields are to be columns"} if is_left else {}
+        done = integrate(self.real_writers(p, writers), Fragment(plan, files, again=left), 0.0)
         after = tuple(
             _compact(done.writers[WriterKey(NAMES[name], TPS[p])], writer[3]) for name, writer in enumerate(writers)
         )

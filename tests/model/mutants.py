@@ -34,7 +34,7 @@ WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "te
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
-EVOLVE, EVOLVING = "tests/model/evolve_world.py", "exporter/core/evolve.py"
+EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -982,7 +982,7 @@ MUTANTS = (
                 WRITERS,
                 '            discarded[name] = refusal or "it has no position yet"\n',
                 '            discarded[name] = refusal or "it has no position yet"\n'
-                "            if writer is not None and name in fragment.unwritten:\n"
+                "            if writer is not None and name in fragment.again:\n"
                 "                after[key] = replace(writer, frontier=max(writer.frontier, plan.end - 1))\n",
             ),
         ),
@@ -993,7 +993,7 @@ MUTANTS = (
     Mutant(
         "never_again",
         "3.1 a fragment is integrated although it was read without the columns: values in `_rescued`, no record moves",
-        ((EVOLVE, "is_left = wants and again < self.scope.again_max", "is_left = False"),),
+        ((WRITERS, "{**fragment.again, **fragment.unwritten}", "fragment.unwritten"),),
         NOTHING,
         {"logs": ("t", "i")},
         "evolve",
@@ -1031,9 +1031,17 @@ MUTANTS = (
     Mutant(
         "evolving_changes_a_kind",
         "4.2 a file whose column is of another kind than the table's is committed",
-        ((EVOLVE, "if any(known.get(name, kind) != kind for", "if any(False for"),),
+        ((EVOLVED, "        if have != want:\n            raise", "        if False:\n            raise"),),
         COLUMNS,
         {},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_takes_texts_for_json",
+        "4.2 a text and JSON as text are taken for one type",
+        ((EVOLVED, '    if have.get("metadata", {}).get(JSON_TEXT) != want', "    if False and want"),),
+        COLUMNS,
+        {"logs": ("ti", ""), "tasks": "0", "forgets": True},
         "evolve",
     ),
     Mutant(
@@ -1041,12 +1049,11 @@ MUTANTS = (
         "4.2 each file of a commit is compared with the table, not with the files before it",
         (
             (
-                EVOLVE,
-                "            if (columns := self.added(columns, of_file)) == 0:\n                break\n",
-                "            if self.added(snapshot, of_file) == 0:\n                return 0\n"
-                "            columns = self.added(columns, of_file) or columns\n",
+                EVOLVED,
+                "        schema = union(schema, columns)\n",
+                "        fits = union(view.schema_json, columns) is not None\n"
+                "        schema = (union(schema, columns) or schema) if fits else None\n",
             ),
-            (EVOLVE, "        for _, of_file in", "        snapshot = columns\n        for _, of_file in"),
         ),
         COLUMNS,
         {"logs": ("ti", ""), "tasks": "0", "forgets": True},
