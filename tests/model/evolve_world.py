@@ -388,13 +388,13 @@ class EvolveWorld:
         return ""
 
     def went_back(self, before: State, after: State) -> str:
-        """MONOTONE for positions; and a column, once there, stays what it is."""
+        """MONOTONE for positions; and a column, once there, stays what it is, with what the table notes of it."""
         for name in (A, D):
             if any(new < old for old, new in zip(before[name][0], after[name][0], strict=True)):
                 return f"MONOTONE: {NAMES[name]} went back"
-        was, now = self.kinds(before[A][2]), self.kinds(after[A][2])
-        changed = [name for name, kind in was.items() if now.get(name) != kind]
-        return f"COLUMNS: {changed[0]} was {was[changed[0]]} and is {now.get(changed[0])}" if changed else ""
+        was, now = (json.loads(self.schemas[tables[A][2]])["fields"] for tables in (before, after))
+        changed = [one for one in was if one not in now]
+        return f"COLUMNS: {changed[0]} is not there any more" if changed else ""
 
     def shown(self, columns: int) -> str:
         return "{" + " ".join(f"{name}:{kind}" for name, kind in self.kinds(columns).items()) + "}"

@@ -1045,6 +1045,14 @@ MUTANTS = (
         "evolve",
     ),
     Mutant(
+        "evolving_forgets_notes",
+        "4.10 what the files' schema notes of a column replaces what the table's does",
+        ((EVOLVED, '{**one, "type": _as_set(one["type"])}', '_as_set(one["type"])'),),
+        COLUMNS,
+        {"logs": ("i", "ij")},
+        "evolve",
+    ),
+    Mutant(
         "evolving_files_apart",
         "4.2 each file of a commit is compared with the table, not with the files before it",
         (

@@ -104,6 +104,7 @@ EVOLVES = (
     {"logs": ("t", ""), "tasks": "00", "late": True},
     {"logs": ("t", ""), "tasks": "0", "drops": True, "forgets": True, "late": True},
     {"logs": ("ti", ""), "tasks": "0", "forgets": True},
+    {"logs": ("i", "ij")},
 )
 READINGS = ({}, {"condemns": False})
 CONDEMNS = ({}, {"tasks": 2, "repairs": 2}, {"kind": "D", "tasks": 2})
