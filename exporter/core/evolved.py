@@ -30,7 +30,8 @@ def union(table_json: str, files_json: str) -> str | None:
     """The table's schema with the columns that only the files have; None if one does not fit (protocol 4.2).
 
     A column fits if it is new, and no reader takes it for another one, or if the table has it with the same type at
-    every level. Where the files' schema holds all that the table's does, the result is that text.
+    every level. What is noted of a column that is there stays (its comment, its mark). Where the files' schema holds all
+    that the table's does, the result is that text.
     """
     if table_json == files_json:
         return table_json
@@ -117,11 +118,11 @@ def _union_field(have: Any, want: Any) -> Any:
 
 
 def _as_set(kind: Any) -> Any:
-    """A type without the order of its fields and what is noted of them."""
+    """A type without the order of its fields."""
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":
-        return {one["name"]: _as_set(one["type"]) for one in kind["fields"]}
+        return {one["name"]: {**one, "type": _as_set(one["type"])} for one in kind["fields"]}
     part = STEPS[kind["type"]]
     return {**kind, part: _as_set(kind[part])}
 

@@ -11,13 +11,23 @@ from dataclasses import asdict
 from typing import Any
 from unittest.mock import patch
 
-from tests.model import condemn_world, met_world, pair_world, restore_world, sweep_world, switch_world, world
+from tests.model import (
+    condemn_world,
+    evolve_world,
+    met_world,
+    pair_world,
+    restore_world,
+    sweep_world,
+    switch_world,
+    world,
+)
 from tests.model.search import Found, RoleSearch, Search
 
 ROLED: dict[str, Callable[..., Any]] = {
     "switch": lambda **scope: switch_world.SwitchWorld(switch_world.SwitchScope(**scope)),
     "met": lambda **scope: met_world.MetWorld(met_world.MetScope(**scope)),
     "condemn": lambda **scope: condemn_world.CondemnWorld(condemn_world.CondemnScope(**scope)),
+    "evolve": lambda **scope: evolve_world.EvolveWorld(evolve_world.EvolveScope(**scope)),
     "sweep": lambda **scope: sweep_world.SweepWorld(sweep_world.SweepScope(**scope)),
     "restore": lambda **scope: restore_world.RestoreWorld(restore_world.RestoreScope(**scope)),
 }

@@ -34,6 +34,7 @@ WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "te
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
+EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -118,6 +119,10 @@ DELETES_REFUSED = (
 )
 READING_SURVIVES = (OWNERSHIP, "self.leaving, self._reading, assigned)", "self.leaving, assigned)")
 ASKED_AGAIN_COUNTS = (OWNERSHIP, "if tp not in self._waiting and tp not", "if tp not")
+EVOLVED_REFUSES = (
+    EVOLVE, "return D if kind == BAD else A", "return D if kind == BAD or self.is_unfit(kind, columns) else A"
+)  # fmt: skip
+COLUMNS = frozenset({"COLUMNS"})
 ROWS = frozenset({"ONCE", "COVER"})
 UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
 TWICE = {"log": "A", "restores": 2}
@@ -952,6 +957,115 @@ MUTANTS = (
         frozenset({"ORDER"}),
         {"faults": 0},
         "wal",
+    ),
+    Mutant(
+        "evolved_refuses_loss",
+        "4.10 what does not fit an evolved column is refused: a record that the dead letters have passed as good",
+        (EVOLVED_REFUSES,),
+        LOSS,
+        {"ahead": "D"},
+        "evolve",
+    ),
+    Mutant(
+        "evolved_refuses_duplicate",
+        "4.10 the same, the record's table has passed it as good",
+        (EVOLVED_REFUSES,),
+        frozenset({"ONCE"}),
+        {"logs": ("t", "ia"), "ahead": "A", "again_max": 0},
+        "evolve",
+    ),
+    Mutant(
+        "again_moves_frontier",
+        "3.1 the frontier of a type that is to be read again moves",
+        (
+            (
+                WRITERS,
+                '            discarded[name] = refusal or "it has no position yet"\n',
+                '            discarded[name] = refusal or "it has no position yet"\n'
+                "            if writer is not None and name in fragment.again:\n"
+                "                after[key] = replace(writer, frontier=max(writer.frontier, plan.end - 1))\n",
+            ),
+        ),
+        LOSS,
+        {},
+        "evolve",
+    ),
+    Mutant(
+        "never_again",
+        "3.1 a fragment is integrated although it was read without the columns: values in `_rescued`, no record moves",
+        ((WRITERS, "{**fragment.again, **fragment.unwritten}", "fragment.unwritten"),),
+        NOTHING,
+        {"logs": ("t", "i")},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_compares_nothing",
+        "FENCE a commit that adds columns does not compare the position",
+        (
+            (
+                EVOLVE,
+                "        if positions[p] != expected:\n",
+                "        if positions[p] != expected and (base is None or base[0] == base[1]):\n",
+            ),
+        ),
+        ANY,
+        {"logs": ("tj", ""), "tasks": "00"},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_from_memory",
+        "4.10 the schema that a commit writes is made from what the task knows, not from its snapshot",
+        ((EVOLVE, "self.adds(base, writer[3][2])", "self.adds(process[3], writer[3][2])"),),
+        COLUMNS,
+        {"logs": ("j", "i")},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_over_another",
+        "4.3 a metadata change that landed since the snapshot does not refuse a commit that adds columns",
+        ((EVOLVE, "            if columns[0] != base[0]:\n", "            if False:\n"),),
+        COLUMNS,
+        {"logs": ("j", "i")},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_changes_a_kind",
+        "4.2 a file whose column is of another kind than the table's is committed",
+        ((EVOLVED, "        if have != want:\n            raise", "        if False:\n            raise"),),
+        COLUMNS,
+        {},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_takes_texts_for_json",
+        "4.2 a text and JSON as text are taken for one type",
+        ((EVOLVED, '    if have.get("metadata", {}).get(JSON_TEXT) != want', "    if False and want"),),
+        COLUMNS,
+        {"logs": ("ti", ""), "tasks": "0", "forgets": True},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_forgets_notes",
+        "4.10 what the files' schema notes of a column replaces what the table's does",
+        ((EVOLVED, '{**one, "type": _as_set(one["type"])}', '_as_set(one["type"])'),),
+        COLUMNS,
+        {"logs": ("i", "ij")},
+        "evolve",
+    ),
+    Mutant(
+        "evolving_files_apart",
+        "4.2 each file of a commit is compared with the table, not with the files before it",
+        (
+            (
+                EVOLVED,
+                "        schema = union(schema, columns)\n",
+                "        fits = union(view.schema_json, columns) is not None\n"
+                "        schema = (union(schema, columns) or schema) if fits else None\n",
+            ),
+        ),
+        COLUMNS,
+        {"logs": ("ti", ""), "tasks": "0", "forgets": True},
+        "evolve",
     ),
     Mutant(
         "replaced_runs_on",

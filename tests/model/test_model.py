@@ -6,6 +6,7 @@
     restore_world.py  4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
     condemn_world.py  3.7, 7: a record that ends its tasks after some tables have passed it
     reading_world.py  5.3: a reading beside the loop, while its partition comes and goes
+    evolve_world.py   4.10: columns that grow, beside records that fit them or do not
     sweep_world.py    6: who may delete
     test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
@@ -14,7 +15,7 @@
 
 The size of the default worlds is chosen for half a minute on one core. README.md says which mutant stands
 for which invariant. Not searched: a repair beside a switch, a repair of two partitions, a re-base, VACUUM of
-staged files (4.2).
+staged files (4.2), a table that is created with evolved columns (4.7), columns that grow beside a switch.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 import pytest
 
 from offsets.positions import Position
+from tests.model.evolve_world import EvolveScope, EvolveWorld
 from tests.model.met_world import MetScope, MetWorld
 from tests.model.mutant_run import search
 from tests.model.mutants import MUTANTS, Mutant, run
@@ -93,6 +95,17 @@ SWEEPS = (
     {"steps": 1},
     {"writers": 1, "attempts": 2, "steps": 2, "closes": True},
 )
+EVOLVES = (
+    {},
+    {"again_max": 0},
+    {"logs": ("tx", "i")},
+    {"logs": ("j", "i"), "drops": True},
+    {"tasks": "001"},
+    {"logs": ("t", ""), "tasks": "00", "late": True},
+    {"logs": ("t", ""), "tasks": "0", "drops": True, "forgets": True, "late": True},
+    {"logs": ("ti", ""), "tasks": "0", "forgets": True},
+    {"logs": ("i", "ij")},
+)
 READINGS = ({}, {"condemns": False})
 CONDEMNS = ({}, {"tasks": 2, "repairs": 2}, {"kind": "D", "tasks": 2})
 RESTORES = (
@@ -106,6 +119,11 @@ RESTORES = (
     {"log": "XD", "restorable": "D"},
 )
 ACCIDENTS_LARGE = (
+    ("evolve", {"logs": ("ti", "j")}),
+    ("evolve", {"logs": ("tx", "i"), "tasks": "001"}),
+    ("evolve", {"logs": ("t", "ia"), "again_max": 0, "tasks": "001"}),
+    ("evolve", {"late": True}),
+    ("evolve", {"forgets": True}),
     ("met", {"olds": 2}),
     ("met", {"olds": 2, "news": 2, "takes": True, "new": "AC"}),
     ("met", {"old": "ACA", "new": "DAD", "olds": 2, "there": True}),
@@ -197,6 +215,26 @@ def test_a_reading_counts_for_what_is_still_as_it_was(scope: dict[str, Any]) -> 
     hold_in_every_state("reading", scope)
 
 
+@pytest.mark.parametrize("scope", EVOLVES, ids=name_of)
+def test_columns_grow_and_no_record_moves(scope: dict[str, Any]) -> None:
+    """Whatever another task has added meanwhile, a record that is read again is where it was, and no column changes."""
+    hold_in_every_state("evolve", scope)
+
+
+@pytest.mark.parametrize(
+    ("again_max", "rescued"), ((0, ("f@0/0", "f@0/1", "g@0/2", "f@1/1")), (1, ("f@1/1",))), ids=("never", "again")
+)
+def test_the_first_record_of_a_new_field_has_it_in_its_column(again_max: int, rescued: tuple[str, ...]) -> None:
+    """Where it is read again with the column; what does not fit stays in `_rescued`, and so do firsts otherwise."""
+    world = EvolveWorld(EvolveScope(("ttj", "ai"), "0", again_max))
+    tables, (process,) = world.first_state()
+    for _ in range(STEPS_MAX):
+        if world.finished(tables):
+            break
+        _, process, tables = world.clean_step(process, tables) or ("", process, tables)
+    assert world.finished(tables) and world.rescued(tables) == rescued
+
+
 @pytest.mark.drill
 @pytest.mark.long
 @pytest.mark.timeout(1800)
@@ -257,6 +295,24 @@ def test_a_process_of_two_partitions_finishes_from_every_state(scope: dict[str, 
     for start in starts:
         finish(world, start, done)
     print(f"\ntwo partitions, {name_of(scope)}: {len(starts)} pairs of a process and tables, all finish")
+
+
+@pytest.mark.parametrize("scope", (EVOLVES[0], EVOLVES[1], EVOLVES[3], EVOLVES[7]), ids=name_of)
+def test_a_task_that_evolves_finishes_from_every_state(scope: dict[str, Any]) -> None:
+    """No type is read again for ever: whatever others have added, a task left alone covers both partitions."""
+    world = EvolveWorld(EvolveScope(**scope))
+    roles, names = world.roles()
+    searched = RoleSearch(world, roles, names)
+    assert searched.run(*world.first_state()).complete
+    starts = {
+        (searched.processes.values[pid], searched.tables.values[tables])
+        for tables, *pids in searched.parents
+        for pid in pids
+    }
+    done: set[tuple[State, State]] = set()
+    for start in starts:
+        finish(world, start, done)
+    print(f"\ncolumns, {name_of(scope)}: {len(starts)} pairs of a task and tables, all finish")
 
 
 @pytest.mark.parametrize("scope", (RESTORES[0], RESTORES[2], RESTORES[3]), ids=name_of)

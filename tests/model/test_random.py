@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from tests.model.evolve_world import EvolveScope, EvolveWorld
 from tests.model.lease_world import STUBS as LEASE_STUBS
 from tests.model.lease_world import LeaseScope, LeaseWorld
 from tests.model.met_world import MetScope, MetWorld
@@ -38,6 +39,7 @@ BIG: dict[str, Callable[[], Any]] = {
     "pair": lambda: PairWorld(PairScope(("AA.A", "A.AA"), drops=True, revokes=True, late=True)),
     "switch": lambda: SwitchWorld(SwitchScope("ADBA", "DABD", olds=2, news=2, types="ABD", in_old="ABD")),
     "met": lambda: MetWorld(MetScope("CADC", "ACCD", olds=2, news=2, takes=True)),
+    "evolve": lambda: EvolveWorld(EvolveScope(("tixj", "jati"), "001", 2, drops=True, forgets=True, late=True)),
     "restore": lambda: RestoreWorld(RestoreScope("ADXA", tasks=2, repairs=2, restores=3, restorable="AD")),
     "sweep": lambda: SweepWorld(SweepScope(4, attempts=6, steps=4, closes=True)),
     "wal": lambda: WalWorld(WalScope(4, lives=6, offers=8, faults=4, wipes=True)),
