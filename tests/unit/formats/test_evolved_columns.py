@@ -100,6 +100,18 @@ def test_what_does_not_fit_stays_where_it_would_be_without_the_column(
             {"id": at, "_rescued": f'{{"v":{text}}}'} for at, text in enumerate(unfit, start=len(fit))
         ]
         assert [rows(schema, [value], form=Json(tuning))[0] for value in values] == together
+        beside = [value.replace(b"{", b'{"u":0,', 1) for value in values]
+        kept = [row.get("_rescued", "{}").replace("{", '{"u":0,', 1).replace(",}", "}") for row in together]
+        expected = [{**row, "_rescued": rest} for row, rest in zip(together, kept, strict=True)]
+        assert rows(schema, beside, form=Json(tuning)) == expected
+
+
+def test_digits_that_are_cut_count_where_the_time_is_in_its_column() -> None:
+    """Of an array that stays whole in `_rescued` none is cut."""
+    schema, sent = pa.schema([ID, evolved("l", list_of(TIME))]), '"2024-01-05T10:11:12.123456789Z"'
+    for text, cut in ((f"[{sent},{sent}]", 2), (f'[{sent},"x"]', 0), (f"[{sent},5]", 0)):
+        found = run(Decoder("a", schema, PLAIN), [f'{{"l":{text}}}'.encode()])
+        assert (found.truncated, found.rescued) == (cut, 0 if cut else 1)
 
 
 def test_each_member_of_an_object_is_judged_by_itself() -> None:
