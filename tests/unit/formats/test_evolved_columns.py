@@ -104,6 +104,7 @@ def test_what_does_not_fit_stays_where_it_would_be_without_the_column(
         kept = [row.get("_rescued", "{}").replace("{", '{"u":0,', 1).replace(",}", "}") for row in together]
         expected = [{**row, "_rescued": rest} for row, rest in zip(together, kept, strict=True)]
         assert rows(schema, beside, form=Json(tuning)) == expected
+        assert [rows(schema, [value], form=Json(tuning))[0] for value in beside] == expected
 
 
 def test_digits_that_are_cut_count_where_the_time_is_in_its_column() -> None:
