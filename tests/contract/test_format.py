@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.arrow.kafka_time import US
+from exporter.core.columns import EVOLVED
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
@@ -32,9 +33,11 @@ TYPED = Routing(TypeFrom("json", "t"), EventTime("json", "at", "s"), ())
 AT, AT_TEXT = 1_769_860_800, "2026-01-31T12:00:00Z"
 
 
-def struct(*fields: tuple[str, Any, bool]) -> str:
-    """Spark schema JSON: (name, type, whether it may be null)."""
+def struct(*fields: tuple[str, Any, bool], evolved: Mapping[str, str] | None = None) -> str:
+    """Spark schema JSON: (name, type, whether it may be null); evolved: name -> type of columns nobody declared."""
     made = [{"name": name, "type": kind, "nullable": nullable, "metadata": {}} for name, kind, nullable in fields]
+    mark = {EVOLVED: "t/0/1"}
+    made += [{"name": name, "type": kind, "nullable": True, "metadata": mark} for name, kind in (evolved or {}).items()]
     return json.dumps({"type": "struct", "fields": made})
 
 
@@ -259,6 +262,56 @@ def test_a_type_without_columns_is_kept_whole(place: Place, policy: Any) -> None
     reader = place.form.reader(NAME, pa.schema([]), replace(TYPED, unknown_fields=policy))
     found = reader.read(pa.array([place.value(fields)], pa.binary()))
     assert place.unknown(found.rescued[0].as_py()) == fields
+
+
+# --- columns that nobody declared ------------------------------------------------------------------------------
+
+
+@each_format
+def test_what_does_not_fit_a_column_that_nobody_declared_is_an_unknown_field(place: Place) -> None:
+    """What fits is in the column. A declared one beside it still refuses."""
+    columns = struct(("id", "long", True), evolved={"n": "long", "s": "string"})
+    sent: list[Fields] = [{"id": 1, "n": 5, "s": "x"}, {"n": "x", "u": 7}, {"id": "x", "n": "x"}]
+    values = [place.value(fields) for fields in sent]
+    found = read(place, values, columns=columns)
+    assert [column.to_pylist() for column in found.columns] == [[1, None], [5, None], ["x", None]]
+    assert found.rescued[0].as_py() is None and place.unknown(found.rescued[1].as_py()) == {"n": "x", "u": 7}
+    assert list(found.refused) == [2]
+
+
+@each_format
+def test_such_columns_are_empty_where_unknown_fields_are_not_kept(place: Place) -> None:
+    """An unknown field is one, whatever the table has."""
+    columns, value = struct(("id", "long", True), evolved={"n": "long"}), place.value({"id": 1, "n": 5})
+    refused = read(place, [value], replace(PLAIN, unknown_fields="dead_letter"), columns)
+    assert [reason.partition(":")[0] for reason in refused.refused.values()] == ["unknown_field"]
+    counted = read(place, [value], replace(PLAIN, unknown_fields="ignore"), columns)
+    assert [column.to_pylist() for column in counted.columns] == [[1], [None]] and counted.ignored.to_pylist() == [1]
+
+
+@each_format
+@pytest.mark.parametrize("declared", [(("id", "long", True), ("s", "string", True)), (("id", "long", False),), ()])
+@pytest.mark.parametrize(
+    "others", [{"u": "long", "v": "long"}, {"t": "string", "at": "long"}, {"t": "long", "at": "string"}]
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_no_such_column_changes_a_verdict(
+    place: Place, declared: Sequence[tuple[str, Any, bool]], others: Mapping[str, str], data: st.DataObject
+) -> None:
+    """VERDICT: a record is good or bad, and why, by what is declared; also where the routing reads such a column."""
+    one = st.one_of(_FIELDS.map(place.value), st.sampled_from(place.broken), st.none())
+    values = data.draw(st.lists(one, min_size=1, max_size=6))
+    plain = place.form.schema(struct(*declared), NAME) if declared else pa.schema([])
+    grown = place.form.schema(struct(*declared, evolved=others), NAME)
+    routing = data.draw(st.sampled_from([PLAIN, TYPED]))
+    kafka = pa.array([AT * 10**6] * len(values), US)
+    found = Decoder(NAME, grown, routing, place.form).decode(pa.array(values, pa.binary()), kafka)
+    expected = Decoder(NAME, plain, routing, place.form).decode(pa.array(values, pa.binary()), kafka)
+    assert (found.good, found.bad) == (expected.good, expected.bad)
+    assert found.table.select(plain.names) == expected.table.select(plain.names)
+    assert found.table["_event_time"] == expected.table["_event_time"]
+    assert found.table.schema.equals(found.table.schema.remove_metadata(), check_metadata=True)
 
 
 # --- event type and time -------------------------------------------------------------------------------------

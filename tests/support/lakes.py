@@ -170,7 +170,7 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         schemas = parse_schemas(spark, settings.declared)
         try:
-            lake = Lake(spark, settings.table_root, settings.app)
+            lake = Lake(spark, settings.table_root, settings.app, json_text=settings.json_text)
             growing = evolutions(settings, parse_hints(spark, settings))
             yield Workbench(lake, reader, routing(settings, schemas), growing)
         finally:

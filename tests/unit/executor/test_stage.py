@@ -106,6 +106,19 @@ def test_each_record_goes_to_exactly_one_file(tmp_path):
     assert counts["records"] == 6
 
 
+@pytest.mark.parametrize(("json_text", "held"), [("as_sent", '{"x": [1.0]}'), ("canonical", '{"x":[1.0]}')])
+def test_a_file_holds_texts_of_json_as_ordered_and_no_marks(tmp_path, json_text, held):
+    """The metadata that readers of values go by are the table's; a file has none of them."""
+    marks = {"exporter.json": ".", "exporter.evolved": "t/0/1"}
+    fields = [{"name": "n", "type": "string", "nullable": True, "metadata": marks}]
+    columns = json.dumps({"type": "struct", "fields": fields})
+    run(tmp_path, [batch([record("a", {"x": [1.0]})])], ALL, columns={"a": columns}, json_text=json_text)
+    (path,) = tmp_path.rglob("*.parquet")
+    table = pq.read_table(path, partitioning=None)
+    assert table["n"].to_pylist() == [held] and table["_rescued"].to_pylist() == [None]
+    assert b"exporter.json" not in path.read_bytes() and b"exporter.evolved" not in path.read_bytes()
+
+
 def test_records_at_or_below_their_bound_are_skipped(tmp_path):
     """A type that is ahead gets nothing twice; one that is behind gets all it lacks (FLOOR)."""
     values = [record("a", i) if i % 2 else record("b", i) for i in range(8)]
