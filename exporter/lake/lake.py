@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
+from exporter.core.specs import Specs, table_spec
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
 from exporter.lake.table import DeltaTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from offsets.names import LOG_FOLDER, BadName, event_type_of, table_folder
+from offsets.partitions import Spec
+from offsets.table_log import TableView
 
 
 class Lake:
@@ -21,8 +24,12 @@ class Lake:
     gateway: to the session's JVM.
     """
 
-    def __init__(self, session: Any, root: str | os.PathLike[str], app: str, sync: bool = True) -> None:
+    def __init__(
+        self, session: Any, root: str | os.PathLike[str], app: str, sync: bool = True, specs: Specs | None = None
+    ) -> None:
         """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
+
+        specs: of the tables that are made here; by day without.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
@@ -31,6 +38,7 @@ class Lake:
         self.app = app
         self.session = session
         self.sync = sync
+        self.specs = specs or Specs()
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)
@@ -53,6 +61,10 @@ class Lake:
         """The table of an event type, whether it is there or not."""
         store = self.store.below(table_folder(event_type))
         return DeltaTable(self.gateway, store, self.app, event_type, self.sync)
+
+    def spec_of(self, event_type: str, view: TableView | None) -> Spec:
+        """That of a table that is there, or with which it would be made."""
+        return self.specs.of(event_type) if view is None else table_spec(view)
 
     def event_types(self) -> tuple[str, ...]:
         """The event types of all folders that hold a Delta log; folders with other names are passed over."""

@@ -109,6 +109,7 @@ class NextRound:
             untimed=self._known.untimed,
             columns=dict(self._known.planned.decoded),
             evolutions=self._known.planned.evolutions,
+            specs=self._known.specs,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
