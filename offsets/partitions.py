@@ -161,9 +161,13 @@ class Partition:
 def fits(text: str) -> bool:
     """Whether a text can be a partition's value: for Delta an empty one is null, and a folder's name has an end.
 
+    No file system has a zero in a name, and Spark, which packs the files, names folders by what it does not escape.
+
     What does not fit is null in the table's column and stands in `_rescued`.
     """
-    return bool(text) and text != NULL and len(text) <= TEXT_BYTES_MAX and len(_escaped(text)) <= TEXT_BYTES_MAX
+    if not text or text == NULL or "\0" in text or len(text) > TEXT_BYTES_MAX:
+        return False
+    return len(_escaped(text)) <= TEXT_BYTES_MAX
 
 
 @lru_cache(PARSED_MAX)

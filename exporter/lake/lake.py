@@ -34,11 +34,14 @@ class Lake:
         Raises ConfigError if Java and this process would not mean the same folder.
         """
         self.store: Store = open_store(os.fspath(root))
-        self.store.require_same_names(lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"))
+        self.specs = specs or Specs()
+        self.store.require_same_names(
+            lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"),
+            values=any(spec.identity for spec in self.specs.named.values()),
+        )
         self.app = app
         self.session = session
         self.sync = sync
-        self.specs = specs or Specs()
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)

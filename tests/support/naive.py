@@ -266,8 +266,12 @@ def _differs(case: _Case, expected: Place, name: str, row: Mapping[str, Any]) ->
 
 
 def _cutting(value: Any) -> Any:
-    """What a column has that cuts its table: no text that readers take for null, nor one that is long for a folder."""
-    return None if isinstance(value, str) and not 0 < len(quote(value, safe="")) <= 200 else value
+    """What a column has that cuts its table: no text that readers take for null, nor one that no folder can be called.
+    """
+    if not isinstance(value, str):
+        return value
+    called = value not in ("", "__HIVE_DEFAULT_PARTITION__") and "\0" not in value
+    return value if called and len(quote(value, safe="")) <= 200 else None
 
 
 # --- configurations ----------------------------------------------------------------------------

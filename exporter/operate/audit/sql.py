@@ -174,7 +174,8 @@ def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any)
 
 def _short(text: Column) -> Column:
     """Texts that a partition's value can be for sure; all others as null, which they are in the table, or may be."""
-    return sf.when(sf.octet_length(text).between(1, CUTTING_BYTES_MAX) & (text != NO_TEXT), text)
+    short = sf.octet_length(text).between(1, CUTTING_BYTES_MAX) & ~text.contains("\0")
+    return sf.when(short & (text != NO_TEXT), text)
 
 
 def record_checksum(

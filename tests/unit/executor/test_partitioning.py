@@ -29,7 +29,7 @@ def decoded(rows: list[dict[str, Any]], first: int = 0) -> pa.Table:
 
 
 values = st.fixed_dictionaries({
-    "s": st.sampled_from(["", "a", "b/c", NULL, "x" * 300, "é" * 40]) | st.none() | st.text(max_size=3),
+    "s": st.sampled_from(["", "a", "b/c", "\0", NULL, "x" * 300, "é" * 40]) | st.none() | st.text(max_size=3),
     "n": st.none() | st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
     "b": st.none() | st.booleans(),
     "d": st.none() | st.dates(),
@@ -89,7 +89,7 @@ def test_many_values_are_split_by_one_sort() -> None:
     assert parts == {str(n): [n, n + 1000, n + 2000] for n in range(1000)}
 
 
-@pytest.mark.parametrize("text", ["", NULL, "x" * (TEXT_BYTES_MAX + 1)])
+@pytest.mark.parametrize("text", ["", "a\0b", NULL, "x" * (TEXT_BYTES_MAX + 1)])
 def test_a_text_that_is_null_as_a_partition_is_kept_in_rescued(text: str) -> None:
     """`_rescued` stays one JSON object; the neighbours are not touched."""
     keys, table = Partitioning(Spec("day", ("s",))).cut(

@@ -21,7 +21,7 @@ moments = st.datetimes(timezones=st.just(timezone.utc))
 units = st.sampled_from(sorted(UNITS))
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(fits)
 specs = st.builds(Spec, units, st.sampled_from([(), ("country",), ("a_1", "B")]))
-ODD = ("a/b", "..", "a=b", "100%", "%41", "ü日", "x y", "\x00", "\n", "'", "\\", "NULL", "~")
+ODD = ("a/b", "..", "a=b", "100%", "%41", "ü日", "x y", "\x01", "\n", "'", "\\", "NULL", "~")
 
 
 @st.composite
@@ -126,7 +126,7 @@ def test_values_of_others_are_no_partition() -> None:
 
 def test_a_text_that_readers_take_for_null_is_no_value() -> None:
     """Nor one that a folder cannot be called by; all others are."""
-    unfit = ("", NULL, "x" * (TEXT_BYTES_MAX + 1), "é" * 34)
+    unfit = ("", NULL, "a\0", "x" * (TEXT_BYTES_MAX + 1), "é" * 34)
     assert not any(map(fits, unfit))
     assert all(map(fits, (*ODD, "x" * TEXT_BYTES_MAX, "é" * 33, NULL.lower())))
 
