@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from exporter.core.columns import JSON_TEXT, check_columns
+from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
+from exporter.core.specs import Specs
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
-from exporter.settings.meaning import evolutions, routing
+from exporter.settings.meaning import evolutions, routing, specs_of
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.wal.dynamodb import DynamoDbLog
@@ -60,15 +61,20 @@ class Workbench:
         self.close()
 
 
-def parse_schemas(session: Any, declared: dict[str, str]) -> dict[str, str]:
-    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used."""
+def parse_schemas(session: Any, declared: dict[str, str], specs: Specs | None = None) -> dict[str, str]:
+    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used.
+
+    specs: how the tables are cut; by day without.
+    """
     schemas: dict[str, str] = {}
     broken: list[ConfigError] = []
-    for name, ddl in declared.items():
+    specs = specs or Specs()
+    for name in {**declared, **specs.named}:
         try:
-            schemas[name] = _parsed(name, ddl)
-            format_of(Routing).schema(schemas[name], name)
-            check_columns(schemas[name], name)
+            if name in declared:
+                schemas[name] = _parsed(name, declared[name])
+                format_of(Routing).schema(schemas[name], name)
+            check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name))
         except ConfigError as error:
             broken.append(error)
     if broken:
@@ -118,14 +124,16 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
     session = session or _short_lived(settings)
-    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text)
+    specs = specs_of(settings)
+    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs))
+    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs)
     return Workbench(lake, topics, configuration, evolutions(settings, parse_hints(session, settings)))
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    return Lake(_short_lived(settings), settings.table_root, settings.app, settings.sync, settings.json_text)
+    settled = settings.sync, settings.json_text, specs_of(settings)
+    return Lake(_short_lived(settings), settings.table_root, settings.app, *settled)
 
 
 def _short_lived(settings: Settings) -> Any:

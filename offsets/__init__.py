@@ -20,6 +20,6 @@ class Invariant(str, Enum):
     MONOTONE = "a position never goes back"
     FLOOR = "a plan starts at the least frontier of the types it lists, plus one"
     ROUTE = "where a record goes depends on the record and the routing fingerprint alone"
-    NAMES = "file names parse back to what built them; ranges of files of one writer and day are disjoint"
+    NAMES = "file names parse back to what built them; ranges of files of one writer and folder are disjoint"
     ORDER = "started in the write-ahead log, the Delta commit, completed in the log, the Kafka group offset"
     TEMP = "only the sweep and VACUUM delete files; the commit path never does"

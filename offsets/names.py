@@ -1,6 +1,7 @@
 """The one place that builds and parses stored names (NAMES): files, folders and appIds.
 
     file    day=2026-11-01/<app>.<topic>.<partition>.<epoch>.<last offset>.<attempt>.parquet
+            in the folder of its partition (partitions.py); of a table that is not cut, in the table's own
     folder  the event type, bytes outside [A-Za-z0-9_-] as ~XX
     appId   <app>/<topic>/<partition>/<epoch>            the position
             <app>/<kind>/<topic>/<partition>/<epoch>     what else a table remembers of a partition
@@ -125,10 +126,10 @@ class DataFile:
 
     def __str__(self) -> str:
         """Path relative to the table's folder."""
-        return (
-            f"{self.partition.folder}/{self.app}.{self.tp.topic}.{self.tp.partition}.{self.epoch}"
+        return _within(self.partition, (
+            f"{self.app}.{self.tp.topic}.{self.tp.partition}.{self.epoch}"
             f".{self.last_offset:0{_OFFSET_DIGITS}d}.{self.attempt}{_SUFFIX}"
-        )
+        ))  # fmt: skip
 
     @classmethod
     def parse(cls, path: str) -> DataFile:
@@ -176,7 +177,12 @@ def condemned_file(partition: Partition, app: str, tp: TopicPartition, epoch: in
 
 def _apart(partition: Partition, app: str, tp: TopicPartition, epoch: int, what: str, attempt: str) -> str:
     DataFile(partition, app, tp, epoch, 0, attempt)  # raises BadName
-    return f"{partition.folder}/{app}.{tp.topic}.{tp.partition}.{epoch}.{what}.{attempt}{_SUFFIX}"
+    return _within(partition, f"{app}.{tp.topic}.{tp.partition}.{epoch}.{what}.{attempt}{_SUFFIX}")
+
+
+def _within(partition: Partition, name: str) -> str:
+    folder = partition.folder
+    return f"{folder}/{name}" if folder else name
 
 
 def table_folder(event_type: str) -> str:

@@ -1,24 +1,39 @@
-"""Partition specs: how the files of a table are cut by the time of their events. One entry of SPECS each. Pure.
+"""Partition specs: how the files of a table are cut, by the time of their events and by columns. Pure.
 
-    micros ── // width_us ── key ──┬─ folder     day=2026-11-01             of its files, within the table's folder
-                                   ├─ values     {"day": "2026-11-01"}      as Delta's log has them
-                                   ├─ condition  day = DATE'2026-11-01'     as SQL asks for it
-                                   ├─ label      2026-11-01                 as a person reads it
-                                   └─ is_closed  ended, and nothing more is expected for it
+    micros ── key_of() ──┐              ┌─ folder     day=2026-11-01/country=DE     of its files, in the table's folder
+                         ├─ Partition ──┼─ values     {"day": "2026-11-01", ...}    as Delta's log has them
+    texts of columns ────┘              ├─ condition  day = DATE'2026-11-01' AND .. as SQL asks for it
+                                        ├─ label      2026-11-01 DE                 as a person reads it
+                                        └─ is_closed  ended, and nothing more is expected for it
 
-A key counts whole widths since 1970, so Arrow and SQL make it by one division, and key 0 is that of a record without a
-time. What is stored is for ever: an entry is never changed, and a folder that it once made parses for ever.
+    day    day DATE                  a key counts days since 1970
+    hour   day DATE, hour INT        hours since 1970
+    month  month STRING, 2026-11     months since 1970
+    none   no column                 always 0
+
+Key 0 is that of a record without a time. A column in its own right (`identity`) stands behind those of the time, with
+a value's text as Delta writes it. What is stored is for ever: an entry is never changed, and a folder that it once
+made parses for ever. A folder says by itself what it is: no column of one of the names above is one in its own right.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from functools import cache
+from functools import cached_property, lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What a folder calls a null."""
+TEXT_BYTES_MAX = 200
+"""Bytes of a text as a folder has it: with the column's name it has to fit into a file system's 255."""
+IDENTITY_NAME = re.compile(r"[A-Za-z0-9_]{1,50}\Z")
+"""What a column in its own right may be called: plain in a folder."""
+PARSED_MAX = 1 << 14
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 
 
 class BadPartition(ValueError):
@@ -27,7 +42,7 @@ class BadPartition(ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """One partition column. type: Spark's name of it. text: its value for the begin of a partition, as Delta has it."""
+    """A column of the time. type: as Spark's JSON has it. text: its value for the begin of a partition, as Delta's."""
 
     name: str
     type: str
@@ -35,96 +50,228 @@ class Column:
 
     def literal(self, value: str) -> str:
         """The value in SQL."""
-        return f"DATE'{value}'" if self.type == "date" else value
+        return {"date": f"DATE'{value}'", "string": f"'{value}'"}.get(self.type, value)
 
 
 @dataclass(frozen=True)
-class Spec:
-    """A way to cut a table. begin: the begin of a partition, UTC, from the texts of its columns; ValueError if none."""
+class Unit:
+    """A way to cut by time. key: of microseconds since 1970. begin_us: its inverse; None where nothing ever ends.
+
+    begin: the begin of a partition, UTC, from the texts of its columns; ValueError if they are none.
+    """
 
     name: str
-    width_us: int
     columns: tuple[Column, ...]
+    key: Callable[[int], int]
+    begin_us: Callable[[int], int] | None
     begin: Callable[[Sequence[str]], datetime]
 
-    def at(self, moment: datetime) -> Partition:
-        """The partition that a moment falls into."""
-        return Partition(self.name, (moment - _EPOCH) // _US // self.width_us)
 
-    def of_values(self, values: Mapping[str, str | None]) -> Partition:
-        """The partition that Delta's partitionValues say. Raises BadPartition."""
-        texts = tuple(values.get(column.name) or "" for column in self.columns)
-        try:
-            found = self.at(self.begin(texts))
-            same = tuple(found.values.values()) == texts
-        except (ValueError, OverflowError):
-            same = False
-        if not same:
-            raise BadPartition(f"not a {self.name}: {dict(values)!r}")
-        return found
+@dataclass(frozen=True, order=True)
+class Spec:
+    """How one table is cut. time: a name of UNITS. identity: columns of the table, behind those of the time."""
+
+    time: str = "day"
+    identity: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> Unit:
+        return UNITS[self.time]
+
+    @property
+    def time_columns(self) -> tuple[Column, ...]:
+        """The columns that the exporter adds to a table of this spec."""
+        return self.unit.columns
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
+        """The table's partition columns, in their order."""
+        return (*(column.name for column in self.unit.columns), *self.identity)
+
+    def of_key(self, key: int, texts: Sequence[str | None] = ()) -> Partition:
+        """texts: of the columns in their own right, None for null; each fits()."""
+        return Partition(self, key, tuple(NULL if text is None else text for text in texts))
+
+    def at(self, moment: datetime, texts: Sequence[str | None] = ()) -> Partition:
+        """The partition that a moment falls into."""
+        return self.of_key(self.unit.key((moment - _EPOCH) // _US), texts)
+
+    def of_values(self, values: Mapping[str, str | None]) -> Partition:
+        """The partition that Delta's partitionValues say. Raises BadPartition."""
+        texts = tuple(values.get(column.name) or "" for column in self.unit.columns)
+        try:
+            found = self.at(self.unit.begin(texts), [values[name] or None for name in self.identity])
+            same = tuple(found.values[column.name] for column in self.unit.columns) == texts
+        except (ValueError, OverflowError, KeyError):
+            same = False
+        if not same or not all(text == NULL or fits(text) for text in found.texts):
+            raise BadPartition(f"not a partition by {self}: {dict(values)!r}")
+        return found
+
+    def __str__(self) -> str:
+        return " and ".join((self.time, *self.identity))
 
 
 @dataclass(frozen=True, order=True)
 class Partition:
-    """The rows of one key: one folder of a table. spec: a name of SPECS."""
+    """The rows of one key and some values: one folder of a table. texts: of the columns in their own right, or NULL."""
 
-    spec: str
+    spec: Spec
     key: int
+    texts: tuple[str, ...] = ()
 
-    @property
-    def values(self) -> dict[str, str]:
+    @cached_property
+    def values(self) -> dict[str, str | None]:
         """Delta's partitionValues. Raises BadPartition for a time outside of the years 1 to 9999."""
-        spec = SPECS[self.spec]
+        unit = self.spec.unit
         try:
-            begin = _EPOCH + timedelta(microseconds=self.key * spec.width_us)
-        except OverflowError:
+            begin = _EPOCH + timedelta(microseconds=unit.begin_us(self.key) if unit.begin_us else 0)
+        except (OverflowError, ValueError):
             raise BadPartition(f"no time that a table can hold: {self!r}") from None
-        return {column.name: column.text(begin) for column in spec.columns}
+        own = {name: None if text == NULL else text for name, text in zip(self.spec.identity, self.texts, strict=True)}
+        return {**{column.name: column.text(begin) for column in unit.columns}, **own}
 
     @property
     def folder(self) -> str:
-        """Relative to the table's folder."""
-        return "/".join(f"{name}={value}" for name, value in self.values.items())
+        """Relative to the table's folder; empty for the table's own."""
+        return "/".join(f"{name}={NULL if text is None else _escaped(text)}" for name, text in self.values.items())
 
     @property
     def label(self) -> str:
-        return " ".join(self.values.values())
+        return " ".join("null" if text is None else text for text in self.values.values())
 
     @property
     def condition(self) -> str:
-        """What is true in SQL of its rows, and of no others."""
-        columns = zip(SPECS[self.spec].columns, self.values.values(), strict=True)
-        return " AND ".join(f"{column.name} = {column.literal(value)}" for column, value in columns)
+        """What is true in SQL of its rows, and of no others; empty if it is of all rows."""
+        values = self.values
+        of_time = [f"{column.name} = {column.literal(values[column.name] or '')}" for column in self.spec.time_columns]
+        return " AND ".join((*of_time, *(_equals(name, values[name]) for name in self.spec.identity)))
 
     def is_closed(self, now: datetime, late_secs: float) -> bool:
-        """Whether it ended more than late_secs ago."""
-        ends_us = (self.key + 1) * SPECS[self.spec].width_us
-        return ends_us + late_secs * 1e6 < (now - _EPOCH) // _US
+        """Whether it ended more than late_secs ago. One without a time is as closed as it will ever be."""
+        begin_us = self.spec.unit.begin_us
+        if begin_us is None:
+            return True
+        try:
+            return begin_us(self.key + 1) + late_secs * 1e6 < (now - _EPOCH) // _US
+        except (OverflowError, ValueError):  # the last month of all
+            return False
 
 
-@cache
+def fits(text: str) -> bool:
+    """Whether a text can be a partition's value: for Delta an empty one is null, and a folder's name has an end.
+
+    No file system has a zero in a name, and Spark, which packs the files, names folders by what it does not escape.
+
+    What does not fit is null in the table's column and stands in `_rescued`.
+    """
+    if not text or text == NULL or "\0" in text or len(text) > TEXT_BYTES_MAX:
+        return False
+    return len(_escaped(text)) <= TEXT_BYTES_MAX
+
+
+@lru_cache(PARSED_MAX)
 def parse(folder: str) -> Partition:
     """The inverse of Partition.folder. Raises BadPartition."""
-    parts = [part.partition("=") for part in folder.split("/")]
+    parts = [part.partition("=") for part in folder.split("/")] if folder else []
     spec = of_columns(tuple(name for name, _, _ in parts))
     if spec is None or not all(equals for _, equals, _ in parts):
         raise BadPartition(f"not a partition of ours: {folder!r}")
-    return spec.of_values({name: value for name, _, value in parts})
+    texts = (None if text == NULL else _unescaped(text) for _, _, text in parts)
+    found = spec.of_values({name: text for (name, _, _), text in zip(parts, texts, strict=True)})
+    if found.folder != folder:
+        raise BadPartition(f"not a partition of ours: {folder!r}")
+    return found
 
 
 def of_columns(names: Sequence[str]) -> Spec | None:
     """The spec whose partition columns these are, in their order."""
-    return next((spec for spec in SPECS.values() if spec.column_names == tuple(names)), None)
+    for unit in _LONGEST_FIRST:
+        own = tuple(column.name for column in unit.columns)
+        if tuple(names[: len(own)]) == own:
+            rest = tuple(names[len(own) :])
+            return Spec(unit.name, rest) if all(map(may_be_identity, rest)) and len({*rest}) == len(rest) else None
+    return None
 
 
-DAY = Spec(
-    name="day",
-    width_us=86_400_000_000,
-    columns=(Column("day", "date", lambda begin: begin.date().isoformat()),),
-    begin=lambda texts: datetime.combine(date.fromisoformat(texts[0]), time.min, timezone.utc),
-)
-SPECS: dict[str, Spec] = {spec.name: spec for spec in (DAY,)}
+def may_be_identity(name: str) -> bool:
+    """Whether a column of this name can be one of a spec in its own right."""
+    return bool(IDENTITY_NAME.match(name)) and name.lower() not in TIME_NAMES
+
+
+def _equals(name: str, text: str | None) -> str:
+    if text is None:
+        return f"`{name}` IS NULL"
+    return f"`{name}` = '" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _escaped(text: str) -> str:
+    """As Hive and Spark do it, but all that is not plain ASCII: a path is then the same to every process and locale."""
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+def _unescaped(text: str) -> str:
+    """Raises BadPartition."""
+    raw, index = bytearray(), 0
+    while index < len(text):
+        code = text[index + 1 : index + 3] if text[index] == "%" else ""
+        try:
+            raw += bytes.fromhex(code) if code else text[index].encode("ascii")
+        except ValueError:
+            raise BadPartition(f"not a value of a partition: {text!r}") from None
+        index += 1 + len(code)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise BadPartition(f"not a value of a partition: {text!r}") from None
+
+
+def _midnight(text: str) -> datetime:
+    return datetime.combine(date.fromisoformat(text), time.min, timezone.utc)
+
+
+def _month_key(micros: int) -> int:
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return (moment.year - 1970) * 12 + moment.month - 1
+
+
+def _month_begin_us(key: int) -> int:
+    years, month = divmod(key, 12)
+    return (datetime(1970 + years, month + 1, 1, tzinfo=timezone.utc) - _EPOCH) // _US
+
+
+_DAY_US, _HOUR_US = 86_400_000_000, 3_600_000_000
+_DAY_COLUMN = Column("day", "date", lambda begin: begin.date().isoformat())
+UNITS: dict[str, Unit] = {
+    unit.name: unit
+    for unit in (
+        Unit(
+            "day",
+            (_DAY_COLUMN,),
+            lambda micros: micros // _DAY_US,
+            lambda key: key * _DAY_US,
+            lambda texts: _midnight(texts[0]),
+        ),
+        Unit(
+            "hour",
+            (_DAY_COLUMN, Column("hour", "integer", lambda begin: str(begin.hour))),
+            lambda micros: micros // _HOUR_US,
+            lambda key: key * _HOUR_US,
+            lambda texts: _midnight(texts[0]) + timedelta(hours=int(texts[1])),
+        ),
+        Unit(
+            "month",
+            (Column("month", "string", lambda begin: begin.date().isoformat()[:7]),),
+            _month_key,
+            _month_begin_us,
+            lambda texts: _midnight(f"{texts[0]}-01"),
+        ),
+        Unit("none", (), lambda micros: 0, None, lambda texts: _EPOCH),
+    )
+}
+"""What `partition_by` can be."""
+_LONGEST_FIRST = sorted(UNITS.values(), key=lambda unit: -len(unit.columns))
+TIME_NAMES = frozenset(column.name for unit in UNITS.values() for column in unit.columns)
+"""Names that no column in its own right may have, compared in lower case."""
+DAY = Spec()
+"""That of the dead letters, and of every table that an earlier version made."""

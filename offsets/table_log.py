@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from offsets.names import BadName, DataFile
 from offsets.positions import Position, Transactions, live_position
@@ -247,11 +248,11 @@ Named = Mapping[TopicPartition, Mapping[int, int]]
 
 
 def last_named_offsets(paths: Iterable[str], app: str) -> Named:
-    """The greatest last offset in the names of data files of `app`, replays left out."""
+    """The greatest last offset in the names of data files of `app`, replays left out. paths: as a log has them."""
     last: dict[TopicPartition, dict[int, int]] = {}
     for path in paths:
         try:
-            name = DataFile.parse(path)
+            name = DataFile.parse(unquote(path))
         except BadName:
             continue
         if name.app == app and name.replay is None:

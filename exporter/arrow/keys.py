@@ -1,7 +1,9 @@
-"""Times to partition keys: whole widths since 1970 (offsets/partitions.py)."""
+"""Times to partition keys, as offsets/partitions.py counts them: whole days, hours or months since 1970."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,16 +12,36 @@ import pyarrow.compute as pc
 from exporter.arrow.kafka_time import US
 
 
-def partition_keys(times: Any, width_us: int) -> Any:
+def partition_keys(times: Any, unit: str) -> Any:
     """The key of each time, int64; null for null. times: Arrow timestamps. Rounds down, also before 1970."""
-    micros = times.cast(US).cast(pa.int64())
+    return _KEYS[unit](times.cast(US).cast(pa.int64()))
+
+
+def letter_keys(times: Any) -> Any:
+    """The key of each dead letter: the day of its Kafka timestamp, or 0 for one that no table can hold.
+
+    Key 0 is the same for whoever reads the record, whenever.
+    """
+    return pc.fill_null(partition_keys(times, "day"), 0)
+
+
+def _by_width(width_us: int, micros: Any) -> Any:
     keys = pc.divide(micros, width_us)
     return pc.if_else(pc.greater(pc.multiply(keys, width_us), micros), pc.subtract(keys, 1), keys)
 
 
-def letter_keys(times: Any, width_us: int) -> Any:
-    """The key of each dead letter: that of its Kafka timestamp, or 0 for one that no table can hold.
+def _months(micros: Any) -> Any:
+    moments = micros.cast(pa.timestamp("us"))
+    return pc.add(pc.multiply(pc.subtract(pc.year(moments), 1970), 12), pc.subtract(pc.month(moments), 1))
 
-    Key 0 is the same for whoever reads the record, whenever.
-    """
-    return pc.fill_null(partition_keys(times, width_us), 0)
+
+def _zero(micros: Any) -> Any:
+    return pc.if_else(pc.is_valid(micros), 0, None).cast(pa.int64())
+
+
+_KEYS: dict[str, Callable[[Any], Any]] = {
+    "day": partial(_by_width, 86_400_000_000),
+    "hour": partial(_by_width, 3_600_000_000),
+    "month": _months,
+    "none": _zero,
+}

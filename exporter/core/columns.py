@@ -14,12 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from exporter.errors import ConfigError
-from offsets.partitions import DAY
+from offsets.partitions import DAY, Spec
 
 EVENT_TIME = "_event_time"
 """Column of a record's event time, in the table of each event type; null in rows of versions that did not keep it."""
-RESERVED = frozenset({"_kafka", EVENT_TIME, "_rescued", *DAY.column_names})
-"""Top-level names that the exporter itself writes (compared without case)."""
+
+
+def reserved(spec: Spec) -> frozenset[str]:
+    """Top-level names that the exporter itself writes into a table of this spec (compared without case)."""
+    return frozenset({"_kafka", EVENT_TIME, "_rescued", *(column.name for column in spec.time_columns)})
+
+
+RESERVED = reserved(DAY)
+PARTITIONING = frozenset({"string", "byte", "short", "integer", "long", "boolean", "date"})
+"""Types of a column that can cut a table: each of their values has one text, and it is short."""
 INSIDE_OURS = "_kafka."
 """A top-level name that begins so reads like one of the coordinates."""
 
@@ -57,12 +65,17 @@ class _Node(NamedTuple):
     name: str | None
 
 
-def check_columns(spark_schema_json: str, event_type: str) -> None:
-    """Raises ConfigError for the first name that no column may have. The text is that of `StructType.json()`."""
+def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY) -> None:
+    """Raises ConfigError for the first name that no column may have, or that cannot cut the table as the spec says.
+
+    The text is that of `StructType.json()`.
+    """
     fields = json.loads(spark_schema_json)["fields"]
+    _check_cut(fields, event_type, spec)
+    ours = reserved(spec)
     for field in fields:
         name = _folded(field["name"])
-        if name in RESERVED or name.startswith(INSIDE_OURS):
+        if name in ours or name.startswith(INSIDE_OURS):
             what = "the exporter writes a column of that name itself"
             raise _refused(event_type, field["name"], what, "rename it")
     for node in _nodes(fields):
@@ -73,6 +86,20 @@ def check_columns(spark_schema_json: str, event_type: str) -> None:
             raise _refused(event_type, other, f"{one} is there too, and Spark and Delta ignore case", "rename one")
         what = f"readers cannot tell it from {one}"
         raise _refused(event_type, other, what, "rename one: a dotted name must not read like a nested field")
+
+
+def _check_cut(fields: Sequence[Mapping[str, Any]], event_type: str, spec: Spec) -> None:
+    """Whether the columns that cut a table are there, and can."""
+    known = {field["name"]: field for field in fields}
+    for name in spec.identity:
+        if name not in known:
+            what = "`partition_columns` names it, and there is no such column at the top level"
+            raise _refused(event_type, name, what, f"there are: {', '.join(known) or 'none'}")
+        kind = known[name]["type"]
+        if not isinstance(kind, str) or kind not in PARTITIONING or JSON_TEXT in known[name].get("metadata", {}):
+            what = "a column of this type cannot cut a table"
+            hint = "`partition_columns` takes columns of type STRING, BOOLEAN, DATE and integers"
+            raise _refused(event_type, name, what, hint)
 
 
 def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

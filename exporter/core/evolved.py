@@ -30,8 +30,8 @@ def union(table_json: str, files_json: str) -> str | None:
     """The table's schema with the columns that only the files have; None if one does not fit (protocol 4.2).
 
     A column fits if it is new, and no reader takes it for another one, or if the table has it with the same type at
-    every level. What is noted of a column that is there stays (its comment, its mark). Where the files' schema holds all
-    that the table's does, the result is that text.
+    every level. What is noted of a column that is there stays (its comment, its mark). Where the files' schema holds
+    all that the table's does, the result is that text.
     """
     if table_json == files_json:
         return table_json

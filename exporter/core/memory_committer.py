@@ -17,6 +17,7 @@ from exporter.core.writers import Claim, staged_range_error
 from exporter.errors import InvariantBroken
 from offsets import Invariant
 from offsets.names import AppId
+from offsets.partitions import DAY
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView, fingerprint_of
@@ -96,7 +97,7 @@ class MemoryCommitter:
         versions = {str(AppId(self._app, tp, at.epoch)): at.offset for tp, at in table.positions.items()}
         properties = {APP_PROPERTY: self._app}
         return TableView(
-            table.version, table.table_id, table.fingerprint, versions, properties, schema_json=table.schema_json,
+            table.version, table.table_id, table.fingerprint, versions, properties, DAY.column_names, table.schema_json,
             frame=table.frame,
         )  # fmt: skip
 

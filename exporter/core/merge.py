@@ -1,4 +1,4 @@
-"""Which small files of one writer and day become one file. Pure."""
+"""Which small files of one writer and folder become one file. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
 
 SMALL_FILE_BYTES = 256 << 10
-"""Files below this are merged, per day, before they are committed."""
+"""Files below this are merged, per folder, before they are committed."""
 MERGED_FILE_BYTES = 64 << 20
 """A merged file takes inputs up to about this many bytes."""
 

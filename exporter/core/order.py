@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from exporter.core.columns import JsonText
 from exporter.core.evolve import Evolutions
 from exporter.core.routing import Routing
+from exporter.core.specs import Specs
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -49,6 +50,7 @@ class StagingOrder:
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
     untimed: event types whose table has a column `_event_time` of its own; it is left as it is.
+    specs: how the tables are cut, those too that are not made yet.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
     record_bytes: of a record so far, 0 = not known; for the size of batches only (spark/batches.py).
@@ -79,3 +81,4 @@ class StagingOrder:
     columns: Mapping[str, str] = field(default_factory=dict)
     evolutions: Evolutions = field(default_factory=Evolutions)
     json_text: JsonText = "as_sent"
+    specs: Specs = field(default_factory=Specs)

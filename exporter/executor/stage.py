@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from heapq import nlargest
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held
-from exporter.arrow.keys import letter_keys, partition_keys
+from exporter.arrow.keys import letter_keys
 from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
 from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
@@ -32,6 +33,7 @@ from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA
+from exporter.executor.partitioning import Partitioning
 from exporter.executor.route import Router
 from exporter.executor.sight import Sight
 from exporter.faults import Fault, point
@@ -39,13 +41,12 @@ from exporter.formats.decoder import Decoder
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.stores.stores import open_store
 from offsets.names import table_folder
-from offsets.partitions import DAY, Partition
 from offsets.ranges import TopicPartition
 
 GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes of one row group."""
 SPLIT_BYTES = 4 << 20
-"""Arrow bytes of one writer that are worth a split by day."""
+"""Arrow bytes of one writer that are worth a split by partition."""
 CARRIED_FILE_BYTES = 64 << 10
 """Arrow bytes up to which the rows of a file are carried to the driver: such a file costs more than what is in it, and
 would be read and written once more before its commit."""
@@ -79,7 +80,7 @@ class _Steps:
 
 
 class _Task:
-    """The open files of one task, bounded in bytes and number however many types and days its range holds."""
+    """The open files of one task, bounded in bytes and number however many types and partitions its range holds."""
 
     def __init__(self, order: StagingOrder) -> None:
         self._steps = _Steps()
@@ -88,6 +89,7 @@ class _Task:
         self._store = open_store(order.root)
         self._router = Router(order.routing)
         self._decoders: dict[str, Decoder] = {}
+        self._partitionings: dict[str, Partitioning] = {}
         self._met: set[str] = set()
         self._unsplit: dict[tuple[str, TopicPartition], Unsplit] = {}
         self._growing: dict[tuple[str, TopicPartition, int], GrowingFile] = {}
@@ -156,6 +158,7 @@ class _Task:
         """Partitions come one after the other (core/slices.py): with the next the files of the last are complete."""
         if tp != self._at:
             self._finish_all()
+            self._partitionings.clear()
             self._at = tp
             self._steps.now("route")
         plan = self._order.plans[tp]
@@ -208,14 +211,14 @@ class _Task:
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
         offsets = batch.column("offset").take(taken)
         times = timestamps if taken is rows else timestamps.take(decoded.good)
-        keys = partition_keys(decoded.table.column(-1), DAY.width_us)
-        table = located(decoded.table, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
+        keys, cut = self._partitioning(name).cut(decoded.table)
+        table = located(cut, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
             table, keys = table.filter(fresh), keys.filter(fresh)
         if table.num_rows:
             self._sight.look(name, tp, table)
-            self._add_rows(name, tp, table, keys.combine_chunks())
+            self._add_rows(name, tp, table, keys)
         return bad
 
     def _add_dead(
@@ -235,10 +238,10 @@ class _Task:
         self._counts[tp]["dead_letters"] += len(dead)
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         table = dead_letter_rows(part, dead, tp, plan.epoch)
-        self._add_rows(DEAD_LETTERS, tp, table, letter_keys(part.column("timestamp"), DAY.width_us))
+        self._add_rows(DEAD_LETTERS, tp, table, letter_keys(part.column("timestamp")))
 
     def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, keys: pa.Array) -> None:
-        """Rows beyond all that this writer had, and their partition keys."""
+        """Rows beyond all that this writer had, and the numbers of their partitions."""
         if (name, tp) in self._unwritten:
             return
         unsplit = self._unsplit.setdefault((name, tp), Unsplit())
@@ -254,12 +257,15 @@ class _Task:
             for number, part in self._unsplit.pop(writer).split():
                 key = (name, tp, number)
                 if key not in self._growing:
-                    partition = Partition(DAY.name, number)
+                    partition = self._partitioning(name).partition(number)
                     self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), partition)
                 growing = self._growing[key]
                 growing.add(part, *_first_and_last(part))
                 if growing.pending_bytes >= GROUP_BYTES_MAX:
                     self._encode(growing)
+                if len(self._growing) > 2 * self._order.room.files:  # one split may bring as many partitions as rows
+                    self._bound_files()
+                    self._steps.now("split")
         self._steps.now("route")
 
     @contextmanager
@@ -293,6 +299,11 @@ class _Task:
             replay=self._order.replays.get((name, plan.tp), 0),
         )
 
+    def _partitioning(self, name: str) -> Partitioning:
+        if name not in self._partitionings:
+            self._partitionings[name] = Partitioning(self._order.specs.of(name))
+        return self._partitionings[name]
+
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
             columns, json_text = self._order.columns.get(name), self._order.json_text
@@ -318,8 +329,13 @@ class _Task:
                 self._encode(growing[largest])
         while sum(file.encoded_bytes for file in growing.values()) > room.encoded_bytes:
             self._finish(max(growing, key=lambda key: growing[key].encoded_bytes))
-        while len(growing) > room.files:
-            self._finish(max(growing, key=lambda key: growing[key].encoded_bytes + growing[key].pending_bytes))
+        self._bound_files()
+
+    def _bound_files(self) -> None:
+        growing = self._growing
+        too_many = len(growing) - self._order.room.files
+        for key in nlargest(too_many, growing, lambda key: growing[key].encoded_bytes + growing[key].pending_bytes):
+            self._finish(key)
 
     def _finish(self, key: tuple[str, TopicPartition, int]) -> None:
         """Write a file, or carry its rows; nothing if its writer had trouble meanwhile."""

@@ -6,9 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from exporter.core.writers import StagedFile
 from offsets import partitions
+from offsets.partitions import DAY, Spec
 
 TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
 """Delta makes a checkpoint inside of a commit, which waits for it: by default of each tenth one."""
@@ -20,7 +22,8 @@ class Change:
 
     expected: appIds whose versions the commit depends on; registered as read. positions: appId -> new version.
     adds: Delta `add` actions. properties: table properties to set (a metadata change). create: Spark schema JSON
-    of a table to be created by this very commit. evolve: Spark schema JSON that an existing table gets.
+    of a table to be created by this very commit, spec: how that one is cut. evolve: Spark schema JSON that an existing
+    table gets.
     removes: paths of live files, as the log writes them, that this commit takes out of the table (a rewind).
     table_id: of a table to be created; a new one if empty.
     """
@@ -34,12 +37,13 @@ class Change:
     evolve: str | None = None
     removes: tuple[str, ...] = ()
     table_id: str = ""
+    spec: Spec = DAY
 
 
 def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:
     """Delta's `add` action of a staged file. Source: the Delta protocol, 'Add File and Remove File'."""
     return {
-        "path": file.path,
+        "path": quote(file.path, safe="/="),
         "partitionValues": partitions.parse(file.folder).values,
         "size": file.size_bytes,
         "modificationTime": int(time.time() * 1000),

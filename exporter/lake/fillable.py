@@ -11,13 +11,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from offsets.partitions import DAY
+from offsets.partitions import of_columns
 from offsets.table_log import TableView
 
 CONSTRAINT = "delta.constraints."
 COLUMN_MAPPING = "delta.columnMapping.mode"
-OURS = frozenset({"_kafka", *DAY.column_names})
-"""Columns that every row of ours has."""
 WRITTEN_BY_DELTA = {
     "delta.generationExpression": "is generated",
     "delta.identity.start": "is an identity column",
@@ -70,7 +68,11 @@ def _reasons(view: TableView) -> Iterator[str]:
     mode = view.properties.get(COLUMN_MAPPING, "none")
     if mode != "none":
         yield f"{COLUMN_MAPPING} = {mode}"
-    yield from _columns(json.loads(view.schema_json)["fields"])
+    spec = of_columns(view.partition_columns)
+    if spec is None:
+        yield f"it is partitioned by {', '.join(view.partition_columns)}"
+    ours = {"_kafka", *(column.name for column in spec.time_columns)} if spec else {"_kafka"}
+    yield from _columns([one for one in json.loads(view.schema_json)["fields"] if one["name"] not in ours])
     if view.writer_version > WRITER_VERSION_MAX:
         yield f"Delta writer version {view.writer_version}"
     if unknown := sorted(set(view.writer_features) - KNOWN_FEATURES):
@@ -81,8 +83,6 @@ def _columns(fields: list[Mapping[str, Any]], path: str = "") -> Iterator[str]:
     """Columns, nested ones too, that a row of ours might leave empty or would have to compute."""
     for field in fields:
         name = f"{path}{field['name']}"
-        if not path and name in OURS:
-            continue
         if not field.get("nullable", True):
             yield f"column {name} is NOT NULL"
         for key, meaning in WRITTEN_BY_DELTA.items():

@@ -8,12 +8,15 @@ from types import TracebackType
 from typing import Any
 
 from exporter.core.columns import JsonText
+from exporter.core.specs import Specs, table_spec
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
 from exporter.lake.table import DeltaTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from offsets.names import LOG_FOLDER, BadName, event_type_of, table_folder
+from offsets.partitions import Spec
+from offsets.table_log import TableView
 
 
 class Lake:
@@ -29,14 +32,21 @@ class Lake:
         app: str,
         sync: bool = True,
         json_text: JsonText = "as_sent",
+        specs: Specs | None = None,
     ) -> None:
         """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
         json_text: how columns for any JSON hold their values.
 
+        specs: of the tables that are made here; by day without.
+
         Raises ConfigError if Java and this process would not mean the same folder.
         """
         self.store: Store = open_store(os.fspath(root))
-        self.store.require_same_names(lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"))
+        self.specs = specs or Specs()
+        self.store.require_same_names(
+            lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"),
+            values=any(spec.identity for spec in self.specs.named.values()),
+        )
         self.app = app
         self.session = session
         self.sync = sync
@@ -63,6 +73,10 @@ class Lake:
         """The table of an event type, whether it is there or not."""
         store = self.store.below(table_folder(event_type))
         return DeltaTable(self.gateway, store, self.app, event_type, self.sync)
+
+    def spec_of(self, event_type: str, view: TableView | None) -> Spec:
+        """That of a table that is there, or with which it would be made."""
+        return self.specs.of(event_type) if view is None else table_spec(view)
 
     def event_types(self) -> tuple[str, ...]:
         """The event types of all folders that hold a Delta log; folders with other names are passed over."""

@@ -11,7 +11,7 @@ from exporter.arrow.spark_types import as_json, json_field
 from exporter.core.columns import EVENT_TIME, JSON_TEXT, clashes
 from exporter.errors import ConfigError, Widened
 from exporter.lake.fillable import unfillable
-from offsets.partitions import DAY
+from offsets.partitions import DAY, Spec
 from offsets.table_log import TableView
 
 
@@ -26,8 +26,8 @@ def _all_nullable(kind: Any) -> Any:
     return [_all_nullable(item) for item in kind] if isinstance(kind, list) else kind
 
 
-def table_schema(declared_json: str | None) -> str:
-    """Spark schema JSON of a table: `_kafka`, `_event_time`, the declared columns, `_rescued`, `day`.
+def table_schema(declared_json: str | None, spec: Spec = DAY) -> str:
+    """Spark schema JSON of a table: `_kafka`, `_event_time`, the declared columns, `_rescued`, those of the spec.
 
     None: of the dead letters, whose records need have no event time.
     """
@@ -37,7 +37,7 @@ def table_schema(declared_json: str | None) -> str:
         fields = [json_field(KAFKA_COLUMN, as_json(KAFKA_TYPE)), json_field(EVENT_TIME, "timestamp")]
         fields += [_as_stored(field) for field in json.loads(declared_json)["fields"]]
         fields.append(json_field("_rescued", "string"))
-    fields += [json_field(column.name, column.type) for column in DAY.columns]
+    fields += [json_field(column.name, column.type) for column in spec.time_columns]
     return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
 
 
@@ -182,7 +182,7 @@ def _shown(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind.get("type", kind))
 
 
-def holds_just(view: TableView, schema_json: str) -> bool:
-    """True if files that fit the schema fit the table: no further columns, constraints or column mapping."""
-    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == DAY.column_names
+def holds_just(view: TableView, schema_json: str, spec: Spec = DAY) -> bool:
+    """True if files that fit schema and spec fit the table: no further columns, constraints or column mapping."""
+    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == spec.column_names
     return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)

@@ -25,7 +25,7 @@ from exporter.lake.gateway import Gateway
 from exporter.stores.store import Store
 from exporter.text import first_line
 from offsets.names import FORMAT_VERSION, LOG_FOLDER
-from offsets.partitions import DAY, BadPartition, Partition
+from offsets.partitions import BadPartition, Partition, Spec
 from offsets.table_log import (
     APP_PROPERTY,
     EVENT_TYPE_PROPERTY,
@@ -124,7 +124,7 @@ class DeltaTable:
         for batch in found.to_batches():
             yield batch.column("path").to_pylist()
 
-    def live_sizes(self) -> dict[Partition, list[int]]:
+    def live_sizes(self, spec: Spec) -> dict[Partition, list[int]]:
         """Partition -> bytes of each live file; by one Spark job. Raises TableUnreadable.
 
         A file of a partition that the spec does not have is somebody else's, and left out.
@@ -140,7 +140,7 @@ class DeltaTable:
         for row in found.to_pylist():
             values = {entry["key"]: entry["value"] for entry in row["entries"]}
             with suppress(BadPartition):
-                sizes[DAY.of_values(values)].append(row["size"])
+                sizes[spec.of_values(values)].append(row["size"])
         return dict(sizes)
 
     def checkpoint(self, commits_min: int, apply: bool) -> bool:
@@ -280,7 +280,7 @@ class DeltaTable:
             "id": change.table_id or str(uuid.uuid4()),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": change.create,
-            "partitionColumns": [*DAY.column_names],
+            "partitionColumns": [*change.spec.column_names],
             "configuration": configuration,
             "createdTime": int(time.time() * 1000),
         }

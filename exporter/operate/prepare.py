@@ -30,7 +30,7 @@ from exporter.spark import session as spark
 from exporter.stores import kept
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets.names import AppId
-from offsets.partitions import DAY, Partition
+from offsets.partitions import DAY
 from offsets.ranges import TopicPartition
 
 TRAINING_SECS_MAX = 300
@@ -101,7 +101,7 @@ def _fill_and_read(session: Any, folder: Path) -> None:
     if view is None:
         raise RuntimeError("the table that was just made is not there")
     origin = FileOrigin(table.uri, "prepare", tp, 0, "prepare", view.fingerprint, {})
-    growing = GrowingFile(origin, Partition(DAY.name, 0))
+    growing = GrowingFile(origin, DAY.of_key(0))
     kafka = [{"topic": "prepare", "partition": 0, "epoch": 0, "offset": 0, "timestamp": None}]
     columns = {KAFKA_COLUMN: pa.array(kafka, KAFKA_TYPE), "id": pa.array([1]), "_rescued": pa.nulls(1, pa.string())}
     growing.add(pa.table(columns), 0, 0)

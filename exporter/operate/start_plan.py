@@ -120,7 +120,9 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
         first_position=first_position(settings),
         on_gap=settings.on_gap,
     )
-    known = KnownTables(app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer)
+    known = KnownTables(
+        app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer, specs=bench.lake.specs
+    )
     identities = bench.topics.require()
     tps = partitions_of(identities)
     try:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ConfigError
 from exporter.kafka.topics import TopicReader
 from exporter.lake.accidents import gone
 from exporter.lake.fillable import unfillable
@@ -80,13 +81,17 @@ class Advance:
         return self._add_event_times(filled, unchanged) or self._close_gaps(reading, agreed)
 
     def check_lake(self, reading: Reading, identities: Identities) -> None:
-        """Raises InvariantBroken for what stops every partition: another topic, a table that is gone."""
+        """Raises InvariantBroken for what stops every partition: another topic, a table that is gone.
+
+        And ConfigError for the tables that the settings would cut otherwise than they were made.
+        """
         positions = {
             tp: max((state.position.offset for state in states.values() if state.position), default=-1)
             for tp, states in reading.states.items()
         }
         check_identity(reading.letters.properties if reading.letters else {}, identities, positions)
         self._check_listed(reading)
+        self._check_specs(reading)
 
     def rehearse(self, reading: Reading, to_do: ToDo) -> None:
         """Raises what would stand in the way of the switches; only whether files can be written is not tried."""
@@ -105,6 +110,13 @@ class Advance:
                 far = {tp: position.offset for tp, position in known.items() if position is not None}
                 absent = view is None and self._lake.table(event_type_of(folder)).view() is None
                 raise gone(folder, "is gone" if absent else "was replaced", far)
+
+    def _check_specs(self, reading: Reading) -> None:
+        """No file is moved from one spec to another, and one table has one; of what is not filled nothing is asked."""
+        specs, routing = self._lake.specs, self._anchors.routing
+        filled = {name: view for name, view in reading.views.items() if name in routing.schemas or routing.is_new(name)}
+        if unfit := [error for name, view in sorted(filled.items()) if (error := specs.refused(name, view))]:
+            raise ConfigError.of(unfit, "tables are cut otherwise than the settings say")
 
     def _anchor(
         self, reading: Reading, missing: Mapping[str, Mapping[TopicPartition, Position]], identities: Identities

@@ -27,6 +27,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.text import first_line
 from offsets.names import LOG_FOLDER, AppId, table_folder
+from offsets.partitions import Spec
 from offsets.positions import Position
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import (
@@ -191,6 +192,7 @@ class Anchors:
         for tp, anchor in anchors.items():
             versions[str(AppId(app, tp, anchor.epoch))] = anchor.offset
             versions[str(AppId(app, tp, anchor.epoch, "anchor"))] = anchor.offset
+        spec = self.lake.spec_of(name, view)
         self.write(
             name,
             Change(
@@ -198,7 +200,8 @@ class Anchors:
                 positions=versions,
                 user_metadata=self.metadata("anchor", view, anchors),
                 properties=properties,
-                create=(schema or declared_schema(self.routing, name)) if view is None else None,
+                create=(schema or declared_schema(self.routing, name, spec)) if view is None else None,
+                spec=spec,
             ),
             check,
         )
@@ -262,11 +265,11 @@ class Anchors:
                 raise Switched(f"{tp}: the dead letters are at {position}, not in epoch {epoch}")
 
 
-def declared_schema(routing: Routing, name: str) -> str | None:
-    """Spark schema JSON of a table as a configuration wants it; None for a type that gets none from it."""
+def declared_schema(routing: Routing, name: str, spec: Spec) -> str | None:
+    """Spark schema JSON of a table, cut so, as a configuration wants it; None for a type that gets none from it."""
     if name == DEAD_LETTERS:
         return table_schema(None)
     declared = routing.schemas.get(name)
     if declared is None and routing.takes_new(name):
         declared = NO_COLUMNS
-    return None if declared is None else table_schema(declared)
+    return None if declared is None else table_schema(declared, spec)

@@ -42,7 +42,7 @@ from exporter.text import first_line
 from offsets import Invariant
 from offsets.condemning import condemned_transactions, is_elsewhere, may_hold
 from offsets.names import condemned_file
-from offsets.partitions import DAY, Partition
+from offsets.partitions import DAY
 from offsets.positions import Position, condemned_offsets, first_epoch
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
@@ -162,10 +162,10 @@ def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[d
     raw: the records as an Arrow table, in the order of their offsets, a reason for each.
     """
     batch, _ = held_times(headers.joined(raw.combine_chunks().to_batches()[0]))
-    keys = letter_keys(batch.column("timestamp"), DAY.width_us)
+    keys = letter_keys(batch.column("timestamp"))
     adds = []
     for key in sorted(set(keys.to_pylist())):
-        partition, rows = Partition(DAY.name, key), pc.indices_nonzero(pc.equal(keys, key))
+        partition, rows = DAY.of_key(key), pc.indices_nonzero(pc.equal(keys, key))
         dead = [(0, None, "condemned", f"condemned: {reasons[row]}") for row in rows.to_pylist()]
         part = batch.take(rows)
         offsets = part.column("offset")

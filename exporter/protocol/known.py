@@ -17,6 +17,7 @@ from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.seen import Seen
+from exporter.core.specs import Specs, table_spec
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
@@ -40,8 +41,8 @@ class KnownTables:
     """What one task knows.
 
     fingerprints: event type -> of the table that files are staged against. plain: types whose tables are just as a new
-    one is made. untimed: those that have a column `_event_time` of their own. condemned: offsets that every plan skips.
-    planned: the columns that tables are to have.
+    one is made. untimed: those that have a column `_event_time` of their own. specs: how each table is cut.
+    condemned: offsets that every plan skips. planned: the columns that tables are to have.
     unchanged: types whose table could not be given the column `_event_time`. said: the verdict of the last reading,
     for those who watch.
     """
@@ -55,19 +56,24 @@ class KnownTables:
         committer: Committer,
         evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
+        specs: Specs | None = None,
     ) -> None:
-        """evolutions: which tables grow; None: none. clock: that of the loop."""
+        """evolutions: which tables grow; None: none. clock: that of the loop.
+
+        specs: of the tables that this task makes; by day without.
+        """
         self._app = app
         self._routing = routing
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        self.planned = PlannedColumns(routing, evolutions or Evolutions())
+        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
         self.untimed: frozenset[str] = frozenset()
+        self.specs = self._made = specs or Specs()
         self.unchanged: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
         self.said: Mapping[TopicPartition, str] = {}
@@ -94,12 +100,13 @@ class KnownTables:
 
     def accept(self, name: str, view: TableView) -> str:
         """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
-        declared = declared_schema(self._routing, name)
+        declared = declared_schema(self._routing, name, table_spec(view))
+        self.specs = self.specs.with_tables({name: view})
         self.fingerprints[name] = self.planned.accept(name, view)
         self.untimed = (self.untimed - {name}) | untimed({name: view})
         if name in self.untimed:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
-        plain = declared is not None and holds_just(view, declared)
+        plain = declared is not None and holds_just(view, declared, self._made.of(name))
         self.plain = self.plain | {name} if plain else self.plain - {name}
         reason = refuses(view, declared)
         if reason:

@@ -20,6 +20,7 @@ from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.seen import Seen
+from exporter.core.specs import Specs
 from exporter.lake.schema import table_schema
 from offsets.table_log import TableView
 
@@ -32,8 +33,10 @@ SETTINGS = "settings"
 class PlannedColumns:
     """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared."""
 
-    def __init__(self, routing: Routing, evolutions: Evolutions) -> None:
+    def __init__(self, routing: Routing, evolutions: Evolutions, specs: Specs | None = None) -> None:
+        """specs: of the tables that are to be made; by day without."""
         self.evolutions = evolutions
+        self._specs = specs or Specs()
         self.decoded: dict[str, str] = {}
         self._routing = routing
         self._schemas: dict[str, str] = {}
@@ -52,7 +55,7 @@ class PlannedColumns:
 
     def to_make(self, name: str, seen: Seen) -> str:
         """The schema of a table that does not exist yet."""
-        schema = self._seeded(name, table_schema(_declared(self._routing, name)))
+        schema = self._seeded(name, table_schema(_declared(self._routing, name), self._specs.of(name)))
         evolution = self.evolutions.of(name)
         return grown(schema, seen, evolution) if evolution else schema
 

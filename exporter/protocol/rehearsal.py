@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.change import Change
 from exporter.lake.properties import check_properties
@@ -67,7 +68,7 @@ def _undrainable(
             if position is not None and position.offset < switch.through:
                 behind[name] = recorded[switch.in_force]
     for name, old in sorted(behind.items()):
-        if reason := refuses(views[name], declared_schema(old, name), widened=False):
+        if reason := refuses(views[name], declared_schema(old, name, table_spec(views[name])), widened=False):
             yield ConfigError(
                 f"table {name} has to take what came under the old settings first, and cannot be filled: {reason}",
                 "take that off the table (ALTER TABLE): it then catches up, under the old settings or in this start",
@@ -76,13 +77,15 @@ def _undrainable(
 
 def _asked(anchors: Anchors, views: Mapping[str, TableView], name: str, writing: bool) -> list[ExporterError]:
     """What one table has against its part."""
-    view, declared = views.get(name), declared_schema(anchors.routing, name)
+    view = views.get(name)
+    spec = anchors.lake.spec_of(name, view)
+    declared = declared_schema(anchors.routing, name, spec)
     if view is None and declared is None:
         return []
     table, found = anchors.lake.table(name), list[ExporterError]()
     try:
         if view is None:
-            change = Change((), {}, {}, create=declared)
+            change = Change((), {}, {}, create=declared, spec=spec)
         else:
             check_properties(name, view, anchors.lake.app)
             evolved = evolved_schema(view.schema_json, declared) if declared is not None else view.schema_json

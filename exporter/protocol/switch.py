@@ -175,6 +175,7 @@ class Switcher:
             untimed=untimed(views),
             columns=decoded_as_is(old, views),
             json_text=lake.json_text,
+            specs=lake.specs.with_tables(views),
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
@@ -268,7 +269,8 @@ class Switcher:
                 raise Moved("a table of a type that was met meanwhile has to be sealed too")
 
         create = identity_properties(identities)
-        declared = declared_schema(self._anchors.routing, name)
+        spec = self._anchors.lake.spec_of(name, view)
+        declared = declared_schema(self._anchors.routing, name, spec)
         evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
         self._anchors.write(
             name,
@@ -278,6 +280,7 @@ class Switcher:
                 user_metadata=self._anchors.metadata("seal", view, news),
                 properties={**properties, **(create if view is None else {})},
                 create=declared if view is None else None,
+                spec=spec,
                 evolve=evolved if view is not None and evolved != view.schema_json else None,
             ),
             check,

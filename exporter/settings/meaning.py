@@ -1,4 +1,4 @@
-"""What the settings mean for records: where each goes (Routing), and which tables grow (Evolutions)."""
+"""What the settings mean: where each record goes (Routing), which tables grow (Evolutions), how all are cut (Specs)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from datetime import timedelta
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolve import Evolution, Evolutions, Hint
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.specs import Specs
 from exporter.settings.model import Settings
 from exporter.settings.values import EPOCH
+from offsets.partitions import Spec
 
 
 def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
@@ -45,3 +47,12 @@ def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> E
 
     named = {name: one(table.evolve, hints.get(name, {})) for name, table in settings.types.items()}
     return Evolutions(one(None, {}), named)
+
+
+def specs_of(settings: Settings) -> Specs:
+    """How tables are cut when they are made."""
+    named = {
+        name: Spec(table.partition_by or settings.partition_by, table.partition_columns)
+        for name, table in settings.types.items()
+    }
+    return Specs(named, Spec(settings.partition_by))

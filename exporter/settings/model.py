@@ -44,6 +44,7 @@ from exporter.settings.values import (
     LeaseSeconds,
     Master,
     Memory,
+    PartitionBy,
     Partitions,
     Port,
     Root,
@@ -155,8 +156,8 @@ class Settings(BaseModel):
     )
     open_files_max: Count = Field(
         default=10_000,
-        description="Files (one per type, partition and event day) that the tasks of a round, all together, fill at "
-        "once; the largest are finished before there are more.",
+        description="Files (one per type, topic partition and day, or what else cuts its table) that the tasks of a "
+        "round, all together, fill at once; the largest are finished before there are more.",
     )
     carried_bytes_max: int = Field(
         default=64 << 20,
@@ -230,6 +231,10 @@ class Settings(BaseModel):
         description="Tables that event types without a [types] table may get; the type that would be one too many "
         "stops the task.",
     )
+    partition_by: PartitionBy = Field(
+        default="day",
+        description="How a new table's files are cut by event time; a table that is there keeps how it was made.",
+    )
     on_gap: Literal["stop", "record"] = Field(
         default="stop",
         description="What happens when Kafka has deleted records that were not exported yet: stop with exit code 70, "
@@ -285,7 +290,8 @@ class Settings(BaseModel):
     event_time_late_max_secs: SecondsFrom0 = Field(
         default=3600,
         description="Seconds that a record is expected to come after its event time at most. Only the completeness "
-        "mark and the maintenance of closed days go by it: a record that is later still is exported like any other.",
+        "mark and the maintenance of closed days, hours and months go by it: a record that is later still is exported "
+        "like any other.",
     )
     maintain_cron: Cron = Field(
         default=CRON_DEFAULT,
@@ -294,7 +300,7 @@ class Settings(BaseModel):
     )
     maintain_file_bytes_max: Count = Field(
         default=512 << 20,
-        description="Bytes of a file up to which maintenance packs the files of a closed day together.",
+        description="Bytes of a file up to which maintenance packs the files of a closed day, hour or month together.",
     )
 
     spark_master: Master = Field(

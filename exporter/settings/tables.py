@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.settings.values import PartitionBy
 from offsets.names import BadName, case_clash, table_folder
+from offsets.partitions import may_be_identity
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -89,6 +91,29 @@ class TypeTable(Table):
         "for the elements of an array.",
         examples=[{"items[].sent_at": "TIMESTAMP"}],
     )
+    partition_by: PartitionBy | None = Field(
+        default=None,
+        description="How this type's table is cut by event time, if it is not as the setting partition_by says.",
+        examples=["hour"],
+    )
+    partition_columns: tuple[str, ...] = Field(
+        default=(),
+        description="Columns whose values cut the table too, behind the time: STRING, BOOLEAN, DATE or an integer, at "
+        "the top level. Each combination of values is a file of its own at each commit, so they should have few.",
+        examples=[("country",)],
+    )
+
+    @field_validator("partition_columns")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not may_be_identity(name):
+                raise ValueError(
+                    f"{name!r} cannot cut a table: of letters, digits and _ only, at most 50, and no name of a time"
+                )
+        if len({name.lower() for name in names}) < len(names):
+            raise ValueError("names a column twice")
+        return names
 
     @model_validator(mode="after")
     def _at_most_one(self) -> TypeTable:

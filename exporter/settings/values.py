@@ -134,6 +134,7 @@ Master = Annotated[
     ),
 ]
 Memory = Annotated[str, _matching("[1-9][0-9]*[kmgtKMGT]", "should be a number with k, m, g or t, such as 2g")]
+PartitionBy = Literal["day", "hour", "month", "none"]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 Beginning = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]

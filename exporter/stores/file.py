@@ -64,6 +64,8 @@ JAVA = JavaSide(
 )
 
 FREE_BYTES_MIN = 1 << 20
+_A_VALUE = "é"
+"""Stands for all values of columns that cut tables: Spark names a partition's folder by them."""
 STANDING = frozenset(
     {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG,
      errno.EINVAL}
@@ -213,19 +215,20 @@ class FileStore:
             return f"{root} is mounted read-only"
         return f"{root} is full" if free.f_bavail * free.f_frsize < FREE_BYTES_MIN else ""
 
-    def require_same_names(self, encoding: Callable[[], str | None]) -> None:
-        if self.root.isascii():
+    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
+        if self.root.isascii() and not values:
             return
-        told = encoding()
+        told, name = encoding(), f"{self.root}/{_A_VALUE}" if values else self.root
         try:
-            same = self.root.encode(told or "") == os.fsencode(self.root)
+            same = name.encode(told or "") == os.fsencode(name)
         except (LookupError, UnicodeEncodeError):
             same = False
         if not same:
             raise ConfigError(
                 f"Java writes file names as {told} here, and this process as {sys.getfilesystemencoding()}: "
-                f"{self.root} would be two folders",
-                "set LC_ALL to a UTF-8 locale that this machine has (`locale -a`), or write table_root in ASCII",
+                f"{name} would be two folders",
+                "set LC_ALL to a UTF-8 locale that this machine has (`locale -a`), or "
+                + ("take no `partition_columns`" if self.root.isascii() else "write table_root in ASCII"),
             )
 
 

@@ -151,7 +151,7 @@ class MemoryStore:
     def trouble(self) -> str:
         return self.disk.trouble
 
-    def require_same_names(self, encoding: Callable[[], str | None]) -> None:
+    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
         """No JVM knows it by any name."""
 
     def _body(self, at: str) -> bytes:

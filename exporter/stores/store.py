@@ -133,6 +133,9 @@ class Store(Protocol):
         """Why nothing here can be read or written now, whatever a table; empty if the storage seems to answer."""
         ...
 
-    def require_same_names(self, encoding: Callable[[], str | None]) -> None:
-        """Raises ConfigError if the JVM would call the root otherwise. encoding: how it writes file names."""
+    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
+        """Raises ConfigError if the JVM would call the root otherwise, or a folder that bears a value.
+
+        encoding: how it writes file names. values: whether there are such folders.
+        """
         ...

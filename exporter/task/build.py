@@ -181,8 +181,12 @@ def build_service(
             rounds=rounds,
             recovery=recovery,
             known=KnownTables(
-                app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer,
+                app=bench.lake.app,
+                routing=bench.routing,
+                topics=bench.topics,
+                committer=committer,
                 evolutions=bench.evolutions,
+                specs=bench.lake.specs,
             ),
             committer=committer,
             journal=journal,

@@ -110,6 +110,7 @@ class NextRound:
             columns=dict(self._known.planned.decoded),
             evolutions=self._known.planned.evolutions,
             json_text=self._lake.json_text,
+            specs=self._known.specs,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

@@ -47,7 +47,7 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.meaning import evolutions, routing
+from exporter.settings.meaning import evolutions, routing, specs_of
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
@@ -119,6 +119,7 @@ class Export:
 
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
     log_of: opens the tasks' write-ahead log instead of what the settings say. kafka_client: the table's lines.
+    cuts: event type -> more lines of its table.
     """
 
     kafka: str
@@ -131,6 +132,7 @@ class Export:
     log_of: Any = None
     type_from: str = 'kind = "json"\nname = "type"'
     kafka_client: str = ""
+    cuts: Mapping[str, str] = field(default_factory=dict)
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
         """The same with other types or settings."""
@@ -154,7 +156,7 @@ class Export:
         lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
         lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
         for name, ddl in self.types.items():
-            lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
+            lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}", self.cuts.get(name, "")]
         lines += ["[kafka_client]", self.kafka_client] if self.kafka_client else []
         path = self.root / f"{fresh_name('exporter')}.toml"
         path.write_text("\n".join(lines) + "\n")
@@ -168,9 +170,10 @@ class Export:
         """What every verb works with, on the shared session."""
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
-        schemas = parse_schemas(spark, settings.declared)
+        specs = specs_of(settings)
+        schemas = parse_schemas(spark, settings.declared, specs)
+        lake = Lake(spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs)
         try:
-            lake = Lake(spark, settings.table_root, settings.app, json_text=settings.json_text)
             growing = evolutions(settings, parse_hints(spark, settings))
             yield Workbench(lake, reader, routing(settings, schemas), growing)
         finally:

@@ -6,7 +6,7 @@ A short log is read here, line by line; one with a checkpoint is Spark's to read
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -54,10 +54,10 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         files += 1
         rows += _numbers(add.get("stats"), "numRecords") or 0
         rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
-        days.add(add["partitionValues"].get("day"))
+        days.add(json.dumps(add["partitionValues"], sort_keys=True))
         size = table.store.live_size(add["path"])
         if size != add["size"]:
-            absent.append(_absent_file(name, add, size))
+            absent.append(_absent_file(name, add, size, view.partition_columns))
         elif replayed is not None:
             there.append(add)
     if replayed is not None:
@@ -95,7 +95,7 @@ def _numbers(stats: str | None, *path: str) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentFile:
+def _absent_file(name: str, add: Mapping[str, Any], size: int | None, cut_by: Sequence[str]) -> AbsentFile:
     """What was in the file: from its statistics, else from its name."""
     stats = add.get("stats")
     partition = _numbers(stats, "minValues", "_kafka", "partition")
@@ -107,6 +107,6 @@ def _absent_file(name: str, add: Mapping[str, Any], size: int | None) -> AbsentF
         topic, partition, last = named.tp.topic, named.tp.partition, named.last_offset if last is None else last
     except BadName:
         log.info(Event.FILE_NAME_NOT_OURS, table=name, path=add["path"])
-    day = add["partitionValues"].get("day") or ""
+    day = " ".join(add["partitionValues"].get(column) or "" for column in cut_by)
     why: Literal["absent", "another size"] = "absent" if size is None else "another size"
     return AbsentFile(name, add["path"], day, topic, partition, first, last, why)

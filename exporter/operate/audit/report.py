@@ -94,7 +94,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class AbsentFile:
-    """A live file that is not on disk with its size. first/last_offset: of its rows, as far as its tags tell."""
+    """A live file that is not on disk with its size. first/last_offset: of its rows, as far as its tags tell.
+
+    day: what the table is cut by, of this file.
+    """
 
     table: str
     path: str
@@ -115,7 +118,7 @@ class AbsentFile:
 
 @dataclass(frozen=True)
 class TableCount:
-    """What a table holds at the audited version."""
+    """What a table holds at the audited version. days: into how many it is cut, be they hours, months or values."""
 
     event_type: str
     rows: int

@@ -100,7 +100,8 @@ class Sides:
         """One slim row per row of these topics in any table, and per row without coordinates."""
         frame: DataFrame | None = None
         for name, found in files.items():
-            one = _table_rows(found.frame, self.pinned.codes[name], self.job.topics, self.fields)
+            cut_by = self.pinned.views[name].partition_columns
+            one = _table_rows(found.frame, self.pinned.codes[name], self.job.topics, self.fields, cut_by)
             frame = one if frame is None else frame.unionByName(one)
         if frame is None:
             empty: DataFrame = self.job.session.createDataFrame([], ROWS_DDL)
@@ -194,6 +195,7 @@ def compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
                 if name in one.schemas or one.new_type == "table"
             ],
             pinned.views[name].schema_json,
+            pinned.views[name].partition_columns,
         )
         for name, code in pinned.codes.items()
         if code != LETTERS and name in pinned.views
@@ -206,7 +208,9 @@ def _region(frame: DataFrame) -> DataFrame:
     return frame.withColumn("region", sf.try_element_at(inside, sf.lit(1)))
 
 
-def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fields) -> DataFrame:
+def _table_rows(
+    frame: DataFrame, code: int, topics: Sequence[str], fields: Fields, cut_by: Sequence[str]
+) -> DataFrame:
     """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
     kafka = frame["_kafka"]
     nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()
@@ -229,12 +233,27 @@ def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fiel
         sf.col("_kafka.epoch").alias("epoch"),
         sf.col("_kafka.offset").alias("offset"),
         hashed.alias("row_hash"),
-        sf.col("day").alias("row_day"),
+        _row_day(frame, cut_by).alias("row_day"),
         _row_time(frame).alias("row_time"),
-        faulty.alias("faulty"),
+        (faulty | _misplaced(frame, cut_by)).alias("faulty"),
         condemned.alias("condemned"),
         unread.alias("unread"),
     )
+
+
+def _row_day(frame: DataFrame, cut_by: Sequence[str]) -> Column:
+    """The day that a row is found by: the table's own, or that of its event time where it is not cut by days."""
+    return sf.col("day" if "day" in cut_by else EVENT_TIME).cast("date")
+
+
+def _misplaced(frame: DataFrame, cut_by: Sequence[str]) -> Column:
+    """True of a row whose hour or month is not that of its own event time; its day is compared with the record's."""
+    time, wrong = sf.col(EVENT_TIME), sf.lit(False)
+    if "hour" in cut_by:
+        wrong = wrong | ~sf.col("hour").eqNullSafe(sf.hour(time))
+    if "month" in cut_by:
+        wrong = wrong | ~sf.col("month").eqNullSafe(sf.date_format(time, "yyyy-MM"))
+    return wrong
 
 
 def _row_time(frame: DataFrame) -> Column:

@@ -30,6 +30,12 @@ UNKNOWN = -3
 COMPARED_BYTES_MAX = 10_000_000
 KEPT_BYTES = 32 << 20
 """Of a value that is longer the exporter may keep no more."""
+CUTS = "cuts"
+"""Metadata of a column by which the table is cut."""
+CUTTING_BYTES_MAX = 66
+"""Bytes of a text that a folder can be called by, however it is written there."""
+NO_TEXT = "__HIVE_DEFAULT_PARTITION__"
+"""What a folder calls a null, and so no text of such a column."""
 _UNITS_PER_SEC = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _SECS_MAX = 40_000 * 86_400
 """A number of more seconds than are in a hundred years is a dead letter, or at least not compared."""
@@ -127,10 +133,12 @@ def declares_event_time(schema_json: str) -> bool:
     return any(field["name"].lower() == EVENT_TIME for field in json.loads(schema_json)["fields"])
 
 
-def compared_columns(formats: Iterable[str], schemas: Sequence[str], table_json: str) -> tuple[dict[str, Any], ...]:
+def compared_columns(
+    formats: Iterable[str], schemas: Sequence[str], table_json: str, cut_by: Sequence[str] = ()
+) -> tuple[dict[str, Any], ...]:
     """Fields (Spark schema JSON) whose values are compared: the same in the table and all `schemas`, and read alike.
 
-    formats: those that values may have.
+    formats: those that values may have. cut_by: the table's partition columns, which do not hold every text.
     """
     table = {field["name"]: _bare(field["type"]) for field in json.loads(table_json)["fields"]}
     declared = [{field["name"]: field for field in json.loads(schema)["fields"]} for schema in schemas]
@@ -140,7 +148,8 @@ def compared_columns(formats: Iterable[str], schemas: Sequence[str], table_json:
         kinds = [_bare(one[name]["type"]) for one in declared if name in one]
         same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
         if same and all(values.compares(name, kinds[0]) for values in opinions):
-            common.append({"name": name, "type": field["type"], "nullable": True, "metadata": {}})
+            marks = {CUTS: True} if name in cut_by else {}
+            common.append({"name": name, "type": field["type"], "nullable": True, "metadata": marks})
     return tuple(common)
 
 
@@ -157,9 +166,16 @@ def checksum(timestamp: Column, fields: Sequence[Mapping[str, Any]], value: Any)
     parts = [sf.unix_micros(timestamp)]
     for field in fields:
         column = value(field["name"])
+        column = _short(column) if CUTS in field["metadata"] and field["type"] == "string" else column
         column = column + sf.lit(0.0) if field["type"] == "double" else column  # -0.0 and 0.0 are one number
         parts += [column.isNull(), column]
     return sf.xxhash64(*parts)
+
+
+def _short(text: Column) -> Column:
+    """Texts that a partition's value can be for sure; all others as null, which they are in the table, or may be."""
+    short = sf.octet_length(text).between(1, CUTTING_BYTES_MAX) & ~text.contains("\0")
+    return sf.when(short & (text != NO_TEXT), text)
 
 
 def record_checksum(

@@ -6,7 +6,9 @@ Nothing that stays is written: a file under table_root is made and removed again
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from exporter.listening import cannot_listen
 from exporter.operate.check.finding import Finding
 from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
+from exporter.settings.meaning import specs_of
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.jars import find_java, jar_paths
@@ -33,10 +36,13 @@ from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table, look_at_table
 from exporter.workbench import checked_routing, parse_schemas
 from offsets.intents import WalMismatch, WalUnreachable
+from offsets.partitions import Partition, Spec
 from offsets.table_log import ROUTING_PROPERTY, TableView
 
 CERTIFICATE_DAYS_MIN = 14
 """A broker's certificate that ends sooner is told."""
+VALUES_MAX = 100
+"""Combinations of values in one day, or what else cuts a table, from which on its files are too many."""
 
 
 def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
@@ -194,19 +200,20 @@ def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
 
 
 def _parsed(settings: Settings, session: Any) -> int:
-    return len(checked_routing(settings, parse_schemas(session, dict(settings.declared))).types)
+    return len(checked_routing(settings, parse_schemas(session, dict(settings.declared), specs_of(settings))).types)
 
 
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     try:
-        lake = Lake(session, settings.table_root, settings.app, settings.sync)
+        lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs_of(settings))
     except ConfigError as error:
         yield Finding.of("table_root", error)
         return
-    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
+    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs_of(settings)))
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
+    yield from _to_be_cut(lake)
     for name in lake.event_types():
         what = f"table {name}"
         if name not in configuration.active_types:
@@ -221,7 +228,39 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
         except ExporterError as error:
             yield Finding(what, "error", error.message, error.hint)
         else:
-            yield _looked_at(what, view, declared_schema(configuration, name) or "", in_force)
+            if (refused := lake.specs.refused(name, view)) is not None:
+                yield Finding.of(what, refused)
+                continue
+            declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
+            yield _looked_at(what, view, declared, in_force)
+            yield from check_values(what, lake.table(name).live_sizes, lake.specs.of(name))
+
+
+def _to_be_cut(lake: Lake) -> Iterator[Finding]:
+    """The tables that are not there yet and will be cut by values, of which nobody knows how many there are."""
+    for name, spec in sorted(lake.specs.named.items()):
+        if spec.identity and name not in lake.event_types():
+            columns = ", ".join(spec.identity)
+            says = f"it will be cut by {columns}: each combination of values is a file of its own at each commit"
+            yield Finding(f"table {name}", "warn", says, "it cannot be changed later: cut by columns with few values")
+
+
+def check_values(
+    what: str, sizes: Callable[[Spec], Mapping[Partition, Sequence[int]]], spec: Spec
+) -> Iterator[Finding]:
+    """Whether the columns that cut a table have too many values. sizes: of its live files."""
+    if not spec.identity:
+        return
+    values: dict[int, int] = defaultdict(int)
+    for partition in sizes(spec):
+        values[partition.key] += 1
+    key = max(values, key=lambda one: values[one], default=0)
+    if values[key] > VALUES_MAX:
+        columns = ", ".join(spec.identity)
+        when = f" in {replace(spec, identity=()).of_key(key).label}" if spec.time != "none" else ""
+        says = f"{columns} has {values[key]:,} combinations of values{when}, each a file of its own at each commit"
+        hint = "export into another `table_root` under another `app`, cut by columns with fewer values"
+        yield Finding(what, "warn", says, hint)
 
 
 def _in_force(letters: TableView) -> set[str]:

@@ -17,6 +17,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
 from exporter.operate.audit.audit import audit
 from exporter.operate.check.finding import Finding
+from exporter.settings.meaning import specs_of
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken
 from exporter.workbench import Workbench, checked_routing, open_journal, parse_schemas
@@ -34,8 +35,8 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         yield Finding(AUDIT, "error", error.message, error.hint)
         return
     try:
-        configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared)))
-        lake = Lake(session, settings.table_root, settings.app, settings.sync)
+        configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs_of(settings)))
+        lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs_of(settings))
         yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)

@@ -92,6 +92,7 @@ class Feed:
             self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
             columns=decoded_as_is(self._routing, self._reading.views),
+            specs=self._lake.specs.with_tables(self._reading.views),
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:

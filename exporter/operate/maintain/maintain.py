@@ -4,11 +4,12 @@
 
 Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
 Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
-conflicts only with what takes its files away or changes the table's metadata. Then the day waits for the next passing.
+conflicts only with what takes its files away or changes the table's metadata. Then the partition waits for the next
+passing.
 
 Never two at once for a table: LOCK in its folder is locked while one works there, and the kernel (with NFS the server)
 frees it when that one ends, however it ends. Even two that did not see each other's lock could only waste work: of two
-OPTIMIZE of a day Delta lets one land, since both take the same files away; the second checkpoint, sweep or VACUUM
+OPTIMIZE of a partition Delta lets one land, since both take the same files away; the second checkpoint, sweep or VACUUM
 finds its work done or does it again, by the same rules, and none of these depends on being alone.
 
 VACUUM deletes by age alone, staged files too (TEMP), so it refuses a retention that could reach one that may still be
@@ -27,6 +28,7 @@ from datetime import datetime, timezone
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
@@ -38,7 +40,8 @@ from exporter.log_events import Event
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.text import first_line
-from offsets.partitions import DAY
+from offsets.partitions import Spec
+from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
@@ -59,7 +62,7 @@ _CONFLICT = re.compile(
 class Step:
     """One thing that is due for a table, or was done. files and bytes: those that go.
 
-    day: of an OPTIMIZE. A step of a table that is let be, or that failed, says why.
+    day: the partition of an OPTIMIZE. A step of a table that is let be, or that failed, says why.
     """
 
     table: str
@@ -144,14 +147,14 @@ class Maintenance:
             return
         check_properties(name, view, self._lake.app)
         limits = self._limits
-        for due in due_partitions(table.live_sizes(), _now(), limits.late_secs, limits.file_bytes_max):
+        for due in due_partitions(table.live_sizes(table_spec(view)), _now(), limits.late_secs, limits.file_bytes_max):
             yield self._optimize(table, due, apply)
         if table.checkpoint(CHECKPOINT_COMMITS, apply):
             yield Step(name, "checkpoint", "done" if apply else "due")
         for swept in sweep(self._lake, apply, [name]):
             if swept.paths:
                 yield Step(name, "sweep", "done" if apply else "due", "", len(swept.paths), swept.bytes)
-        yield from self._vacuum(table, view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT), apply)
+        yield from self._vacuum(table, view, apply)
 
     def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> Step:
         """Rewrite one partition; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
@@ -159,18 +162,20 @@ class Maintenance:
         if not apply:
             return Step(name, "optimize", "due", label, due.files, due.bytes)
         try:
-            (row,) = table.commands().optimize().where(due.partition.condition).executeCompaction().collect()
+            rewriting, condition = table.commands().optimize(), due.partition.condition
+            (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
         except Exception as error:
             why = first_line(error)
             if _CONFLICT.search(f"{why} {error}"):
                 return Step(name, "optimize", "skipped", label, says=f"another commit was in the way: {why}")
-            raise TableUnreadable(f"table {name}: day {label} cannot be rewritten: {why}") from error
+            raise TableUnreadable(f"table {name}: partition {label} cannot be rewritten: {why}") from error
         removed = row.metrics.filesRemoved
         return Step(name, "optimize", "done", label, row.metrics.numFilesRemoved, removed.totalSize or 0)
 
-    def _vacuum(self, table: DeltaTable, retention: str, apply: bool) -> Iterator[Step]:
+    def _vacuum(self, table: DeltaTable, view: TableView, apply: bool) -> Iterator[Step]:
         """Looks first: where nothing is to be deleted, nothing is written to the table's log either."""
-        name = table.event_type
+        name, spec = table.event_type, table_spec(view)
+        retention = view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT)
         if not protects_staged(retention, self._limits.stage_age_max_secs):
             says = (
                 f"{DELETED_FILE_RETENTION} = {retention} is not longer than stage_age_max_secs and an hour: "
@@ -178,14 +183,14 @@ class Maintenance:
             )
             yield Step(name, "vacuum", "failed", says=says)
             return
-        before = listed_files(table.store)
+        before = listed_files(table.store, spec)
         try:
             self._lake.gateway.activate()  # Delta's Python package only deletes: SQL alone can look
             found = [row.path for row in self._lake.session.sql(f"VACUUM {table.sql_name} DRY RUN").collect()]
-            paths = {path for path in map(_relative, found) if path in before}
+            paths = {path for path in (_relative(one, spec) for one in found) if path in before}
             if paths and apply:
                 table.commands().vacuum()
-                paths = before.keys() - listed_files(table.store).keys()
+                paths = before.keys() - listed_files(table.store, spec).keys()
         except Exception as error:
             raise TableUnreadable(f"table {name}: VACUUM failed: {first_line(error)}") from error
         if paths:
@@ -194,9 +199,9 @@ class Maintenance:
             yield Step(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
 
 
-def _relative(path: str) -> str:
+def _relative(path: str, spec: Spec) -> str:
     """The folder of the partition and the name, of a URI that VACUUM names."""
-    return "/".join(unquote(path).split("/")[-1 - len(DAY.columns) :])
+    return "/".join(unquote(path).split("/")[-1 - len(spec.column_names) :])
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.stores.store import Store
-from offsets.partitions import DAY
+from offsets.partitions import Spec
 from offsets.sweeping import may_be_dead, spare
 from offsets.table_log import APP_PROPERTY
 
@@ -36,7 +36,7 @@ def sweep(lake: Lake, apply: bool, only: Collection[str] | None = None) -> Itera
     """One row per table of the app, or of `only`; with `apply` the files are deleted. Raises TableUnreadable."""
     for name in lake.event_types() if only is None else only:
         table = lake.table(name)
-        listed = listed_files(table.store)
+        listed = listed_files(table.store, lake.spec_of(name, table.view()))
         found = _dead(table, listed)
         if found is None:
             continue
@@ -59,14 +59,14 @@ def _dead(table: DeltaTable, listed: dict[str, int]) -> list[str] | None:
     return sorted(candidates.values())
 
 
-def listed_files(table: Store) -> dict[str, int]:
+def listed_files(table: Store, spec: Spec) -> dict[str, int]:
     """Path relative to the table's folder -> bytes, of every file of its partitions. Raises TableUnreadable.
 
     A folder that is not there is no table without files: VACUUM would be told to have deleted them all.
     """
     try:
         folders = [""]
-        for column in DAY.column_names:
+        for column in spec.column_names:
             folders = [
                 f"{folder}/{name}".lstrip("/")
                 for folder in folders

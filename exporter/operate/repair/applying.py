@@ -100,6 +100,7 @@ class Applying:
             ),
             properties=step.properties,
             create=step.create,
+            spec=self._lake.specs.of(step.name),
             evolve=step.evolve,
             removes=step.files.removed,
             table_id=new_id,

@@ -19,6 +19,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
 from exporter.lake.views import views_of
 from offsets.names import AppId, event_type_of
+from offsets.partitions import Spec
 from offsets.positions import Position, first_epoch
 from offsets.ranges import TopicPartition
 from offsets.rewind import first_anchor, live_positions, same_since
@@ -180,14 +181,14 @@ class RepairReading:
         """The configuration in force for the first partition, for the reader of the history."""
         return next((self.in_force(tp)[0] for tp in self.partitions()), "")
 
-    def declared_schema(self, name: str) -> str | None:
-        """Spark schema JSON of a table by the configurations in force; None for a type that none declares."""
+    def declared_schema(self, name: str, spec: Spec) -> str | None:
+        """Spark schema JSON of a table, cut so, by the configurations in force; None for a type that none declares."""
         if name == DEAD_LETTERS:
             return table_schema(None)
         for tp in self.partitions():
             routing = self.in_force(tp)[1]
             if (declared := routing.schemas.get(name)) is not None or routing.is_new(name):
-                return table_schema(declared or NO_COLUMNS)
+                return table_schema(declared or NO_COLUMNS, spec)
         return None
 
     def identity_properties(self) -> dict[str, str]:

@@ -147,7 +147,7 @@ class Rewind:
                 bounds.append(Bound(tp, move.new.offset, first_epoch(transactions, self._lake.app, tp)))
         history = reading.histories.get(name)
         hit = view is not None and (name not in reading.views or (history is not None and bool(history.accidents)))
-        declared = reading.declared_schema(name)
+        declared = reading.declared_schema(name, self._lake.spec_of(name, view))
         wanted = {**reading.trusted_properties(name), **extra}
         if name not in reading.views or view is None:
             ours = {APP_PROPERTY: self._lake.app, EVENT_TYPE_PROPERTY: name, FORMAT_PROPERTY: str(FORMAT_VERSION)}
@@ -184,7 +184,8 @@ def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, hi
     version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
     restore = f"RESTORE TABLE {table.sql_name} TO VERSION AS OF {version}" if version is not None else "put it back"
     columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
-    if of_columns(view.partition_columns) is None or "_kafka" not in columns:
+    was = table.view_at(version).partition_columns if version is not None and version >= 0 else view.partition_columns
+    if of_columns(was) is None or was != view.partition_columns or "_kafka" not in columns:
         raise undecided(
             table.event_type, "was replaced by one with other columns", f"{restore}; then start the repair again"
         )

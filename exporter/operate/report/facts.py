@@ -117,10 +117,13 @@ def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[str])
 
 
 def _days(lake: Lake, name: str, view: TableView) -> Iterator[DayFiles]:
-    """Live files per event day, by one Spark job."""
+    """Live files per event day, by one Spark job; those of a month stand at its first day."""
     table = lake.table(name)
     found = DataFrame(table.adds_at(view.version), lake.session)
-    grouped = found.groupBy(sf.col("partitionValues")["day"].alias("day"))
+    values = sf.col("partitionValues")
+    day = {"day": values["day"], "month": sf.concat(values["month"], sf.lit("-01"))}
+    by = next((day[column] for column in day if column in view.partition_columns), sf.lit(None).cast("string"))
+    grouped = found.groupBy(by.alias("day"))
     for row in grouped.agg(sf.count("*").alias("files"), sf.sum("size").alias("bytes")).collect():
         yield DayFiles(name, row.day or "-", row.files, row.bytes)
 

@@ -69,7 +69,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class DayFiles:
-    """The live files of one table and event day."""
+    """The live files of one table and event day; day: the first of a month that has no days, - of a table without."""
 
     event_type: str
     day: str

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN
-from exporter.core.columns import RESERVED, check_columns
+from exporter.core.columns import JSON_TEXT, RESERVED, check_columns
 from exporter.errors import ConfigError
 from exporter.lake.schema import table_schema
+from offsets.partitions import DAY, Spec
 
 
 def field(name: str, kind: Any = "long") -> dict[str, Any]:
@@ -43,6 +44,37 @@ def refused(*fields: dict[str, Any]) -> str:
 def test_names_of_ours_are_refused_as_columns(name: str) -> None:
     """In any case, and what reads like one of the coordinates."""
     assert refused(field("a"), field(name)) == f"{name!r}: the exporter writes a column of that name itself"
+
+
+@pytest.mark.parametrize(
+    ("spec", "free", "ours"),
+    [(Spec("hour"), ["month"], ["day", "HOUR"]), (Spec("month"), ["day", "hour"], ["Month"]),
+     (Spec("none"), ["day", "hour", "month"], []), (DAY, ["hour", "month"], ["day"])],
+)  # fmt: skip
+def test_a_name_of_a_time_is_ours_where_the_table_is_cut_by_it(spec: Spec, free: list[str], ours: list[str]) -> None:
+    """A table by day may have a column `hour`, as it always could."""
+    check_columns(json.dumps(struct(*map(field, free))), "order", spec)
+    for name in ours:
+        with pytest.raises(ConfigError, match="the exporter writes a column of that name itself"):
+            check_columns(json.dumps(struct(field(name))), "order", spec)
+
+
+@pytest.mark.parametrize(
+    ("column", "fits"),
+    [(field("c"), True), (field("c", "string"), True), (field("c", "date"), True), (field("c", "boolean"), True),
+     (field("c", "byte"), True), (field("c", "double"), False), (field("c", "timestamp"), False),
+     (field("c", "binary"), False), (field("c", "decimal(9,0)"), False), (field("c", struct(field("d"))), False),
+     ({**field("c", "string"), "metadata": {JSON_TEXT: "."}}, False), (field("C"), False)],
+)  # fmt: skip
+def test_a_column_cuts_a_table_if_its_values_have_one_short_text(column: dict[str, Any], fits: bool) -> None:
+    """Refused are those that are not there by just that name, and JSON, whatever holds it."""
+    schema = json.dumps(struct(field("a"), column))
+    if fits:
+        check_columns(schema, "order", Spec("day", ("c",)))
+        return
+    with pytest.raises(ConfigError, match=r"types.order, column 'c'.*(cannot cut a table|no such column)") as caught:
+        check_columns(schema, "order", Spec("day", ("c",)))
+    assert caught.value.exit_code == 2 and caught.value.hint
 
 
 def test_names_of_ours_are_free_below_the_top() -> None:

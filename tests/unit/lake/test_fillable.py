@@ -9,6 +9,7 @@ import pytest
 
 from exporter.lake.fillable import unfillable
 from exporter.lake.schema import table_schema
+from offsets.partitions import Spec
 from offsets.table_log import TableView
 
 DECLARED = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
@@ -44,6 +45,18 @@ def test_what_asks_nothing_of_a_file_is_no_matter():
 def test_what_is_left_of_an_alteration_is_no_matter(feature: str) -> None:
     """DROP FEATURE leaves checkpointProtection; a type may be widened and is not; a column is VARIANT."""
     assert unfillable(view({"name": "v", "type": "variant"}, features=("appendOnly", feature))) == ""
+
+
+def test_a_table_that_somebody_else_has_cut_is_not_filled() -> None:
+    """And what cuts one of ours may be NOT NULL, for every row has it; a column in its own right may be null."""
+    schema = json.loads(table_schema(DECLARED, Spec("hour")))
+    for field in schema["fields"]:
+        field["nullable"] = field["name"] not in ("_kafka", "day", "hour")
+    told = unfillable(TableView(1, "id", "f", {}, {}, ("hour", "day"), json.dumps(schema), 7))
+    assert told == "it is partitioned by hour, day; column day is NOT NULL; column hour is NOT NULL"
+    assert unfillable(TableView(1, "id", "f", {}, {}, ("day", "hour"), json.dumps(schema), 7)) == ""
+    told = unfillable(TableView(1, "id", "f", {}, {}, ("day", "hour", "id"), json.dumps(schema), 7))
+    assert told == ""
 
 
 def test_all_reasons_are_told() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timezone
 
 import pytest
 from hypothesis import assume, given, settings
@@ -21,6 +21,7 @@ from offsets.names import (
     replay_attempt,
     table_folder,
 )
+from offsets.partitions import Spec
 from offsets.ranges import TopicPartition
 from tests.support.days import partition_of
 
@@ -60,6 +61,23 @@ STORED_FILES = {
     "day=2026-11-01/exporter.orders.0.0.00000000000000000041.replay-12-0f3c.parquet": DataFile(
         partition_of(date(2026, 11, 1)), "exporter", TopicPartition("orders", 0), 0, 41, "replay-12-0f3c"
     ),
+    **{
+        f"{folder}exporter.orders.0.0.00000000000000000041.{UUID}.parquet": DataFile(
+            spec.at(datetime(2026, 11, 1, 7, tzinfo=timezone.utc), texts), "exporter", TopicPartition("orders", 0), 0,
+            41, UUID,
+        )
+        for folder, spec, texts in (
+            ("day=2026-11-01/hour=7/", Spec("hour"), ()),
+            ("month=2026-11/", Spec("month"), ()),
+            ("", Spec("none"), ()),
+            ("day=2026-11-01/country=DE/", Spec("day", ("country",)), ("DE",)),
+            ("day=2026-11-01/hour=7/country=__HIVE_DEFAULT_PARTITION__/n=-5/", Spec("hour", ("country", "n")),
+             (None, "-5")),
+            ("month=2026-11/city=S%C3%A3o%20Paulo%2FSP/ok=true/", Spec("month", ("city", "ok")),
+             ("São Paulo/SP", "true")),
+            ("on=2026-11-01/", Spec("none", ("on",)), ("2026-11-01",)),
+        )
+    },
 }
 STORED_APP_IDS = {
     "exporter/orders/0/0": AppId("exporter", TopicPartition("orders", 0), 0),
@@ -282,8 +300,7 @@ GOOD = f"day=2026-11-01/exporter.orders.0.0.00000000000000000041.{UUID}.parquet"
         "",
         "day=2026-11-01/",
         "day=2026-11-01/part-00000-0f8fad5b-c000.snappy.parquet",
-        GOOD.removeprefix("day=2026-11-01/"),
-        GOOD.replace("day=", "date="),
+        GOOD.replace("day=", "da-te="),
         GOOD.replace("2026-11-01", "2026-11-31"),
         GOOD.replace("2026-11-01", "20261101"),
         GOOD.replace("2026-11-01", "2026-W44-7"),

@@ -174,6 +174,14 @@ def test_a_replays_files_say_nothing_of_positions():
     assert last_named_offsets(paths, "app") == {TP: {0: 30}}
 
 
+def test_the_names_of_a_log_are_decoded_before_they_are_read() -> None:
+    """A folder whose name holds % stands in the log as a URI has it."""
+    name = "app.a.b.0.0.00000000000000000030.u.parquet"
+    paths = [f"month=2026-01/c=%2541%252F/{name}", f"month=2026-01/c=a%252F/{name}", f"c=a%2F/{name}", f"c=b%ZZ/{name}"]
+    assert last_named_offsets(paths[1:2], "app") == {TopicPartition("a.b", 0): {0: 30}}
+    assert last_named_offsets([paths[0], *paths[2:]], "app") == {}
+
+
 def test_names_of_other_apps_and_writers_are_passed_over():
     """Spark's part files and other apps' files say nothing about our positions."""
     paths = ["part-0000.parquet", named(9, app="app2"), named(5, topic="a.b"), "s3://b/" + named(8)]

@@ -13,6 +13,7 @@ from exporter.lake.retention import interval_hours, protects_staged
 from exporter.operate.maintain.due import Due, bins, due_partitions
 from exporter.operate.maintain.maintain import on_schedule
 from exporter.settings.model import Settings
+from offsets.partitions import Spec
 from tests.support.days import partition_of
 
 MIDNIGHT = datetime(2026, 2, 1, tzinfo=timezone.utc)
@@ -27,6 +28,19 @@ def test_due_are_closed_days_with_files_that_fit_together() -> None:
     before, last = Due(partition_of(date(2026, 1, 30)), 2, 30), Due(partition_of(date(2026, 1, 31)), 3, 3)
     assert due_partitions(sizes, now, 3600, 100) == [before]
     assert due_partitions(sizes, now + timedelta(hours=3), 3600, 100) == [before, last]
+
+
+def test_due_are_closed_hours_and_months_and_what_has_no_time() -> None:
+    """By the table's own spec, each value by itself."""
+    now = MIDNIGHT + timedelta(hours=2, seconds=1)
+    for unit, late_secs, closed in (("hour", 3600, [0, 1]), ("month", 3600, [0]), ("none", 1e9, [0, 1, 2])):
+        spec = Spec(unit, ("country",))
+        moments = [MIDNIGHT + timedelta(hours=hours - 1) for hours in range(3)]
+        sizes = {spec.at(moment, [f"C{at}"]): [1, 2] for at, moment in enumerate(moments)}
+        due = due_partitions(sizes, now, late_secs, 100)
+        assert [one.partition.texts for one in due] == [(f"C{at}",) for at in closed], unit
+    null = Spec("none", ("country",)).of_key(0, [None])
+    assert due_partitions({null: [1, 1]}, now, 0, 100) == [Due(null, 2, 2)]
 
 
 @given(st.lists(st.integers(1, 120)), st.integers(1, 100))

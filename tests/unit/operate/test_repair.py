@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.specs import Specs
 from exporter.errors import CannotRepair, DependencyUnreachable
 from exporter.lake.change import Change
 from exporter.operate.repair.adopt import Adopt
@@ -88,7 +89,7 @@ class MemoryTable:
 class MemoryLake:
     """One type's table and the dead letters; written: which of them was committed to, in order."""
 
-    root = "lake"
+    root, specs = "lake", Specs()
 
     def __init__(self, app: str = APP, tables_of: str = APP) -> None:
         self.app = app

@@ -12,6 +12,7 @@ from exporter.errors import TableUnreadable
 from exporter.operate.maintain import maintain
 from exporter.operate.maintain.sweep import listed_files
 from exporter.stores.memory import DISKS, MemoryStore
+from offsets.partitions import DAY, Spec
 
 
 @pytest.fixture
@@ -26,9 +27,26 @@ def test_the_files_of_days_are_listed_and_no_others(store: MemoryStore) -> None:
         store.write_once(path, path.encode())
     store.disk.lists_late = True
     store.write_once("day=2026-01-02/late", b"")
-    assert listed_files(store) == {"day=2026-01-01/a": 16, "day=2026-01-02/b": 16}
+    assert listed_files(store, DAY) == {"day=2026-01-01/a": 16, "day=2026-01-02/b": 16}
     with pytest.raises(TableUnreadable, match="cannot be listed"):
-        listed_files(store.below("none"))
+        listed_files(store.below("none"), DAY)
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        (Spec("none"), {"a", "_x"}),
+        (Spec("hour"), {"day=1/hour=2/c"}),
+        (Spec("none", ("country",)), {"country=%C3%9C/d"}),
+        (Spec("day", ("country",)), {"day=1/country=DE/e"}),
+    ],
+)
+def test_files_are_listed_by_the_spec_of_the_table(store: MemoryStore, spec: Spec, found: set[str]) -> None:
+    """Those of its partitions; a table without has them in its own folder."""
+    for path in ("a", "_x", "day=1/b", "day=1/hour=2/c", "day=1/hour=2/x/c", "country=%C3%9C/d", "day=1/country=DE/e"):
+        store.write_once(path, b"")
+    store.write_once("_delta_log/0", b"")
+    assert listed_files(store, spec).keys() == found
 
 
 def test_a_folder_that_cannot_be_listed_is_told(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +57,7 @@ def test_a_folder_that_cannot_be_listed_is_told(store: MemoryStore, monkeypatch:
 
     monkeypatch.setattr(MemoryStore, "names", refuse)
     with pytest.raises(TableUnreadable, match="memory://swept/order cannot be listed: out"):
-        listed_files(store)
+        listed_files(store, DAY)
 
 
 def test_one_maintains_a_table_at_a_time(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

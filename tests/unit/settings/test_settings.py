@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 
 from exporter.cli.options import click_options
 from exporter.core.routing import EventTime, TypeFrom
+from exporter.core.specs import Specs
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.settings.load import load
-from exporter.settings.meaning import routing
+from exporter.settings.meaning import routing, specs_of
 from exporter.settings.model import SCALARS, Settings, flag, variable
 from exporter.settings.reference import example_toml, reference
 from exporter.settings.rules import RULES, broken
 from exporter.settings.tables import TABLES, KafkaClient
+from offsets.partitions import DAY, Spec
 from offsets.selection import Share, Topics
 
 EXAMPLE = Path(__file__).parents[3] / "deploy" / "exporter.example.toml"
@@ -385,6 +387,10 @@ def test_a_first_position_in_time_is_rounded_up_to_kafkas_milliseconds(value: st
         ("[types.b]\ncolumns = 'a INT'\ncolumns_file = 'b.ddl'", "needs either columns or columns_file"),
         ("[types.b]\ncolumns = ' '", "columns is empty"),
         ("[types.b]\ncolumns_file = 'b.ddl'", "b.ddl cannot be read: No such file"),
+        ("[types.b]\ncolumns = 'a INT'\npartition_by = 'year'", "partition_by in exporter.toml: should be 'day'"),
+        ("[types.b]\ncolumns = 'a INT'\npartition_columns = ['a-b']", "'a-b' cannot cut a table"),
+        ("[types.b]\ncolumns = 'a INT'\npartition_columns = ['Month']", "'Month' cannot cut a table"),
+        ("[types.b]\ncolumns = 'a INT'\npartition_columns = ['a', 'A']", "names a column twice"),
     ],
 )
 def test_an_event_type_that_no_table_can_carry_is_refused(tables: str, reason: str) -> None:
@@ -416,6 +422,22 @@ def test_a_table_that_does_not_say_where_to_look_is_refused(old: str, new: str, 
     with pytest.raises(ConfigError) as caught:
         load(None, {}, {})
     assert reason in str(caught.value)
+
+
+def test_a_type_is_cut_as_it_says_or_as_all_are() -> None:
+    """A type that says nothing, and every type that is not declared, is cut by the one setting; `day` by default."""
+    assert specs_of(loaded()) == Specs({"order": DAY}, DAY)
+    tables = "[types.b]\ncolumns = 'a INT, c STRING'\npartition_by = 'none'\npartition_columns = ['c', 'a']"
+    specs = specs_of(load(write("partition_by = 'hour'", tables), {}, {}))
+    assert specs == Specs({"order": Spec("hour"), "b": Spec("none", ("c", "a"))}, Spec("hour"))
+    assert specs_of(load(write(), {"partition_by": "month"}, {})).others == Spec("month")
+
+
+def test_how_tables_are_cut_is_no_part_of_the_routing() -> None:
+    """It says nothing of where a record goes: a fingerprint that changed would drain and seal every table."""
+    settings = load(write("partition_by = 'hour'"), {}, {})
+    schemas = {"order": '{"type":"struct","fields":[]}'}
+    assert routing(settings, schemas).to_json() == routing(loaded(), schemas).to_json()
 
 
 def test_columns_are_read_from_a_file_beside_the_toml_file() -> None:

@@ -210,3 +210,12 @@ def test_a_root_that_java_would_write_otherwise_is_refused(path: str, encoding: 
     with pytest.raises(ConfigError, match="two folders") as caught:
         FileStore(path).require_same_names(lambda: encoding)
     assert "LC_ALL" in caught.value.hint
+
+
+def test_a_value_that_java_would_write_otherwise_is_refused_too() -> None:
+    """OPTIMIZE names folders by values as they are; where none cuts a table, an ASCII root goes with any locale."""
+    store = FileStore("/lake")
+    store.require_same_names(lambda: "UTF-8", values=True)
+    with pytest.raises(ConfigError, match="/lake/é would be two folders") as caught:
+        store.require_same_names(lambda: "ANSI_X3.4-1968", values=True)
+    assert "LC_ALL" in caught.value.hint and "partition_columns" in caught.value.hint

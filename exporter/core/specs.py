@@ -1,0 +1,44 @@
+"""Which partition spec each table has: that of the settings when it is made, its own from then on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ConfigError
+from offsets.partitions import DAY, Spec, of_columns
+from offsets.table_log import TableView
+
+
+@dataclass(frozen=True)
+class Specs:
+    """Event type -> spec. others: of the event types that are not named. The dead letters are always cut by day."""
+
+    named: Mapping[str, Spec] = field(default_factory=dict)
+    others: Spec = DAY
+
+    def of(self, event_type: str) -> Spec:
+        return DAY if event_type == DEAD_LETTERS else self.named.get(event_type, self.others)
+
+    def with_tables(self, views: Mapping[str, TableView]) -> Specs:
+        """The same, but each of these tables has its own."""
+        return Specs({**self.named, **{name: table_spec(view) for name, view in views.items()}}, self.others)
+
+    def refused(self, event_type: str, view: TableView) -> ConfigError | None:
+        """What to tell if the settings cut a table otherwise than it was made."""
+        own, wanted = table_spec(view), self.of(event_type)
+        if own == wanted:
+            return None
+        columns = f", `partition_columns = {[*own.identity]}`".replace("'", '"') if own.identity else ""
+        where = f" in [types.{event_type}]" if event_type in self.named else ""
+        return ConfigError(
+            f"table {event_type} is cut by {own}, and the settings cut it by {wanted}",
+            f'a table stays as it was made: set `partition_by = "{own.time}"`{columns or ", no `partition_columns`"}'
+            f"{where}; or export into another `table_root` under another `app`",
+        )
+
+
+def table_spec(view: TableView) -> Spec:
+    """That of a table, by its partition columns; where they are none of ours nothing is written to it (fillable.py)."""
+    return of_columns(view.partition_columns) or DAY
