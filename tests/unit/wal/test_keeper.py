@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.specs import Specs
 from exporter.errors import Fenced, InvariantBroken, LogCleaned
 from exporter.kafka.assignment import Assigned, Revoked
 from exporter.protocol.recover import Recovery, says_nothing
@@ -81,7 +82,7 @@ class World:
         self.wal = MemoryLog(APP, around=self._around)
         self.journal = Journal(self.wal, required, "me", "mine")
         self.tables = tables
-        self.lake: Any = SimpleNamespace(app=APP, table=tables.__getitem__)
+        self.lake: Any = SimpleNamespace(app=APP, table=tables.__getitem__, specs=Specs())
         self.check = LogCheck(self.lake, self.journal)
         self.keeper = WalKeeper(self.lake, self.journal, self.check, lambda: tuple(tables), verify_secs)
         self.now = 100.0

@@ -154,7 +154,7 @@ class _Walk:
             self._differ(path, sent, f"a map of {len(held)}")
             return
         rest = rest or _NOTHING
-        for name in sent.keys() | held.keys() | rest.keys():
+        for name in dict.fromkeys([*sent, *held, *rest]):
             self._known(node.item, sent.get(name), held.get(name), rest.get(name), _NOTHING, (path, name))
 
     def _unknown(self, sent: Any, rest: Any, excused: Any, drops: bool, path: _Path) -> None:
@@ -164,7 +164,7 @@ class _Walk:
                 self._differ(path, sent, "nothing")
         elif type(sent) is dict and type(rest) is dict:
             inner = _NOTHING if excused is IT else excused
-            for name in sent.keys() | rest.keys():
+            for name in dict.fromkeys([*sent, *rest]):
                 self._unknown(sent.get(name), rest.get(name), inner.get(name, _NOTHING), False, (path, name))
         elif type(sent) is list and type(rest) is list and len(sent) == len(rest):
             for at, here in enumerate(sent):
