@@ -114,9 +114,9 @@ class _Walk:
             here, kept, left = sent.get(name), held.get(name), rest.get(name)
             if here is not None or kept is not None or left is not None:
                 self._known(child, here, kept, left, excused.get(name, _NOTHING), (path, name))
-        for name in sent.keys() - fields.keys():
+        for name in (name for name in sent if name not in fields):
             self._unknown(sent[name], rest.get(name), excused.get(name, _NOTHING), self._drops, (path, name))
-        for name in rest.keys() - fields.keys() - sent.keys():
+        for name in (name for name in rest if name not in fields and name not in sent):
             if rest[name] is not None:
                 self._differ((path, name), None, f"{shown(rest[name])} in `_rescued`")
 
