@@ -110,6 +110,8 @@ class Judge:
         rest = self.exact(guess.text)
         if rest.text is None:
             return None if rest.reason.startswith("not_") else rest  # those tell a position in the record
+        if rest.unknown:  # what does not fit a column that nobody declared: it goes in between the others
+            return None
         if guess.reason:
             return RecordVerdict(None, guess.reason)
         return rest._replace(rescued=guess.rescued, unknown=guess.unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -411,7 +412,30 @@ def test_no_column_that_nobody_declared_changes_a_verdict_or_loses_a_value(
 ) -> None:
     """VERDICT, and ROUTE: as without them, alone as among others, met before or not; and nothing of it is lost."""
     schema, records = case
-    form = Json(TUNINGS[tuning] if tuning else None)
+    _check_rows(schema, records, _checked(schema, records, Json(TUNINGS[tuning] if tuning else None)))
+
+
+@pytest.mark.parametrize("tuning", [None, "judge"])
+@_EVERY
+@given(case=_cases())
+def test_so_it_is_with_large_records(tuning: str | None, case: tuple[pa.Schema, list[bytes]]) -> None:
+    """Of which the unknown fields are not read if that can be helped."""
+    schema, records = case
+    with mock.patch.object(judge, "LARGE_BYTES", 1):
+        _check_rows(schema, records, _checked(schema, records, Json(TUNINGS[tuning] if tuning else None)))
+
+
+@_EVERY
+@given(case=_cases(), values_max=st.integers(1, 40))
+def test_so_it_is_with_too_many_values(case: tuple[pa.Schema, list[bytes]], values_max: int) -> None:
+    """Where a verdict does depend on which fields are unknown ones: those that were not declared are."""
+    schema, records = case
+    with mock.patch.object(judge, "VALUES_MAX", values_max), mock.patch.object(judge, "LARGE_BYTES", 1):
+        _checked(schema, records, Json())
+
+
+def _checked(schema: pa.Schema, records: Sequence[bytes], form: Json) -> Decoded:
+    """The records decoded together: as alone, and with the verdicts that they have without these columns."""
     decoder = Decoder("a", schema, PLAIN, form)
     for _ in range(2):
         run(decoder, [*records])
@@ -421,7 +445,7 @@ def test_no_column_that_nobody_declared_changes_a_verdict_or_loses_a_value(
     seen = shown(batch)
     for row, record in enumerate(records):
         assert shown(run(Decoder("a", schema, PLAIN, form), [record]))[0] == seen[row], record
-    _check_rows(schema, records, batch)
+    return batch
 
 
 def _check_rows(schema: pa.Schema, records: Sequence[bytes], decoded: Decoded) -> None:
