@@ -12,8 +12,9 @@ is read by it too, rewritten where the reader cannot take it as sent (unknown fi
 cut, decimals written plainly). So the judge passes all that the reader passes, and a record alone decodes as it does
 in a batch. The reader is not trusted with decimals beyond the plain (see decimal_guard). A schema with maps below
 arrays or maps has every record judged and these maps rewritten as lists of entries. What a column is to each of the
-three stands in shapes.py and leaves.py. Must never let a value become null in silence, drop a record, or look at a
-clock.
+three stands in shapes.py and leaves.py. Columns for any JSON are columns of text to them, for their values are lifted
+out of the records first (lifted.py). What does not fit a column that nobody declared is for the reader a doubt and for
+the judge an unknown field. Must never let a value become null in silence, drop a record, or look at a clock.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Splitter:
         known, deep, kinds = node.children, self._deep[id(node)], self._kinds[id(node)]
         unknown: dict[str, Any] = {}
         for name in [name for name in members if name in deep or name not in known or name in kinds]:
-            fits = name not in kinds or bytes(members[name])[:1] in kinds[name]
+            fits = name not in kinds or memoryview(members[name])[0] in kinds[name]
             if name in deep and fits:
                 self._member(deep[name], name, f"{path}.{name}", members, unknown, taken)
             elif name not in known or not fits:

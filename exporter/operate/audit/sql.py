@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from exporter.core.columns import EVENT_TIME
+from exporter.core.columns import EVENT_TIME, JSON_TEXT
+from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.operate.audit.expected.expected import values_of
 from exporter.operate.audit.expected.values import Values
@@ -147,10 +148,15 @@ def compared_columns(
     for name, field in (declared[0] if declared else {}).items():
         kinds = [_bare(one[name]["type"]) for one in declared if name in one]
         same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
-        if same and all(values.compares(name, kinds[0]) for values in opinions):
+        if same and not _holds_json(field) and all(values.compares(name, kinds[0]) for values in opinions):
             marks = {CUTS: True} if name in cut_by else {}
             common.append({"name": name, "type": field["type"], "nullable": True, "metadata": marks})
     return tuple(common)
+
+
+def _holds_json(field: Mapping[str, Any]) -> bool:
+    """Whether there are texts of any JSON in a column, which Spark reads otherwise; its whole content is compared."""
+    return any(JSON_TEXT in one.get("metadata", {}) for one in (field, *fields_of(field["type"])))
 
 
 def _bare(kind: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -46,3 +47,15 @@ _STRUCT = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable"
 def test_only_what_is_read_alike_in_every_value_is_compared(name: str, kind: Any, compared: bool) -> None:
     """JSON: Spark and the exporter differ in what they take for a time, a decimal, or a number in an array."""
     assert values_of("json").compares(name, kind) is compared
+
+
+def test_columns_for_any_json_are_left_to_the_comparison_of_whole_contents() -> None:
+    """Spark reads a text there without its quotes, and anything else with other blanks."""
+
+    def field(name: str, kind: Any, **marks: str) -> dict[str, Any]:
+        return {"name": name, "type": kind, "nullable": True, "metadata": marks}
+
+    inner = {"type": "struct", "fields": [field("q", "string", **{"exporter.json": "."})]}
+    fields = [field("id", "long", comment="c"), field("p", "string", **{"exporter.json": "."}), field("s", inner)]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    assert [one["name"] for one in compared_columns({"json"}, [schema], schema)] == ["id"]
