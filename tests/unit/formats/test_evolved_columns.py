@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 from unittest import mock
 
@@ -258,6 +259,30 @@ def test_whoever_refuses_a_record_is_asked_again_without_the_columns() -> None:
     assert found.table["_rescued"].to_pylist() == ['{"v":2,"s":{"b":3}}', None]
     decoder.reader.all_columns = reader
     assert found.bad == run(decoder, values).bad
+
+
+_COMMON = b'{"id":1,"f":1.5,"n":7,"l":[{"a":1,"p":[1]}],"when":"2024-01-05T10:11:12Z"}'
+_RARE = [
+    b'{"id":1,"f":9007199254740993,"n":7}', b'{"id":1,"n":"x","f":1e300}', b'{"id":1,"n":1.5,"u":[1]}',
+    b'{"id":"x","n":"x"}', b'{"id":1,"f":9007199254740993,"u":1}', b'{"l":[{"a":"x","p":{"z": 1}},null]}',
+    b'{"l":[7],"id":2}', b'{"id":1', b'{"when":"9999-12-31T23:00:00-05:00","id":3}', b'{"id":1,"when":"2024-01-05T10:11:12.123456789Z"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("every", [2, 50, 700, 3_000])
+def test_a_record_is_read_the_same_however_many_of_its_kind_there_are(every: int) -> None:
+    """Among thousands, by whatever way their block takes."""
+    item = pa.struct([("a", pa.int64()), any_json("p")])
+    schema = pa.schema([
+        ID, evolved("f", pa.float64()), evolved("n", pa.int64()), evolved("l", list_of(item)), evolved("when", TIME),
+    ])  # fmt: skip
+    alone = {value: shown(run(Decoder("a", schema, PLAIN), [value]))[0] for value in [_COMMON, *_RARE]}
+    drawn = Random(every)
+    values = [_COMMON if drawn.randrange(every) else drawn.choice(_RARE) for _ in range(9_000)]
+    found = run(Decoder("a", schema, PLAIN), [*values])
+    seen = shown(found)
+    assert [values[row] for row in range(len(values)) if seen[row] != alone[values[row]]] == []
+    assert found.truncated == values.count(_RARE[-1])
 
 
 # --- by the table's own schema -----------------------------------------------------------------------------
