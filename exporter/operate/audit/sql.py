@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from exporter.core.columns import EVENT_TIME
+from exporter.core.columns import EVENT_TIME, JSON_TEXT
+from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.operate.audit.expected.expected import values_of
 from exporter.operate.audit.expected.values import Values
@@ -147,7 +148,10 @@ def compared_columns(
     for name, field in (declared[0] if declared else {}).items():
         kinds = [_bare(one[name]["type"]) for one in declared if name in one]
         same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
-        if same and all(values.compares(name, kinds[0]) for values in opinions):
+        texts = any(
+            JSON_TEXT in (one.get("metadata") or {}) for one in fields_of({"type": "struct", "fields": [field]})
+        )
+        if same and not texts and all(values.compares(name, kinds[0]) for values in opinions):
             marks = {CUTS: True} if name in cut_by else {}
             common.append({"name": name, "type": field["type"], "nullable": True, "metadata": marks})
     return tuple(common)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -46,3 +47,13 @@ _STRUCT = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable"
 def test_only_what_is_read_alike_in_every_value_is_compared(name: str, kind: Any, compared: bool) -> None:
     """JSON: Spark and the exporter differ in what they take for a time, a decimal, or a number in an array."""
     assert values_of("json").compares(name, kind) is compared
+
+
+@pytest.mark.parametrize("kind", ["string", {"type": "struct", "fields": [
+    {"name": "b", "type": "string", "nullable": True, "metadata": {"exporter.json": "."}}]}])  # fmt: skip
+def test_columns_of_any_json_have_no_checksum(kind: Any) -> None:
+    """Nor what holds one: their texts are compared with the whole contents."""
+    marks = {"exporter.json": "."} if kind == "string" else {}
+    field = {"name": "a", "type": kind, "nullable": True, "metadata": marks}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    assert compared_columns({"json"}, [schema], schema) == ()
