@@ -19,6 +19,7 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS, EventTime
 from tests.spark.audit_lake import Exported, routing_of
 from tests.support.documents import differences, documents
+from tests.support.lakes import seldom
 from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
@@ -46,17 +47,17 @@ def both(number: int) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def exported(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """Values of many types, of a type that is not declared, and dead letters with headers."""
+    """Values of many types, and a dead letter with headers."""
     from exporter.local.broker import create_topic
     from tests.support.services import fresh_name
 
     topic = fresh_name()
     create_topic(kafka, topic, 1)
     values = [one for number in range(10) for one in both(number)]
-    values += [b'{"type":"new","ts":"2025-03-10T10:00:00Z","a":{"b":[1,null]}}', b"no json"]
+    values.append(b"no json")
     sent = [Record(b"k", value, [("h", b"1"), ("h", None)], KAFKA_MS) for value in values]
     produce(kafka, topic, {0: sent})
-    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing_of(DDL, new_type="table"))
+    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing_of(DDL))
     lake.export()
     return lake
 
@@ -89,8 +90,8 @@ def test_a_clean_lake_of_many_types_is_clean(exported: Exported) -> None:
     """Every record is compared, and nothing is found; the plain reader finds every value as well."""
     report = whole(exported)
     assert report.clean, report.as_text()
-    assert (report.contents, report.content_share, report.contents_skipped) == (21, 1.0, 0)
-    assert "contents compared whole: 21 (all)" in report.as_text()
+    assert (report.contents, report.content_share, report.contents_skipped) == (20, 1.0, 0)
+    assert "contents compared whole: 20 (all)" in report.as_text()
     found = documents(exported.folder("all"))
     sent = {(exported.topic, 0, 2 * number): both(number)[0] for number in range(10)}
     assert differences(found, sent, ["$.type", "$.ts"]) == []
@@ -132,17 +133,17 @@ def _text(old: str, new: str) -> Callable[[list[dict[str, Any]]], None]:
     ("table", "change", "path"),
     [
         pytest.param("all", _set("name", "n"), "$.name", id="a text"),
-        pytest.param("all", _set("f", 0.125), "$.f", id="a float"),
-        pytest.param("all", _set("raw", b"\x00"), "$.raw", id="bytes"),
+        seldom("all", _set("f", 0.125), "$.f", id="a float"),
+        seldom("all", _set("raw", b"\x00"), "$.raw", id="bytes"),
         pytest.param("all", _set("on", None), "$.on", id="a date is lost"),
-        pytest.param("all", _set("tags", ["a", "", None]), "$.tags[1]", id="positions"),
-        pytest.param("all", _set("marks", [("z", None)]), "$.marks.z", id="in a map"),
+        seldom("all", _set("tags", ["a", "", None]), "$.tags[1]", id="positions"),
+        seldom("all", _set("marks", [("z", None)]), "$.marks.z", id="in a map"),
         pytest.param("all", _inside, "$.items[0].at", id="in an array of structs"),
         pytest.param("all", _moved, "$.name", id="moved to another column"),
         pytest.param("thin", _text('"c":"right"', '"c":"Right"'), "$.b[1].c", id="in rescued"),
-        pytest.param("thin", _text('"a":"left",', ""), "$.a", id="lost from rescued"),
+        seldom("thin", _text('"a":"left",', ""), "$.a", id="lost from rescued"),
         pytest.param("thin", _set("_rescued", None), "$.a", id="rescued is gone"),
-        pytest.param("all", _text('"m":"t"', '"m":"u"'), "$.sums.k.m", id="below a map"),
+        seldom("all", _text('"m":"t"', '"m":"u"'), "$.sums.k.m", id="below a map"),
     ],
 )
 def test_one_value_that_is_not_the_record_s_is_found(
@@ -157,7 +158,6 @@ def test_one_value_that_is_not_the_record_s_is_found(
     assert (found.table, found.topic, found.partition, found.record_offset) == (table, lake.topic, 0, offset)
     assert found.path == path, report.as_text()
     assert f"finding: contents: {table} {lake.topic}-0: {offset} {path}: " in report.as_text()
-    assert lake.audit(content_share=0.0).differing == ()
 
 
 def test_values_that_two_rows_have_swapped_are_found(lake: Exported) -> None:

@@ -208,9 +208,7 @@ def _region(frame: DataFrame) -> DataFrame:
     return frame.withColumn("region", sf.try_element_at(inside, sf.lit(1)))
 
 
-def _table_rows(
-    frame: DataFrame, code: int, topics: Sequence[str], fields: Fields, cut_by: Sequence[str]
-) -> DataFrame:
+def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fields, cut_by: Sequence[str]) -> DataFrame:
     """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
     kafka = frame["_kafka"]
     nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()

@@ -45,9 +45,8 @@ def differences(
     declared: list[Any], sent: Any, held: Any, rescued: Any = None, *, table: list[Any] | None = None, **changed: Any
 ) -> list[Difference]:
     """Of one row. sent: JSON text or a value; table: its columns, unless they are the declared ones."""
-    at, partition_columns = changed.pop("at", None), changed.pop("partition_columns", ())
-    routing = routing_of(*declared, **changed)
-    form = Configured.of(routing, "a", json.dumps(record(*(declared if table is None else table))), partition_columns)
+    at = changed.pop("at", None)
+    form = Configured.of(routing_of(*declared, **changed), "a", json.dumps(record(*(table or declared))))
     text = sent if isinstance(sent, str) else json.dumps(sent)
     rest = rescued if rescued is None or isinstance(rescued, str) else json.dumps(rescued)
     return form.differences(text.encode(), json.dumps(held), rest, at)
@@ -136,7 +135,7 @@ def test_a_widened_column_is_compared_as_it_was_declared() -> None:
         assert places([column("x", declared)], {"x": sent}, {"x": held}, **here) == []
         assert places([column("x", declared)], {"x": sent}, {"x": other}, **here) == ["$.x"]
     assert places([column("x", "long")], {"x": 1}, {"x": "one"}, table=[column("x", "string")]) == []
-    assert places([column("x", "long")], {"x": 1}, {}, table=[]) == []
+    assert places([column("x", "long")], {"x": 1}, {}, table=[column("y", "long")]) == []
 
 
 # --- documents -----------------------------------------------------------------------------------
@@ -257,12 +256,11 @@ def test_an_evolved_column_may_leave_a_value_in_rescued() -> None:
     assert places([], {"x": 1}, {}, table=table) == ["$.x"]
 
 
-def test_a_partition_column_cannot_tell_an_empty_text_from_null() -> None:
-    """Readers give null for both."""
-    declared = [column("c", "string")]
-    assert places(declared, {"c": ""}, {}, partition_columns=("day", "c")) == []
-    assert places(declared, {"c": ""}, {}) == ["$.c"]
-    assert places(declared, {"c": "x"}, {}, partition_columns=("day", "c")) == ["$.c"]
+def test_a_declared_column_may_leave_in_rescued_what_it_cannot_hold() -> None:
+    """As a partition column does with an empty text, whatever becomes of unknown fields."""
+    for policy in ("rescue", "ignore"):
+        assert places([column("c", "string")], {"c": ""}, {}, {"c": ""}, unknown_fields=policy) == []
+        assert places([column("c", "string")], {"c": ""}, {}, unknown_fields=policy) == ["$.c"]
 
 
 def test_no_value_is_told() -> None:
@@ -278,6 +276,6 @@ def test_no_value_is_told() -> None:
 )
 def test_what_cannot_be_read_is_one_difference(value: bytes, held: str, rescued: str | None) -> None:
     """Of a record that is no object, and of a row that is broken."""
-    form = Configured.of(routing_of(), "a", json.dumps(record()), ())
+    form = Configured.of(routing_of(), "a", json.dumps(record()))
     assert [one.path for one in form.differences(value, held, rescued, None)] == ["$"]
     assert [one.path for one in form.differences(None, held, rescued, None)] == ["$"]

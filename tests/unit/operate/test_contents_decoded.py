@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporter.core.columns import EVOLVED, JSON_TEXT
+from exporter.core.evolved import combined
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.decoder import Decoder
 from exporter.operate.audit.contents.compare import Configured
@@ -18,15 +20,37 @@ US = pa.timestamp("us", "UTC")
 
 
 def spark(text: Any) -> Any:
-    """A Spark type: a name, [element], {"*": value of a map}, or {name: field of a struct}."""
+    """A Spark type: a name or JSON, [element], {"*": value of a map}, or {name: field of a struct}."""
     if isinstance(text, str):
-        return text
+        return "string" if text == "JSON" else text
     if isinstance(text, list):
         return {"type": "array", "elementType": spark(text[0]), "containsNull": True}
     if "*" in text:
         return {"type": "map", "keyType": "string", "valueType": spark(text["*"]), "valueContainsNull": True}
-    fields = [{"name": n, "type": spark(t), "nullable": True, "metadata": {}} for n, t in text.items()]
-    return {"type": "struct", "fields": fields}
+    return {"type": "struct", "fields": fields(text)}
+
+
+def fields(columns: dict[str, Any], marked: bool = False) -> list[Any]:
+    """Of a Spark schema. marked: as evolution makes them."""
+    marks = {EVOLVED: "t/0/0"} if marked else {}
+    return [
+        {
+            "name": n,
+            "type": spark(t),
+            "nullable": True,
+            "metadata": marks | ({JSON_TEXT: at} if (at := texts(t)) else {}),
+        }
+        for n, t in columns.items()
+    ]
+
+
+def texts(text: Any, path: str = "") -> str:
+    """Where a field holds JSON: here all of it, or what is in one array or map."""
+    if isinstance(text, list):
+        return texts(text[0], "element")
+    if isinstance(text, dict) and "*" in text:
+        return texts(text["*"], "value")
+    return (path or ".") if text == "JSON" else ""
 
 
 def plain(array: pa.Array) -> list[Any]:
@@ -50,12 +74,20 @@ def plain(array: pa.Array) -> list[Any]:
     return [one.hex() if isinstance(one, bytes) else one for one in values]
 
 
-def check(columns: dict[str, Any], texts: list[str], **changed: Any) -> int:
+def check(
+    columns: dict[str, Any],
+    texts: list[str],
+    evolved: dict[str, Any] | None = None,
+    json_text: Any = "as_sent",
+    **changed: Any,
+) -> int:
     """Decode them, and compare every row that comes of it; how many do."""
     said: dict[str, Any] = {"type_from": TypeFrom("header", "t"), "event_time": EventTime("record"), **changed}
-    schema = json.dumps(spark(columns) if columns else {"type": "struct", "fields": []})
+    schema = json.dumps({"type": "struct", "fields": fields(columns)})
+    table_json = json.dumps({"type": "struct", "fields": fields(columns) + fields(evolved or {}, marked=True)})
     routing = Routing(types=(("a", schema),) if columns else (), new_type="table", **said)
-    decoder, form = Decoder.of("a", routing), Configured.of(routing, "a", schema, ())
+    decoder = Decoder.of("a", routing, combined(schema, table_json), json_text)
+    form = Configured.of(routing, "a", table_json)
     values = pa.array([text.encode() for text in texts], pa.binary())
     decoded = decoder.decode(values, pa.array([1_741_608_000_000_000] * len(texts), US))
     table = decoded.table.combine_chunks()
@@ -162,3 +194,17 @@ def test_whatever_is_sent(records: list[dict[str, str]]) -> None:
     texts = ["{" + ",".join(f'"{name}":{one}' for name, one in fields.items()) + "}" for fields in records]
     check(COLUMNS, texts)
     check(COLUMNS, texts, unknown_fields="ignore")
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abcdefghijk"), MEMBER, max_size=7), min_size=1, max_size=8),
+    st.sampled_from(["as_sent", "canonical"]),
+)
+def test_whatever_columns_have_grown(records: list[dict[str, str]], json_text: str) -> None:
+    """Columns that nobody declared hold a value or leave it; those of any JSON hold it in either form."""
+    texts = ["{" + ",".join(f'"{name}":{one}' for name, one in fields.items()) + "}" for fields in records]
+    half = {name: COLUMNS[name] for name in "acf"} | {"h": "JSON", "i": ["JSON"]}
+    grown = {name: COLUMNS[name] for name in "bdeg"} | {"j": "JSON", "k": {"*": "JSON"}}
+    assert check({}, texts, {**half, **grown}, json_text) == len(texts), "what nobody declared refuses nothing"
+    check(half, texts, grown, json_text)

@@ -183,7 +183,7 @@ def rows(draw: Any) -> tuple[Configured, str, dict[str, Any]]:
     rest = {**(left or {}), **(others or {})}
     types = (("a", json.dumps({"type": "struct", "fields": fields(declared)})),)
     routing = Routing(TypeFrom("header", "t"), EventTime("record"), types)
-    form = Configured.of(routing, "a", json.dumps({"type": "struct", "fields": table}), ())
+    form = Configured.of(routing, "a", json.dumps({"type": "struct", "fields": table}))
     return form, json.dumps(value), {"c": {**held, **more}, "r": rest or None}
 
 
@@ -223,7 +223,7 @@ def test_workers_say_what_differs_and_how_many_rows_they_saw() -> None:
         Routing(**said, types=(("a", json.dumps({"type": "struct", "fields": fields({"x": kind})})),))
         for kind in ("long", "string")
     )
-    table = Table("a", json.dumps({"type": "struct", "fields": fields({"x": "long"})}), ())
+    table = Table("a", json.dumps({"type": "struct", "fields": fields({"x": "long"})}))
     row_of = {"topic": "t", "partition": 0, "code": 1, "at": None, "rescued": None, "skipped": False}
     batch = pa.RecordBatch.from_pylist([
         {**row_of, "offset": 0, "value": b'{"x":1}', "held": '{"x":1}', "routings": [0]},

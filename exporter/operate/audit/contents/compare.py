@@ -19,7 +19,7 @@ from exporter.core.columns import EVENT_TIME, NO_COLUMNS
 from exporter.core.routing import EventTime, Routing
 from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
 from exporter.operate.audit.contents.scalars import micros
-from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Leaf, Members, Node, shape
+from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
 
 Excused: TypeAlias = "Mapping[str, Any]"
 """Name -> what is excused below it; IT: the member itself, whatever it is."""
@@ -51,10 +51,10 @@ class Configured:
     time: EventTime | None = None
 
     @classmethod
-    def of(cls, routing: Routing, event_type: str, table_json: str, partition_columns: tuple[str, ...]) -> Configured:
+    def of(cls, routing: Routing, event_type: str, table_json: str) -> Configured:
         """table_json: Spark schema JSON of the table as it is now."""
         declared_json = routing.schemas.get(event_type, NO_COLUMNS)
-        root = shape(declared_json, table_json, partition_columns)
+        root = shape(declared_json, table_json)
         keeps_all = not root.fields
         timed = routing.event_time.kind == "json" and EVENT_TIME not in {name.lower() for name in root.fields}
         return cls(
@@ -125,9 +125,8 @@ class _Walk:
         if isinstance(node, Apart):
             return
         if held is None:
-            if not (isinstance(node, Leaf) and node.blank and sent == "" and rest is None):
-                mine = excused if node.evolved else _NOTHING
-                self._unknown(sent, rest, mine, self._drops and node.evolved, path)
+            mine = excused if node.evolved else _NOTHING
+            self._unknown(sent, rest, mine, self._drops and node.evolved, path)
         elif isinstance(node, Members):
             self.members(node, sent, held, rest, excused if excused is not IT else _NOTHING, path)
         elif isinstance(node, Items):

@@ -49,7 +49,7 @@ class Contents:
         """CONTENTS_DDL, one row per row of a table that differs, and counts."""
         pinned = self.sides.pinned
         tables = {
-            code: Table(name, pinned.views[name].schema_json, pinned.views[name].partition_columns)
+            code: Table(name, pinned.views[name].schema_json)
             for name, code in pinned.codes.items()
             if code != LETTERS and name in self.files
         }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from exporter.core.columns import EVOLVED, JSON_TEXT
@@ -21,12 +21,11 @@ from exporter.operate.audit.contents.scalars import Same, same_in, same_json
 
 @dataclass(frozen=True)
 class Leaf:
-    """A scalar. kind: as the table has it. blank: of a partition column, which cannot tell an empty text from null."""
+    """A scalar. kind: as the table has it."""
 
     kind: str
     same: Same
     evolved: bool = False
-    blank: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,9 @@ class _Place:
         return _Place(self.evolved, self.texts, f"{self.at}.{step}" if self.at else step)
 
 
-def shape(declared_json: str, table_json: str, partition_columns: tuple[str, ...] = ()) -> Members:
+def shape(declared_json: str, table_json: str) -> Members:
     """The columns of a table as one configuration has filled them. Both are Spark schema JSON."""
-    declared, table = json.loads(declared_json)["fields"], json.loads(table_json)["fields"]
-    found = _members(declared, table, evolved=False)
-    blank = {name: _blank(node) if name in partition_columns else node for name, node in found.fields.items()}
-    return Members(blank)
+    return _members(json.loads(declared_json)["fields"], json.loads(table_json)["fields"], evolved=False)
 
 
 def ours(table_json: str, declared: list[str]) -> list[dict[str, Any]]:
@@ -91,10 +87,6 @@ def ours(table_json: str, declared: list[str]) -> list[dict[str, Any]]:
     known = {one["name"] for text in declared for one in json.loads(text)["fields"]}
     fields = json.loads(table_json)["fields"]
     return [one for one in fields if one["name"] in known or EVOLVED in (one.get("metadata") or {})]
-
-
-def _blank(node: Node) -> Node:
-    return replace(node, blank=True) if isinstance(node, Leaf) else node
 
 
 def _members(declared: list[Any], table: list[Any], evolved: bool) -> Members:

@@ -30,7 +30,6 @@ class Table:
 
     name: str
     schema_json: str
-    partition_columns: tuple[str, ...]
 
 
 def comparing(
@@ -71,7 +70,7 @@ def _differences(
         key = (row["code"], number)
         if key not in known:
             table = tables[row["code"]]
-            known[key] = Configured.of(routings[number], table.name, table.schema_json, table.partition_columns)
+            known[key] = Configured.of(routings[number], table.name, table.schema_json)
         read = values_of(routings[number].format).document
         found = known[key].differences(row["value"], row["held"], row["rescued"], row["at"], read)
         if not found:
