@@ -194,7 +194,7 @@ def test_closed_partitions_are_packed_and_what_is_dead_is_swept(lake: Export, sp
         due = [*work.steps(work.tables(()), False)]
         done = [*work.steps(work.tables(()), True)]
         assert [replace(step, outcome="done") for step in due] == done
-        assert [*work.steps(work.tables(()), True)] == []
+        assert {step.what for step in work.steps(work.tables(()), True)} <= {"checkpoint"}
     packed = Counter(step.table for step in done if step.what == "optimize")
     assert packed == {"hourly": 6, "monthly": 2, "uncut": 1, "land": 4, "odd": 16, DEAD_LETTERS: 1}
     assert {step.day for step in done if (step.table, step.what) == ("land", "optimize")} == {
