@@ -177,7 +177,7 @@ METRICS: tuple[Described, ...] = (
               "from the tables), read (a round), commit.", ("stage",),
               lambda s: [((stage,), spread) for stage, spread in sorted(s.totals.stages.items())]),
     Described("exporter_read_step_seconds_total", "counter", "Seconds that the tasks of all rounds were at a step: "
-              "fetch (wait for records), route, decode, split (by day), encode (and write files).", ("step",),
+              "fetch (wait for records), route, decode, split (by partition), encode (and write files).", ("step",),
               lambda s: [((step,), secs) for step, secs in s.totals.steps().items()]),
 )  # fmt: skip
 """Every metric that exists, in the order of the handbook."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +28,8 @@ from exporter.operate.check.check import check_tables
 from exporter.operate.letters.replay import Replay
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from exporter.operate.repair.repair import repair
+from exporter.operate.report.facts import facts
+from exporter.operate.report.page import report_page
 from offsets.names import DataFile
 from tests.support import naive
 from tests.support.lakes import NOON, Export, bad, event, wrong_places
@@ -183,23 +187,39 @@ def test_closed_partitions_are_packed_and_what_is_dead_is_swept(lake: Export, sp
         path = e.folder(name) / unquote(one)
         dead = DataFile.parse(str(path.relative_to(e.folder(name))))
         shutil.copy(path, e.folder(name) / str(replace(dead, attempt="dead")))
+        stray = Path(shutil.copy(path, path.with_name("part-0.parquet")))
+        os.utime(stray, (time.time() - 8 * 86_400,) * 2)
     with e.bench(spark) as bench:
         work = Maintenance(bench.lake, LIMITS)
         due = [*work.steps(work.tables(()), False)]
         done = [*work.steps(work.tables(()), True)]
         assert [replace(step, outcome="done") for step in due] == done
-        assert [step for step in work.steps(work.tables(()), True) if step.what != "vacuum"] == []
+        assert {step.what for step in work.steps(work.tables(()), True)} <= {"checkpoint"}
     packed = Counter(step.table for step in done if step.what == "optimize")
     assert packed == {"hourly": 6, "monthly": 2, "uncut": 1, "land": 4, "odd": 16, DEAD_LETTERS: 1}
     assert {step.day for step in done if (step.table, step.what) == ("land", "optimize")} == {
         "2026-01-31 DE", "2026-01-31 null", "2026-01-30 FR", "2026-01-30 New York"
     }  # fmt: skip
-    assert {step.table: step.files for step in done if step.what == "sweep"} == dict.fromkeys(COLUMNS, 1)
+    for what in ("sweep", "vacuum"):
+        assert {step.table: step.files for step in done if step.what == what} == dict.fromkeys(COLUMNS, 1), what
+    assert not [*(e.root / "lake").rglob("part-0.parquet"), *(e.root / "lake").rglob("*.dead.parquet")]
     for name in COLUMNS:
         assert len(live(e, name)) == packed[name], name
     produce(e.kafka, e.topic, {0: sent(200)})
     e.run(spark)
     is_clean(e, spark)
+
+
+def test_the_report_has_the_files_of_each_day_or_month(exported: Export, spark: Any) -> None:
+    """A month's stand at its first day, and those without a time are told apart."""
+    with exported.bench(spark) as bench:
+        told = facts(bench.lake, exported.settings())
+    assert {(one.event_type, one.day, one.files) for one in told.days} == {
+        ("hourly", "2026-01-31", 2), ("hourly", "2026-02-01", 10), ("monthly", "2025-12-01", 2),
+        ("monthly", "2026-01-01", 2), ("uncut", "-", 2), ("land", "2026-01-31", 4), ("land", "2026-01-30", 4),
+        ("odd", "-", 32), (DEAD_LETTERS, "2026-01-31", 2),
+    }  # fmt: skip
+    assert "Files without an event day: 34." in report_page(told)
 
 
 def test_a_table_that_was_taken_back_or_removed_is_exported_again_by_its_own_spec(lake: Export, spark: Any) -> None:

@@ -26,7 +26,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
-from urllib.parse import unquote
 
 from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError, TableUnreadable
@@ -200,8 +199,8 @@ class Maintenance:
 
 
 def _relative(path: str, spec: Spec) -> str:
-    """The folder of the partition and the name, of a URI that VACUUM names."""
-    return "/".join(unquote(path).split("/")[-1 - len(spec.column_names) :])
+    """The folder of the partition and the name, of a path that VACUUM names: as it is on disk, % and all."""
+    return "/".join(path.split("/")[-1 - len(spec.column_names) :])
 
 
 @contextmanager

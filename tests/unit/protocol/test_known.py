@@ -11,6 +11,7 @@ import pytest
 
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.specs import Specs
 from exporter.core.writers import WriterKey
 from exporter.errors import Fenced, InvariantBroken
 from exporter.kafka.topics import TopicIdentity
@@ -18,6 +19,7 @@ from exporter.lake.schema import table_schema
 from exporter.protocol.known import KnownTables
 from exporter.protocol.recover import Recovered
 from offsets.crosscheck import Agree
+from offsets.partitions import DAY, Spec
 from offsets.table_log import TableView
 from tests.support.snapshots import P0, P1
 
@@ -38,10 +40,10 @@ class Topics:
         return dict.fromkeys(names, self.now)
 
 
-def known() -> tuple[KnownTables, MemoryCommitter, Topics]:
+def known(specs: Specs | None = None) -> tuple[KnownTables, MemoryCommitter, Topics]:
     committer, topics = MemoryCommitter(), Topics()
     given: Any = topics
-    made = KnownTables(app="app", routing=ROUTING, topics=given, committer=committer, clock=lambda: 5.0)
+    made = KnownTables(app="app", routing=ROUTING, topics=given, committer=committer, clock=lambda: 5.0, specs=specs)
     return made, committer, topics
 
 
@@ -61,6 +63,17 @@ def test_a_recovery_becomes_writers_and_what_is_known() -> None:
     assert one.fingerprints == {DEAD_LETTERS: "f-letters", "order": "f-order"}
     assert one.condemned == {P0: {7}} and one.unchanged == {"old"}
     assert committer.checked_through("order") == 5 and committer.footer(P0) == {"topic_id": "t1"}
+
+
+def test_a_table_is_staged_for_as_it_is_cut() -> None:
+    """Whatever this task would have made: what it has staged for a table that another one made does not fit then."""
+    hour = Spec("hour")
+    for made, plain in ((hour, True), (DAY, False)):
+        one, _, _ = known(Specs({"order": made}))
+        assert one.specs.of("order") == made
+        cut = replace(VIEW, schema_json=table_schema(ORDER, hour), partition_columns=("day", "hour"))
+        assert one.accept("order", cut) == ""
+        assert one.specs.of("order") == hour and ("order" in one.plain) is plain
 
 
 def test_of_what_does_not_count_nothing_is_known() -> None:
