@@ -128,7 +128,7 @@ class TableUnwritable(DependencyUnreachable):
 
 
 class Widened(ConfigError):
-    """A column is declared as the table had it before a user widened it: its files can still be read."""
+    """A column is declared as the table had it before it was widened: files of that type can still be read."""
 
 
 class LogCleaned(TableUnreadable):

@@ -30,6 +30,7 @@ class Event(str, Enum):
     POSITIONS_RECOVERED = "positions_recovered", "Where reading begins, from the tables alone."
     READING_RESTARTED = "reading_restarted", "Another task changed the tables meanwhile; they are read again."
     EVENT_TIME_ADDED = "event_time_added", "A table of an earlier version got the column _event_time."
+    COLUMNS_WIDENED = "columns_widened", "Columns of a table got the wider types that are declared."
     EVENT_TIME_NOT_ADDED = "event_time_not_added", "It could not be changed; the next start tries again."
     EVENT_TIME_NOT_KEPT = "event_time_not_kept", "A table has a column _event_time of its own; it stays that."
     POSITIONS_ANCHORED = "positions_anchored", "First positions were written to a table."

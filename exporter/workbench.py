@@ -124,9 +124,9 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
     session = session or _short_lived(settings)
-    specs = specs_of(settings)
+    specs, widens = specs_of(settings), settings.type_widening
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs))
-    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs)
+    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens)
     return Workbench(lake, topics, configuration, evolutions(settings, parse_hints(session, settings)))
 
 

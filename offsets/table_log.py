@@ -131,7 +131,9 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     operation, user_metadata, overwrites, at_ms = EMPTY, "", False, 0
     restored_to: int | str | None = None
     added: list[str] = []
+    again: list[str] = []
     removed: list[str] = []
+    rewritten = False
     for line in lines:
         if not line.strip():
             continue
@@ -146,9 +148,11 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
             if operation == "RESTORE":
                 restored_to = _restored_to(parameters)
         elif "add" in action:
-            added.append(action["add"]["path"])
+            (added if action["add"].get("dataChange", True) else again).append(action["add"]["path"])
         elif "remove" in action:
             removed.append(action["remove"]["path"])
+            rewritten |= not action["remove"].get("dataChange", True)
+    added += again if rewritten else []  # else they were there: it is their statistics that are new
     return LoggedCommit(
         version, operation, user_metadata, tuple(added), tuple(removed), overwrites, restored_to, at_ms
     )

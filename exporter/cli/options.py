@@ -17,7 +17,7 @@ from exporter.settings.reference import reference, with_default
 LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory"))
 """Settings that say where topics and tables are: what no verb can do without."""
 VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
-VERDICTS |= {"unknown_fields", "new_type", "partition_by"}
+VERDICTS |= {"unknown_fields", "new_type", "partition_by", "force_optional"}
 """And those that say what becomes of a record, and of its table: for whoever compares or decodes."""
 LOG = frozenset(("wal_table", "wal_mode", "wal_endpoint"))
 MAINTAINED = frozenset(("maintain_cron", "maintain_file_bytes_max"))

@@ -102,6 +102,17 @@ def _check_cut(fields: Sequence[Mapping[str, Any]], event_type: str, spec: Spec)
             raise _refused(event_type, name, what, hint)
 
 
+def all_nullable(kind: Any) -> Any:
+    """A Spark type (parsed JSON) with everything in it nullable, at every level."""
+    if isinstance(kind, dict):
+        kind = {key: all_nullable(value) for key, value in kind.items()}
+        for flag in ("nullable", "containsNull", "valueContainsNull"):
+            if flag in kind:
+                kind[flag] = True
+        return kind
+    return [all_nullable(item) for item in kind] if isinstance(kind, list) else kind
+
+
 def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """The paths of two columns each, or parts of such, that a reader of the table takes for one another.
 

@@ -52,7 +52,7 @@ KNOWN_FEATURES = frozenset(
 )
 """Writer features that ask nothing of an appended file, or that are looked for in the metadata above.
 
-A widened column is one that does not fit what is declared (tables.refuses), unless it is declared as it is now.
+A widened column is one that does not fit what is declared (schema.refuses), unless it is declared as it is now.
 """
 
 

@@ -33,11 +33,13 @@ class Lake:
         sync: bool = True,
         json_text: JsonText = "as_sent",
         specs: Specs | None = None,
+        type_widening: bool = False,
     ) -> None:
         """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
         json_text: how columns for any JSON hold their values.
 
-        specs: of the tables that are made here; by day without.
+        specs: of the tables that are made here; by day without. type_widening: whether a table's columns may get the
+        wider types that are declared.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
@@ -51,6 +53,7 @@ class Lake:
         self.session = session
         self.sync = sync
         self.json_text = json_text
+        self.type_widening = type_widening
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)

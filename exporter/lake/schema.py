@@ -1,29 +1,20 @@
-"""The schema of a table as Spark JSON: made, and evolved without changing a type. Pure."""
+"""The schema of a table as Spark JSON: made, and evolved by new columns and, if that is asked for, wider ones. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN, KAFKA_TYPE
 from exporter.arrow.spark_types import as_json, json_field
-from exporter.core.columns import EVENT_TIME, JSON_TEXT, clashes
+from exporter.core.columns import EVENT_TIME, JSON_TEXT, all_nullable, clashes
 from exporter.errors import ConfigError, Widened
+from exporter.lake import widening
 from exporter.lake.fillable import unfillable
 from offsets.partitions import DAY, Spec
 from offsets.table_log import TableView
-
-
-def _all_nullable(kind: Any) -> Any:
-    """A Spark type (parsed JSON), everything in it nullable: the decoder enforces what is required."""
-    if isinstance(kind, dict):
-        kind = {key: _all_nullable(value) for key, value in kind.items()}
-        for flag in ("nullable", "containsNull", "valueContainsNull"):
-            if flag in kind:
-                kind[flag] = True
-        return kind
-    return [_all_nullable(item) for item in kind] if isinstance(kind, list) else kind
 
 
 def table_schema(declared_json: str | None, spec: Spec = DAY) -> str:
@@ -43,7 +34,7 @@ def table_schema(declared_json: str | None, spec: Spec = DAY) -> str:
 
 def _as_stored(field: Mapping[str, Any]) -> dict[str, Any]:
     """A declared column as a table has it: what is said of it goes, but for where it holds JSON."""
-    stored = json_field(field["name"], _all_nullable(field["type"]))
+    stored = json_field(field["name"], all_nullable(field["type"]))
     kept = {key: value for key, value in field.get("metadata", {}).items() if key == JSON_TEXT}
     return {**stored, "metadata": kept}
 
@@ -74,88 +65,162 @@ def _keeps_event_time(table_json: str) -> bool:
     return all((field["name"], field["type"]) == (EVENT_TIME, "timestamp") for field in called_so)
 
 
-def evolved_schema(table_json: str, declared_json: str) -> str:
-    """The table's schema with the declared columns that it lacks, at every level; unchanged text if it lacks none.
+_NTZ = '"timestamp_ntz"'
+_NTZ_FEATURE = "timestampNtz"
+"""A type that only a table with this feature may have: Delta turns it on by itself for a table that is made with it."""
 
-    Both are Spark schema JSON; declared_json as table_schema() gives it. Columns of the table that are not
-    declared stay. Raises ConfigError, for all columns at once, where one has another type, for no type is ever changed
-    silently, and for a new column that readers would take for one that the table has.
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """What a table needs to hold what is declared, in one change of its metadata.
+
+    schema_json: Spark schema JSON; None if it is to stay. properties: to be set with it. added: the new columns and
+    the new fields in columns, by their paths. widened: those that get a wider type, as a person reads it.
     """
-    table = json.loads(table_json)
-    merged, unfit = _merged(table, json.loads(declared_json))
-    if unfit:
-        raise ConfigError.of(unfit, "columns of the settings do not fit the table")
-    return table_json if merged == table else json.dumps(merged, separators=(",", ":"))
+
+    schema_json: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
 
 
-def _merged(table: Any, declared: Any) -> tuple[Any, list[ConfigError]]:
-    """The table's schema with what it lacks, and which columns do not fit; all as parsed JSON."""
-    unfit: list[ConfigError] = []
-    wanted = [field for field in declared["fields"] if field["name"] != EVENT_TIME]
-    base = table if wanted == declared["fields"] else _with_event_time(table)
-    merged = _merge_types(base, {**declared, "fields": wanted}, "", frozenset(), unfit)
-    alike = set(clashes(merged["fields"])) - set(clashes(table["fields"])) if merged != table else set()
-    for one, other in sorted(alike):
-        unfit.append(ConfigError(
-            f"the table has a column {one}, which readers cannot tell from {other}",
-            "declare it by the name that the table has (a field that is written otherwise then goes to `_rescued`), or "
-            "give the new column another one",
-        ))  # fmt: skip
-    return merged, unfit
+def schema_change(view: TableView, declared_json: str | None, widens: bool) -> SchemaChange:
+    """declared_json: as table_schema() gives it; None for a table that is not declared.
 
-
-def _merge_types(have: Any, want: Any, path: str, before: frozenset[str], unfit: list[ConfigError]) -> Any:
-    """`have` with the fields of `want` added; both are Spark types as parsed JSON.
-
-    before: the types that the column, or a part of it, had before it was widened. unfit: gets what does not fit.
+    Columns of the table that are not declared stay. widens: whether columns may get the wider types that are declared.
+    Raises ConfigError, for all columns at once, where one has another type, for no type is ever changed silently, and
+    for a new column that readers would take for one that the table has.
     """
-    if isinstance(have, dict) and isinstance(want, dict) and have.get("type") == want.get("type"):
-        if have["type"] == "struct":
-            return {**have, "fields": _merge_fields(have["fields"], want["fields"], path, unfit)}
-        merged = dict(have)
-        for part in ("elementType", "keyType", "valueType"):
-            if part in have:
-                name = part.removesuffix("Type")
-                merged[part] = _merge_types(have[part], want[part], f"{path}.{name}", before, unfit)
+    if declared_json is None:
+        return SchemaChange()
+    table, merge = json.loads(view.schema_json), _Merge(widens, frozenset(view.partition_columns))
+    merged = merge.tables(table, json.loads(declared_json))
+    if merge.unfit:
+        raise ConfigError.of(merge.unfit, "columns of the settings do not fit the table")
+    text = json.dumps(merged, separators=(",", ":"))
+    asked = {widening.ENABLED: "true"} if merge.widened else {}
+    if _NTZ in text and _NTZ_FEATURE not in view.writer_features:
+        asked[f"delta.feature.{_NTZ_FEATURE}"] = "supported"
+    return SchemaChange(
+        text if merged != table else None,
+        {name: value for name, value in asked.items() if view.properties.get(name) != value},
+        tuple(merge.added),
+        tuple(merge.widened),
+    )
+
+
+_KEPT = (
+    "declare the type that the table has: values that it cannot hold stay in the dead letters, whole; or leave "
+    "the column out: new values are then kept in `_rescued`, whatever they are"
+)
+_WIDENING = (
+    "`type_widening = true` gives the table's column the wider type, with Delta's type widening: from then on delta-rs "
+    "1.6, and DuckDB over it, refuses the whole table. Or "
+)
+
+
+@dataclass
+class _Merge:
+    """A table's schema with what is declared laid over it, all as parsed JSON. What does not fit is collected.
+
+    widens: whether a column may get a wider type. fixed: the top-level columns that may not, for partition values are
+    texts that stay.
+    """
+
+    widens: bool = False
+    fixed: frozenset[str] = frozenset()
+    unfit: list[ConfigError] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    widened: list[str] = field(default_factory=list)
+
+    def tables(self, table: Any, declared: Any) -> Any:
+        """The table's schema with what it lacks."""
+        wanted = [one for one in declared["fields"] if one["name"] != EVENT_TIME]
+        base = table if wanted == declared["fields"] else _with_event_time(table)
+        if base is not table:
+            self.added.append(EVENT_TIME)
+        merged = {**base, "fields": self._fields(base["fields"], wanted, "")}
+        alike = set(clashes(merged["fields"])) - set(clashes(table["fields"])) if merged != table else set()
+        for one, other in sorted(alike):
+            self.unfit.append(ConfigError(
+                f"the table has a column {one}, which readers cannot tell from {other}",
+                "declare it by the name that the table has (a field that is written otherwise then goes to "
+                "`_rescued`), or give the new column another one",
+            ))  # fmt: skip
         return merged
-    if have != want:
-        kind = Widened if isinstance(want, str) and want in before else ConfigError
-        unfit.append(kind(
-            f"column {path.lstrip('.')} is {_shown(have)} in the table and {_shown(want)} in the settings",
-            "declare the type that the table has: values that it cannot hold stay in the dead letters, whole; or leave "
-            "the column out: new values are then kept in `_rescued`, whatever they are",
+
+    def _fields(self, have: list[Any], want: list[Any], path: str) -> list[Any]:
+        """The fields of a struct. path: of the struct, with a dot behind it."""
+        wanted = {one["name"]: one for one in want}
+        merged = [self._field(f, wanted[f["name"]], path + f["name"]) if f["name"] in wanted else f for f in have]
+        known = {f["name"] for f in have}
+        new = [f for f in want if f["name"] not in known]
+        self.added.extend(path + f["name"] for f in new)
+        return [*merged, *new]
+
+    def _field(self, have: Any, want: Any, path: str) -> Any:
+        changes: list[dict[str, str]] = []
+        unfit = len(self.unfit)
+        kind = self._type(have["type"], want["type"], _Place(have, path, changes))
+        if len(self.unfit) == unfit and _json_places(have) != _json_places(want):
+            found, declared = ("JSON", "plain ones") if _json_places(have) else ("plain ones", "JSON")
+            self.unfit.append(ConfigError(
+                f"the texts of column {path} are {found} in the table and {declared} in the settings",
+                "declare JSON or STRING as the table has it, or leave the column out: new values are then kept in "
+                "`_rescued`, whatever they are",
+            ))  # fmt: skip
+        if not changes:
+            return {**have, "type": kind}
+        metadata = have.get("metadata", {})
+        changed = {**metadata, widening.CHANGES: [*metadata.get(widening.CHANGES, ()), *changes]}
+        return {**have, "type": kind, "metadata": changed}
+
+    def _type(self, have: Any, want: Any, at: _Place) -> Any:
+        """`have` with the fields of `want` added, or `want` where it is to be that."""
+        if isinstance(have, dict) and isinstance(want, dict) and have.get("type") == want.get("type"):
+            if have["type"] == "struct":
+                return {**have, "fields": self._fields(have["fields"], want["fields"], f"{at.shown}.")}
+            parts = [part for part in ("elementType", "keyType", "valueType") if part in have]
+            return {**have, **{part: self._type(have[part], want[part], at.inside(part)) for part in parts}}
+        if have == want:
+            return have
+        wider = widening.is_wider(have, want) and at.shown not in self.fixed and "key" not in at.within
+        if wider and self.widens:
+            at.changes.append(widening.change(have, want, at.within))
+            self.widened.append(f"{at.shown} from {have} to {want}")
+            return want
+        kind = Widened if isinstance(want, str) and want in widening.before(at.field, at.within) else ConfigError
+        self.unfit.append(kind(
+            f"column {at.shown} is {_shown(have)} in the table and {_shown(want)} in the settings",
+            f"{_WIDENING}{_KEPT}" if wider else _KEPT,
         ))  # fmt: skip
-    return have
+        return have
 
 
-def _merge_fields(have: list[Any], want: list[Any], path: str, unfit: list[ConfigError]) -> list[Any]:
-    wanted = {field["name"]: field for field in want}
-    merged = [_merge_field(f, wanted[f["name"]], path, unfit) if f["name"] in wanted else f for f in have]
-    known = {f["name"] for f in have}
-    return [*merged, *(f for f in want if f["name"] not in known)]
+@dataclass(frozen=True)
+class _Place:
+    """A type in a field of a struct. path: of the field. within: the way from the field to the type.
 
+    changes: of types in the field, grows.
+    """
 
-def _merge_field(have: Any, want: Any, path: str, unfit: list[ConfigError]) -> Any:
-    path, before = f"{path}.{have['name']}", len(unfit)
-    kind = _merge_types(have["type"], want["type"], path, _before(have), unfit)
-    if len(unfit) == before and _json_places(have) != _json_places(want):
-        found, declared = ("JSON", "plain ones") if _json_places(have) else ("plain ones", "JSON")
-        unfit.append(ConfigError(
-            f"the texts of column {path.lstrip('.')} are {found} in the table and {declared} in the settings",
-            "declare JSON or STRING as the table has it, or leave the column out: new values are then kept in "
-            "`_rescued`, whatever they are",
-        ))  # fmt: skip
-    return {**have, "type": kind}
+    field: Mapping[str, Any]
+    path: str
+    changes: list[dict[str, str]]
+    within: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        return ".".join((self.path, *self.within))
+
+    def inside(self, part: str) -> _Place:
+        """part: key of a list's or a map's type that has a type in it."""
+        return replace(self, within=(*self.within, part.removesuffix("Type")))
 
 
 def _json_places(field: Mapping[str, Any]) -> set[str]:
     """Where a field holds JSON texts (JSON_TEXT)."""
     return set(filter(None, field.get("metadata", {}).get(JSON_TEXT, "").split(",")))
-
-
-def _before(column: Mapping[str, Any]) -> frozenset[str]:
-    """Source: the Delta protocol, 'Type Widening'."""
-    return frozenset(change["fromType"] for change in column.get("metadata", {}).get("delta.typeChanges", ()))
 
 
 def refuses(view: TableView, declared_json: str | None, widened: bool = True) -> str:
@@ -168,8 +233,9 @@ def refuses(view: TableView, declared_json: str | None, widened: bool = True) ->
     reasons: list[str] = []
     if declared_json is not None:
         table = json.loads(view.schema_json)
-        merged, unfit = _merged(table, json.loads(declared_json))
-        reasons += [error.message for error in unfit if widened or not isinstance(error, Widened)]
+        merge = _Merge()
+        merged = merge.tables(table, json.loads(declared_json))
+        reasons += [error.message for error in merge.unfit if widened or not isinstance(error, Widened)]
         known = _with_event_time(table)["fields"]
         lacking = [field["name"] for field in merged["fields"] if field not in known]
         if lacking and not reasons:

@@ -19,7 +19,7 @@ from typing import Any
 
 from exporter.core.writers import StagedFile
 from exporter.errors import LogCleaned, TableUnreadable
-from exporter.lake import log_files
+from exporter.lake import log_files, widening
 from exporter.lake.change import TABLE_PROPERTIES, Change
 from exporter.lake.gateway import Gateway
 from exporter.stores.store import Store
@@ -179,10 +179,26 @@ class DeltaTable:
         )
         if change.adds:
             actions.addAll(gateway.adds(change.adds))
+        if change.evolve is not None:
+            actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
         return int(txn.commit(gateway.to_seq(actions), gateway.operation(self.app, text)))
+
+    def _restated(self, txn: Any, evolved_json: str) -> list[dict[str, Any]]:
+        """`add` actions of the live files with statistics that hold for wider columns; none where they do anyway.
+
+        What has been read for them, the transaction knows: a file that somebody takes away meanwhile makes it fail.
+        """
+        before = json.loads(json.loads(txn.snapshot().metadata().json())["metaData"]["schemaString"])
+        paths = [*widening.now_double(before, json.loads(evolved_json))]
+        adds = json.loads(self._gateway.to_json(txn.filterFiles())) if paths else []
+        return [
+            {**add, "dataChange": False, "stats": widening.restated(add["stats"], paths)}
+            for add in adds
+            if add.get("stats")
+        ]
 
     def rehearse(self, change: Change, check: Check) -> None:
         """All of commit() but the commit: raises what Delta says of names, columns and features that it refuses."""

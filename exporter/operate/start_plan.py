@@ -14,8 +14,10 @@ from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.kafka.topics import Offsets, partitions_of
+from exporter.lake.schema import schema_change
 from exporter.never import assert_never
 from exporter.protocol.advancing import lacking_event_time
+from exporter.protocol.anchor import declared_schema
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.gap_rows import refuse
 from exporter.protocol.judging import refusal, to_do
@@ -250,7 +252,15 @@ class _Planner:
         gaps = self._gaps(start.tp, types)
         passed = {gap.event_type: Position(gap.epoch, gap.offsets.last_offset) for gap in gaps}
         switched = _switch_steps(found, {**types, **passed}, self._bench.routing.fingerprint())
-        return replace(runs, steps=(*runs.steps, *switched))
+        return replace(runs, steps=(*runs.steps, *self._widenings(found), *switched))
+
+    def _widenings(self, switch: Switch) -> Iterator[str]:
+        """What the seals do to tables that no reader of narrower types takes afterwards."""
+        widens, views = self._bench.lake.type_widening, self._reading.views
+        for name in sorted(switch.positions.keys() & views.keys()):
+            declared = declared_schema(self._bench.routing, name, self._bench.lake.spec_of(name, views[name]))
+            for column in schema_change(views[name], declared, widens).widened:
+                yield f"widen {column} in {name}, which delta-rs 1.6 then refuses to read"
 
     def _reads(
         self, start: PartitionStart, positions: Mapping[str, Position], steps: Sequence[str]

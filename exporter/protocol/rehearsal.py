@@ -19,7 +19,7 @@ from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.change import Change
 from exporter.lake.properties import check_properties
-from exporter.lake.schema import evolved_schema, refuses
+from exporter.lake.schema import refuses, schema_change
 from exporter.protocol.anchor import Anchors, Failed, declared_schema
 from offsets.crosscheck import Switch
 from offsets.names import LOG_FOLDER
@@ -88,8 +88,8 @@ def _asked(anchors: Anchors, views: Mapping[str, TableView], name: str, writing:
             change = Change((), {}, {}, create=declared, spec=spec)
         else:
             check_properties(name, view, anchors.lake.app)
-            evolved = evolved_schema(view.schema_json, declared) if declared is not None else view.schema_json
-            change = Change((), {}, {}, evolve=evolved if evolved != view.schema_json else None)
+            evolved = schema_change(view, declared, anchors.lake.type_widening)
+            change = Change((), {}, {}, properties=evolved.properties, evolve=evolved.schema_json)
         table.rehearse(change, lambda now: None)
     except ConfigError as error:
         found.append(ConfigError(f"table {name}: {error.message}", error.hint))

@@ -21,7 +21,7 @@ from exporter.errors import InvariantBroken, TableUnwritable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.properties import check_identity
-from exporter.lake.schema import evolved_schema, untimed
+from exporter.lake.schema import SchemaChange, schema_change, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
@@ -220,8 +220,9 @@ class Switcher:
     ) -> None:
         """Close the live epoch of a table with a tombstone and begin the next one, all partitions in one commit.
 
-        A table that an interrupted switch has sealed already is skipped, or, if it is a type that the configuration
-        in force does not fill, moved on to `through`: what lies between went to the old configuration's tables.
+        A table that an interrupted switch has sealed already is skipped but for the columns that it lacks, or, if it is
+        a type that the configuration in force does not fill, moved on to `through`: what lies between went to the old
+        configuration's tables.
         """
         app = self._anchors.lake.app
         view = views.get(name)
@@ -244,48 +245,45 @@ class Switcher:
             versions |= _seal_versions(app, tp, was, new)
             epochs = {switch.epoch, new.epoch, *([was.epoch] if was is not None else [])}  # no late anchor either
             expected += [str(AppId(app, tp, epoch)) for epoch in epochs]
-        if not news:
+        spec = self._anchors.lake.spec_of(name, view)
+        declared = declared_schema(self._anchors.routing, name, spec)
+        evolved = SchemaChange() if view is None else schema_change(view, declared, self._anchors.lake.type_widening)
+        if not news and evolved.schema_json is None:
             return
-        self._seal_commit(name, view, olds, news, versions, expected, properties, identities)
+        created = identity_properties(identities) if view is None else {}
+        change = Change(
+            expected=tuple(expected),
+            positions=versions,
+            user_metadata=self._anchors.metadata("seal", view, news),
+            properties={**properties, **evolved.properties, **created},
+            create=declared if view is None else None,
+            spec=spec,
+            evolve=evolved.schema_json,
+        )
+        self._seal_commit(name, view, olds, change)
+        if evolved.widened:
+            log.info(Event.COLUMNS_WIDENED, table=name, columns="; ".join(evolved.widened))
+        point(Fault.AFTER_SEAL)
 
     def _seal_commit(
-        self,
-        name: str,
-        view: TableView | None,
-        olds: Mapping[TopicPartition, Position | None],
-        news: Mapping[TopicPartition, Position],
-        versions: Mapping[str, int],
-        expected: Sequence[str],
-        properties: Mapping[str, str],
-        identities: Mapping[str, TopicIdentity],
+        self, name: str, view: TableView | None, olds: Mapping[TopicPartition, Position | None], change: Change
     ) -> None:
+        """olds: the positions that the seal replaces. Raises Moved if the table is no longer as in the view."""
+
         def check(now: TableView | None) -> None:
             if (now is None) != (view is None):
                 raise Moved(f"table {name} was created or removed meanwhile")
+            if now is None or view is None:
+                return
             for tp, old in olds.items():
-                if now is not None and now.position(self._anchors.lake.app, tp) != old:
+                if now.position(self._anchors.lake.app, tp) != old:
                     raise Moved(f"table {name}, {tp}: {now.position(self._anchors.lake.app, tp)} instead of {old}")
-            if now is not None and view is not None and now.listed_tables() != view.listed_tables():
+            if now.listed_tables() != view.listed_tables():
                 raise Moved("a table of a type that was met meanwhile has to be sealed too")
+            if change.evolve is not None and now.fingerprint != view.fingerprint:
+                raise Moved(f"table {name} has got other columns meanwhile")
 
-        create = identity_properties(identities)
-        spec = self._anchors.lake.spec_of(name, view)
-        declared = declared_schema(self._anchors.routing, name, spec)
-        evolved = evolved_schema(view.schema_json, declared) if view is not None and declared else None
-        self._anchors.write(
-            name,
-            Change(
-                expected=tuple(expected),
-                positions=versions,
-                user_metadata=self._anchors.metadata("seal", view, news),
-                properties={**properties, **(create if view is None else {})},
-                create=declared if view is None else None,
-                spec=spec,
-                evolve=evolved if view is not None and evolved != view.schema_json else None,
-            ),
-            check,
-        )
-        point(Fault.AFTER_SEAL)
+        self._anchors.write(name, change, check)
 
 
 def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 
-from exporter.core.columns import NO_COLUMNS
+from exporter.core.columns import NO_COLUMNS, all_nullable
 from exporter.core.evolve import Evolution, Evolutions, Hint
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.specs import Specs
@@ -20,8 +20,8 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
     if set(schemas) != set(settings.declared):
         raise ValueError(f"schemas of {sorted(schemas)} for the declared types {sorted(settings.declared)}")
     canonical = {
-        name: json.dumps(json.loads(schemas.get(name, NO_COLUMNS)), sort_keys=True, separators=(",", ":"))
-        for name in settings.types
+        name: _canonical(schemas.get(name, NO_COLUMNS), settings.force_optional if own is None else own)
+        for name, own in ((name, table.force_optional) for name, table in settings.types.items())
     }
     return Routing(
         type_from=TypeFrom(settings.type_from.kind, settings.type_from.name),
@@ -35,6 +35,12 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
         generation=settings.generation,
     )
+
+
+def _canonical(schema_json: str, optional: bool) -> str:
+    """optional: whether nothing that is declared is required."""
+    schema = json.loads(schema_json)
+    return json.dumps(all_nullable(schema) if optional else schema, sort_keys=True, separators=(",", ":"))
 
 
 def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> Evolutions:

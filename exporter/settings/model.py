@@ -96,6 +96,11 @@ class Settings(Reading):
         description="How a column of the type JSON holds a value: its text as it was sent, byte for byte, or as in "
         "_rescued: compact, numbers as sent, no more escapes than needed.",
     )
+    force_optional: bool = Field(
+        default=False,
+        description="Whether declared columns and fields may be absent or null although their DDL says NOT NULL; else "
+        "the record is a dead letter.",
+    )
     new_type: Literal["dead_letter", "table"] = Field(
         default="dead_letter",
         description="What becomes of records of an event type without a [types] table: they are dead letters, or the "
@@ -109,6 +114,11 @@ class Settings(Reading):
     partition_by: PartitionBy = Field(
         default="day",
         description="How a new table's files are cut by event time; a table that is there keeps how it was made.",
+    )
+    type_widening: bool = Field(
+        default=False,
+        description="Whether a table's column gets the wider type that new settings declare (INT to BIGINT, FLOAT to "
+        "DOUBLE, ...) by Delta's type widening, which delta-rs 1.6 and DuckDB over it do not read; else refused.",
     )
     on_gap: Literal["stop", "record"] = Field(
         default="stop",

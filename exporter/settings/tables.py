@@ -79,6 +79,9 @@ class TypeTable(Table):
         description="File that holds the columns as Spark DDL; relative to the TOML file.",
         examples=["schemas/order_placed.ddl"],
     )
+    force_optional: bool | None = Field(
+        default=None, description="As the setting of that name, for this event type alone.", examples=[True]
+    )
 
     evolve: Literal["off", "add"] | None = Field(
         default=None,

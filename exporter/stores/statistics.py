@@ -118,7 +118,7 @@ def _form(kind: pa.DataType) -> _Form:
     if types.is_decimal(kind):
         return _Form(lambda number: _decimal(number, kind.scale), value=_unscaled)
     if types.is_floating(kind):
-        return _Form(lambda number: _float(number, kind), untold=_nan)
+        return _Form(_float, untold=_nan)
     if types.is_integer(kind):
         return _Form(lambda number: number)
     if types.is_date(kind):
@@ -170,13 +170,17 @@ def _decimal(unscaled: int, scale: int) -> msgspec.Raw:
     return msgspec.Raw(format(Decimal((sign, digits, -scale)), "f").encode())
 
 
-def _float(number: float, kind: pa.DataType) -> float | str:
-    """A number in the fewest digits that tell it apart; what JSON has no number for is a text, as in Spark."""
+def _float(number: float) -> float | str:
+    """What JSON has no number for is a text, as in Spark.
+
+    A FLOAT is written as the DOUBLE that it is: in the fewest digits that tell it apart from other FLOATs, as Delta
+    writes it, it would be no bound any more once the column is widened.
+    """
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
-    return number if pa.types.is_float64(kind) else float(pa.scalar(number, kind).cast(pa.string()).as_py())
+    return number
 
 
 def _day(days: int) -> str | None:

@@ -216,7 +216,10 @@ def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark
 def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configuration_or_a_third(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, seals: int
 ) -> None:
-    """Until then the old configuration exits 75 and writes nothing; afterwards each record is once."""
+    """Until then the old configuration exits 75 and writes nothing; afterwards each record is once.
+
+    The third one declares a column more of a table that is sealed already.
+    """
     produce(export.kafka, export.topic, {0: trio(30)})
     export.run(spark)
     produce(export.kafka, export.topic, {0: trio(30, first=30)})
@@ -229,8 +232,10 @@ def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configurat
         export.run(spark)
     assert stopped.value.exit_code == 75
     assert {name: export.table(name).version() for name in export.tables()} == before
-    export.with_(NEW, **({"generation": 7} if seals == 2 else {})).run(spark)
+    third = {**NEW, "click": NEW["click"] + ", more STRING"}
+    export.with_(third if seals == 2 else NEW).run(spark)
     expect(export, 59, switched_at=30)
+    assert ("more" in export.rows("click")[0]) == (seals == 2)
 
 
 @pytest.mark.drill
@@ -274,6 +279,6 @@ def test_check_tells_what_a_start_would_do_to_each_table(export: Export, spark: 
     assert {level for level, _ in same.values()} == {"ok"}
     assert not [says for _, says in same.values() if "adds" in says]
     wider = told({"click": columns.replace("x: INT", "x: INT, y: INT") + ", ref BIGINT", "order": DDL["order"]})
-    assert wider["table click"][0] == "ok" and wider["table click"][1].endswith("adds to it: extra, ref")
+    assert wider["table click"][0] == "ok" and wider["table click"][1].endswith("adds to it: extra.value.y, ref")
     other = told({"click": columns, "order": "id STRING"})
     assert other["table order"] == ("error", "column id is long in the table and string in the settings")

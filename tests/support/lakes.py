@@ -172,7 +172,10 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         specs = specs_of(settings)
         schemas = parse_schemas(spark, settings.declared, specs)
-        lake = Lake(spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs)
+        lake = Lake(
+            spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs,
+            type_widening=settings.type_widening,
+        )  # fmt: skip
         try:
             growing = evolutions(settings, parse_hints(spark, settings))
             yield Workbench(lake, reader, routing(settings, schemas), growing)

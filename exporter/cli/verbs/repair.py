@@ -29,7 +29,7 @@ COLUMNS = ("table", "partition", "position", "becomes", "files out", "")
 )
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
-@with_settings(VERDICTS | LOG | {"first_position"})
+@with_settings(VERDICTS | LOG | {"first_position", "type_widening"})
 def repair(
     action: str | None, former: str | None, skipped: str | None, apply: bool, output: Output, load: Loading
 ) -> None:

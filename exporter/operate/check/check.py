@@ -22,7 +22,7 @@ from exporter.kafka.topics import TopicReader
 from exporter.lake.fillable import unfillable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
-from exporter.lake.schema import evolved_schema, refuses, untimed
+from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.listening import cannot_listen
 from exporter.operate.check.finding import Finding
 from exporter.operate.status import fetch, server_url
@@ -232,7 +232,7 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
                 yield Finding.of(what, refused)
                 continue
             declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
-            yield _looked_at(what, view, declared, in_force)
+            yield _looked_at(what, view, declared, in_force, settings.type_widening)
             yield from check_values(what, lake.table(name).live_sizes, lake.specs.of(name))
 
 
@@ -269,26 +269,21 @@ def _in_force(letters: TableView) -> set[str]:
     return {history[max(history, key=int)] for history in told if history}
 
 
-def _looked_at(what: str, view: TableView, declared: str, in_force: bool) -> Finding:
-    """One table. in_force: a start goes on with these settings and adds no column of theirs."""
+def _looked_at(what: str, view: TableView, declared: str, in_force: bool, widens: bool) -> Finding:
+    """One table. in_force: a start goes on with these settings and adds no column of theirs. widens: the setting."""
     hint = "nothing is written to it until that is taken off (ALTER TABLE); other types go on"
     if reason := refuses(view, declared) if in_force else unfillable(view):
         return Finding(what, "error", f"it cannot be filled: {reason}", hint)
     try:
-        wider = _widened(view.schema_json, declared)
+        evolved = schema_change(view, declared, widens)
     except ConfigError as error:
         return Finding.of(what, error)
     if untimed({what: view}):
         says = f"version {view.version}; its column {EVENT_TIME} is its own, so it keeps no event times"
         return Finding(what, "warn", says, "declare a column that repeats the event time's field")
-    coming = f"; the next start adds to it: {', '.join(wider)}" if wider else ""
-    return Finding(what, "ok", f"version {view.version}{coming}")
-
-
-def _widened(table_json: str, declared_json: str) -> tuple[str, ...]:
-    """The columns that a start adds to a table, or adds fields to, to hold what is declared (Spark schema JSON).
-
-    Raises ConfigError where a column has another type.
-    """
-    before = json.loads(table_json)["fields"]
-    return tuple(f["name"] for f in json.loads(evolved_schema(table_json, declared_json))["fields"] if f not in before)
+    coming = f"; the next start adds to it: {', '.join(evolved.added)}" if evolved.added else ""
+    if not evolved.widened:
+        return Finding(what, "ok", f"version {view.version}{coming}")
+    coming += f"; the next start widens {', '.join(evolved.widened)}"
+    hint = "delta-rs 1.6, and DuckDB over it, refuses a table with widened columns: keep the types where they read it"
+    return Finding(what, "warn", f"version {view.version}{coming}", hint)

@@ -18,8 +18,7 @@ from exporter.kafka.topics import partitions_of
 from exporter.lake.accidents import History
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
-from exporter.lake.schema import evolved_schema
-from exporter.lake.table import DeltaTable
+from exporter.lake.schema import SchemaChange, schema_change
 from exporter.operate.audit.report import AuditReport, Missing
 from exporter.operate.repair.file_rows import rows_of_files
 from exporter.operate.repair.reading import RepairReading, undecided
@@ -152,9 +151,10 @@ class Rewind:
         if name not in reading.views or view is None:
             ours = {APP_PROPERTY: self._lake.app, EVENT_TYPE_PROPERTY: name, FORMAT_PROPERTY: str(FORMAT_VERSION)}
             wanted |= {**TABLE_PROPERTIES, **ours, **reading.identity_properties()}
-        evolve = None
+        evolved = SchemaChange()
         if hit and view is not None:
-            evolve = _fitting_schema(self._lake.table(name), view, declared, history)
+            evolved = _fitted(self._lake, name, view, declared, history)
+            wanted |= evolved.properties
         files = list(self._files(name, view, bounds)) if view is not None and bounds else []
         chosen = cut(files, bounds)
         return TableRepair(
@@ -166,7 +166,7 @@ class Rewind:
             tuple(bounds),
             chosen,
             create=declared if view is None else None,
-            evolve=evolve if view is not None and evolve != view.schema_json else None,
+            evolve=evolved.schema_json,
             routing=reading.fingerprint(),
         )
 
@@ -179,22 +179,21 @@ def _tp(one: Missing) -> TopicPartition:
     return TopicPartition(one.topic, one.partition)
 
 
-def _fitting_schema(table: DeltaTable, view: TableView, declared: str | None, history: History | None) -> str:
-    """The table's schema with what it lacks. Raises Refused if it is another one altogether."""
+def _fitted(lake: Lake, name: str, view: TableView, declared: str | None, history: History | None) -> SchemaChange:
+    """What the table lacks, also of types that it had widened. Raises Refused if it is another one altogether."""
     version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
-    restore = f"RESTORE TABLE {table.sql_name} TO VERSION AS OF {version}" if version is not None else "put it back"
+    sql_name = lake.table(name).sql_name
+    restore = f"RESTORE TABLE {sql_name} TO VERSION AS OF {version}" if version is not None else "put it back"
     columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
-    was = table.view_at(version).partition_columns if version is not None and version >= 0 else view.partition_columns
+    was = view.partition_columns
+    if version is not None and version >= 0:
+        was = lake.table(name).view_at(version).partition_columns
     if of_columns(was) is None or was != view.partition_columns or "_kafka" not in columns:
-        raise undecided(
-            table.event_type, "was replaced by one with other columns", f"{restore}; then start the repair again"
-        )
+        raise undecided(name, "was replaced by one with other columns", f"{restore}; then start the repair again")
     try:
-        return evolved_schema(view.schema_json, declared) if declared is not None else view.schema_json
+        return schema_change(view, declared, lake.type_widening)
     except ConfigError as error:
-        raise undecided(
-            table.event_type, f"does not fit: {error.message}", f"{restore}; then start the repair again"
-        ) from error
+        raise undecided(name, f"does not fit: {error.message}", f"{restore}; then start the repair again") from error
 
 
 def _rows(

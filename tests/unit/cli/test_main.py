@@ -30,7 +30,8 @@ TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
     "maintain": LAKE | MAINTAINED, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
-    "dead-letters show": LAKE, "dead-letters replay": VERDICTS, "repair": VERDICTS | LOG | {"first_position"},
+    "dead-letters show": LAKE, "dead-letters replay": VERDICTS,
+    "repair": VERDICTS | LOG | {"first_position", "type_widening"},
 }  # fmt: skip
 
 VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if path.stem != "__init__"]
@@ -64,7 +65,7 @@ def test_a_verb_takes_the_flags_of_settings_that_mean_something_to_it() -> None:
 
 def test_a_setting_that_decides_what_becomes_of_a_record_is_a_flag_wherever_records_are_judged() -> None:
     """Else an audit of what a flag of `run` has decided could not be told the same."""
-    decides = {"isolation", "generation", "unknown_fields", "new_type", "record_bytes_max"}
+    decides = {"isolation", "generation", "unknown_fields", "new_type", "record_bytes_max", "force_optional"}
     for name in ("run", "plan", "audit", "offsets", "repair", "dead-letters replay"):
         assert decides <= TAKES[name], name
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.lake.schema import evolved_schema, refuses, table_schema, untimed, with_event_time
+from exporter.lake.schema import refuses, schema_change, table_schema, untimed, with_event_time
 from offsets.table_log import TableView
 
 
@@ -33,6 +33,11 @@ def without(schema: str) -> str:
 
 def view(schema: str, **more: object) -> TableView:
     return TableView(1, "id", "f", {}, {}, ("day",), schema, **more)
+
+
+def evolved_schema(have: str, want: str) -> str:
+    """The table's schema as it is to be, or to stay."""
+    return schema_change(view(have), want, False).schema_json or have
 
 
 def test_a_table_has_our_columns_around_the_declared_ones():

@@ -93,6 +93,16 @@ def test_a_commit_file_tells_operation_and_files():
     assert (commit.removed, commit.rewinds) == (("x",), False)
 
 
+def test_a_file_whose_statistics_are_stated_anew_was_there_before():
+    """Without it a RESTORE to a time, or a damaged file, would be looked for behind that commit; OPTIMIZE adds."""
+    again = json.dumps({"add": {"path": "a", "dataChange": False}})
+    packed = json.dumps({"remove": {"path": "b", "dataChange": False}})
+    taken = json.dumps({"remove": {"path": "b", "dataChange": True}})
+    new = json.dumps({"add": {"path": "c", "dataChange": True}})
+    assert parse_commit(1, [again, new]).added == parse_commit(1, [again, new, taken]).added == ("c",)
+    assert parse_commit(1, [again, packed]).added == ("a",)
+
+
 def test_an_empty_marker_adds_no_file():
     """Traps 26: a commit with a position only has nothing added or removed."""
     commit = parse_commit(1, [info("STREAMING UPDATE", "{}"), '{"txn": {"appId": "a", "version": 1}}'])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -463,6 +464,30 @@ def test_routing_carries_exactly_what_decides_where_a_record_goes() -> None:
     no_part = {"roll_age_max_secs": 1, "json_text": "canonical"}
     other = load(write(), {**no_part, "generation": 3, "event_time_min": "2001-01-01T01:00:00+01:00"}, {})
     assert routing(other, made.schemas) == replace(made, record_bytes_max=10_000_000)
+
+
+def required(*names: str) -> str:
+    """Spark schema JSON, canonical: NOT NULL at each level."""
+    inner = {"fields": [{"metadata": {}, "name": "y", "nullable": False, "type": "long"}], "type": "struct"}
+    kinds = {"x": "long", "s": inner, "l": {"containsNull": False, "elementType": inner, "type": "array"}}
+    fields = [{"metadata": {}, "name": name, "nullable": False, "type": kinds[name]} for name in names]
+    return json.dumps({"fields": fields, "type": "struct"}, separators=(",", ":"))
+
+
+def test_what_is_forced_to_be_optional_is_nullable_in_the_routing() -> None:
+    """At every level, of all types or of one; it decides verdicts, so it is another configuration where it matters."""
+    schemas = {"order": required("x", "s", "l"), "click": required("x")}
+    click = "[types.click]\ncolumns = 'x BIGINT NOT NULL'\n"
+    plain = routing(loaded(tables=click), schemas)
+    assert plain.schemas == schemas
+    every = routing(loaded("force_optional = true", click), schemas)
+    assert every.schemas == {name: one.replace("false", "true") for name, one in schemas.items()}
+    assert every.fingerprint() != plain.fingerprint()
+    own = {"order": schemas["order"], "click": schemas["click"].replace("false", "true")}
+    assert routing(loaded(tables=click + "force_optional = true"), schemas).schemas == own
+    kept = routing(loaded("force_optional = true", click + "force_optional = false"), schemas).schemas
+    assert kept == {"order": every.schemas["order"], "click": schemas["click"]}
+    assert routing(loaded("force_optional = true", click), every.schemas) == every, "nothing else of it is recorded"
 
 
 def test_routing_wants_the_schema_of_each_declared_type() -> None:

@@ -52,7 +52,7 @@ def bounds(folder: Path, *groups: pa.Table) -> tuple[Any, Any]:
         (pa.int16(), [3, -1, None], -1, 3),
         (pa.int32(), [3, 2], 2, 3),
         (pa.int64(), [2**63 - 1, -(2**63)], -(2**63), 2**63 - 1),
-        (pa.float32(), [0.1, None, 1e10], Decimal("0.1"), Decimal("1e10")),
+        (pa.float32(), [0.1, None, 1e10], Decimal("0.10000000149011612"), Decimal("1e10")),
         (pa.float64(), [0.1, -1e300], Decimal("-1e300"), Decimal("0.1")),
         (pa.float64(), [float("inf"), 1.0, float("-inf")], "-Infinity", "Infinity"),
         (pa.float64(), [float("nan"), 1.0, None], Decimal(1), "NaN"),
