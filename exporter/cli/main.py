@@ -17,6 +17,7 @@ from exporter.cli.verbs.config import config
 from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.cli.verbs.demo import demo
 from exporter.cli.verbs.drill import drill
+from exporter.cli.verbs.infer import infer
 from exporter.cli.verbs.maintain import maintain
 from exporter.cli.verbs.offsets import offsets
 from exporter.cli.verbs.plan import plan
@@ -29,8 +30,8 @@ from exporter.cli.verbs.sweep import sweep
 from exporter.ending import ending
 
 VERBS: tuple[click.Command, ...] = (
-    run, prepare, check, plan, config, offsets, status, audit, sweep, maintain, report, dead_letters, repair, demo,
-    drill,
+    run, prepare, infer, check, plan, config, offsets, status, audit, sweep, maintain, report, dead_letters, repair,
+    demo, drill,
 )  # fmt: skip
 """Each file of verbs/ has one of them."""
 

@@ -1,4 +1,4 @@
-"""A sample of topics: a few stretches of each partition, spread over what is retained. No group, no offset is committed.
+"""A sample of topics: a few stretches of each partition, spread over what is retained. No offset is committed.
 
     partition   |=====---------------=====---------------=====---------------=====|
                 first                                                           end

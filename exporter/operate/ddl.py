@@ -29,9 +29,10 @@ def type_ddl(kind: Any, json_paths: Collection[str] = ()) -> str:
     if "." in json_paths:
         return "JSON"
     if not isinstance(kind, dict):
-        return _NAMES.get(kind, kind.upper())
+        return _NAMES.get(kind, str(kind).upper())
     if kind["type"] == "struct":
-        return f"STRUCT<{', '.join(f'{quoted(one["name"])}: {column_type(one)}' for one in kind['fields'])}>"
+        fields = (f"{quoted(one['name'])}: {column_type(one)}" for one in kind["fields"])
+        return f"STRUCT<{', '.join(fields)}>"
     if kind["type"] == "array":
         return f"ARRAY<{type_ddl(kind['elementType'], _inside(json_paths, 'element'))}>"
     return f"MAP<{type_ddl(kind['keyType'])}, {type_ddl(kind['valueType'], _inside(json_paths, 'value'))}>"
@@ -44,5 +45,5 @@ def quoted(name: str) -> str:
 
 def _inside(json_paths: Collection[str], step: str) -> frozenset[str]:
     """The paths as they are seen from the elements of an array, or from the values of a map."""
-    inside = {one.removeprefix(step).removeprefix(".") for one in json_paths if one == step or one.startswith(f"{step}.")}
-    return frozenset(one or "." for one in inside)
+    inside = (one for one in json_paths if one == step or one.startswith(f"{step}."))
+    return frozenset(one.removeprefix(step).removeprefix(".") or "." for one in inside)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal, NamedTuple
@@ -95,7 +95,8 @@ def flat(record: Taken, value: Mapping[str, Any]) -> Flat:
         if type(inner) is str or type(inner) is int:
             scalars[path] = inner
     outside = {Place("topic"): record.tp.topic}
-    texts: list[tuple[Place, bytes | None]] = [(Place("header", name), text) for name, text in record.headers]
+    headers = ((name, text) for name, text in record.headers if name.isprintable())
+    texts: list[tuple[Place, bytes | None]] = [(Place("header", name), text) for name, text in headers]
     for place, raw in (*texts, (Place("key"), record.key)):
         text = text_of(raw)
         if text:
@@ -116,7 +117,7 @@ def _inside(value: Mapping[str, Any], head: str, depth: int) -> Iterator[tuple[s
     if len(value) > KEYS_MAX:
         return
     for name, inner in value.items():
-        if inner is None or not name or re.search(r'[.\x00-\x1f"\\]', name) or (not head and name.startswith("$")):
+        if inner is None or not name or re.search(r'[.\x00-\x1f\x7f"\\]', name) or (not head and name.startswith("$")):
             continue
         path = f"{head}{name}"
         yield path, inner
@@ -232,7 +233,6 @@ def _time_score(path: str, lag_secs: float | None) -> float:
     return named - 0.2 * path.count(".") - math.log10(1 + abs(lag_secs or 0.0))
 
 
-def some_of(records: Iterable[Any], planned: int, most: int) -> Iterator[Any]:
-    """About `most` of `planned` records, evenly spread."""
-    step = max(1, planned // most)
-    return (one for number, one in enumerate(records) if number % step == 0)
+def some_of(records: Sequence[Taken], most: int) -> Sequence[Taken]:
+    """At least `most` of the records, evenly spread, as far as there are so many."""
+    return records[:: max(1, len(records) // most)]

@@ -1,4 +1,4 @@
-"""What a scalar value looks like: a time, a date, a number of milliseconds; and how it is shown without being told. Pure.
+"""What a scalar value looks like: a time, a date, a number of milliseconds; and how it is shown masked. Pure.
 
 Stricter than the decoder: of what is called a time or a date here, every value fits a TIMESTAMP or a DATE column.
 """
@@ -8,10 +8,21 @@ from __future__ import annotations
 import json
 import re
 from datetime import date, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
-UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-"""Unit of a number of time since 1970, as the settings name it -> how many there are in a second."""
+
+class Unit(NamedTuple):
+    """Of a number of time since 1970. per_sec: how many there are in a second."""
+
+    name: str
+    per_sec: int
+
+
+UNITS = {
+    "s": Unit("seconds", 1), "ms": Unit("milliseconds", 1_000), "us": Unit("microseconds", 1_000_000),
+    "ns": Unit("nanoseconds", 1_000_000_000),
+}  # fmt: skip
+"""By the names that the settings have for them."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SHOWN_MAX = 40
 
@@ -33,7 +44,8 @@ def form_of(value: Any) -> str:
             return "time" if _day(timed[1]) else ""
         return "date" if _day(value) else ""
     if type(value) is int:
-        return next((unit for unit, per in UNITS.items() if _FIRST_S * per <= value < _LAST_S * per), "")
+        fits = (name for name, unit in UNITS.items() if _FIRST_S <= value // unit.per_sec < _LAST_S)
+        return next(fits, "")
     return ""
 
 
@@ -52,7 +64,7 @@ def _day(text: str) -> bool:
 def millis_of(value: Any, form: str) -> int | None:
     """Milliseconds since 1970 of a value whose form is a time or a unit."""
     if form in UNITS:
-        return int(value) * 1_000 // UNITS[form]
+        return int(value) * 1_000 // UNITS[form].per_sec
     if form != "time":
         return None
     text = re.sub(r"(\.\d{1,6})\d*", lambda found: found[1].ljust(7, "0"), value.replace("Z", "+00:00"))

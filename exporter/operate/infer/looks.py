@@ -1,7 +1,7 @@
 """What is told of each place in the values of one event type, beside what core/seen.py keeps. Pure.
 
-    document ── add ──> Looks ─┬─ seen    kinds, fields, elements: what columns follow from
-                               └─ look    how many records have it, what its values look like, examples
+document ── add ──> Looks ─┬─ seen    kinds, fields, elements: what columns follow from
+                           └─ look    how many records have it, what its values look like, examples
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Look:
         self._last = -1
 
     def add(self, value: Any, seen: Seen, record: int) -> None:
-        """A value that is not null. seen: of the same place, with this value. record: another number for each record."""
+        """A value that is not null. seen: of the same place, with this value. record: its number."""
         if record != self._last:
             self._last = record
             self.records += 1
