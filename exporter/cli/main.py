@@ -25,13 +25,14 @@ from exporter.cli.verbs.prepare import prepare
 from exporter.cli.verbs.repair import repair
 from exporter.cli.verbs.report import report
 from exporter.cli.verbs.run import run
+from exporter.cli.verbs.schema import schema
 from exporter.cli.verbs.status import status
 from exporter.cli.verbs.sweep import sweep
 from exporter.ending import ending
 
 VERBS: tuple[click.Command, ...] = (
-    run, prepare, infer, check, plan, config, offsets, status, audit, sweep, maintain, report, dead_letters, repair,
-    demo, drill,
+    run, prepare, infer, check, plan, config, offsets, status, schema, audit, sweep, maintain, report, dead_letters,
+    repair, demo, drill,
 )  # fmt: skip
 """Each file of verbs/ has one of them."""
 

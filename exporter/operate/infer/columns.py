@@ -18,6 +18,8 @@ from exporter.operate.ddl import column_type, ddl_of, type_ddl
 from exporter.operate.infer.forms import UNITS, shown
 from exporter.operate.infer.looks import Look, Looks
 
+FEW = 0.01
+"""Of the values at a place so many may be there by mistake."""
 _FORM_TYPES = {"time": "timestamp", "date": "date"}
 
 
@@ -153,7 +155,14 @@ def _says(seen: Seen, look: Look, kind: Any, column: str) -> str:
     if _is(kind, "map"):
         return f"more keys than columns are made of, up to {look.keys} in one object: a map"
     if "JSON" in column:
-        return "kinds that do not meet: any JSON" if len(seen.kinds) > 1 else "any JSON"
+        return f"kinds that do not meet: any JSON{_mistaken(seen)}" if len(seen.kinds) > 1 else "any JSON"
     values = seen.kinds["integer"]
     unit = next((one for one in UNITS if values and look.forms[one] == values), "")
     return f"looks like {UNITS[unit].name} since 1970" if unit else ""
+
+
+def _mistaken(seen: Seen) -> str:
+    """Where nearly all values are of one kind."""
+    values, (_, most) = seen.kinds.total(), seen.kinds.most_common(1)[0]
+    few = values - most
+    return f"; {few:,} of {values:,} may be mistakes" if few <= values * FEW else ""

@@ -25,7 +25,7 @@ DEPTH = 3
 """Levels of objects in which fields are looked for."""
 KEYS_MAX = 200
 """An object with more keys is a map, whose keys say nothing."""
-TEXT_MAX = 100
+TEXT_MAX = 250
 VALUES_MAX = 500
 """Values of an event type; of more, tables would be made without end."""
 SHARE_MIN = 0.9

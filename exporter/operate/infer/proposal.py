@@ -13,6 +13,9 @@ from exporter.operate.infer.told import time_told, type_told
 from exporter.settings.first import First, FirstType
 from exporter.settings.model import SCALARS, Settings
 
+REACHED = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root"))
+"""What a file is not whole without."""
+
 
 def first_of(settings: Settings, found: Inference, path: Path, evolve: bool) -> First:
     """path: where the file will stand. evolve: no columns are declared, they come by themselves.
@@ -43,7 +46,7 @@ def first_of(settings: Settings, found: Inference, path: Path, evolve: bool) -> 
 
 
 def _scalars(settings: Settings, path: Path) -> dict[str, object]:
-    """What was given and stands in no file, in the order of the model; group and table_root even if they were not."""
+    """What was given beside the file, in the order of the model; group and table_root even if they were not."""
     named = settings.topics[0] if settings.topics else "exporter"
     made = {
         "group": re.sub(r"[^A-Za-z0-9_-]+", "-", f"{named}-exporter"),
@@ -52,7 +55,7 @@ def _scalars(settings: Settings, path: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for name in SCALARS:
         origin = settings.origin(name)
-        if origin.startswith(("flag ", "environment ")):
+        if origin.startswith("flag ") or (name in REACHED and origin.startswith("environment ")):
             found[name] = getattr(settings, name)
         elif name in made and origin == "default":
             found[name] = made[name]
