@@ -131,7 +131,7 @@ class _Rows:
         column = "" if field is None else column_type(field)
         if _is(kind, "struct"):
             column = "ARRAY<" * arrays + "STRUCT" + ">" * arrays
-        examples = tuple(shown(one, self._plain) for one in look.examples)
+        examples = tuple(dict.fromkeys(shown(one, self._plain) for one in look.examples))
         says = says or _says(seen, look, kind, column)
         yield PathRow(path, share, dict(sorted(kinds.items())), column, examples, says)
         if _is(kind, "struct"):

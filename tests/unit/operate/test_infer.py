@@ -323,7 +323,7 @@ def test_ddl_names_any_json_wherever_it_stands() -> None:
 
 def test_a_kind_that_hardly_ever_comes_is_told(settings: Settings) -> None:
     """The column takes it all the same: no record is refused for what a person has not decided."""
-    rows = [{"type": "a", "user": {"x": 1} if not at else at} for at in range(200)]
+    rows = [{"type": "a", "user": at or {"x": 1}} for at in range(200)]
     (found,) = inferred(settings, taken(values(*rows))).types
     assert found.columns == ("type STRING", "user JSON")
     assert [row.says for row in found.paths if row.path == "user"] == [
