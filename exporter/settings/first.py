@@ -94,12 +94,13 @@ def first_toml(first: First, base: Path | None, columns_files: Mapping[str, str]
 
 def _type_lines(event_type: str, one: FirstType, columns_file: str) -> Iterator[str]:
     yield from comment(one.says)
-    if columns_file or one.columns:
-        yield f"[types.{toml_key(event_type)}]"
+    yield f"[types.{toml_key(event_type)}]"
     if columns_file:
         yield f"columns_file = {toml_value(columns_file)}"
     elif one.columns:
         yield f'columns = """\n{_columns_text(one.columns)}"""'
+    else:
+        yield 'evolve = "add"'
     if one.hints:
         yield f"[types.{toml_key(event_type)}.hints]"
         yield from (f"{toml_key(path)} = {toml_value(kind)}" for path, kind in one.hints.items())

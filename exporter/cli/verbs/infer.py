@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 INFERRED = frozenset(
     ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "isolation", "record_bytes_max")
-) | {"event_time_min", "event_time_ahead_max_secs"}
+) | {"event_time_min", "event_time_ahead_max_secs", "evolve", "keys_max", "columns_max"}
 ASSUMED = {
     "group": "exporter", "table_root": "/lake", "type_from": {"kind": "topic"}, "event_time": {"kind": "record"},
     "new_type": "table",
@@ -32,25 +32,26 @@ COLUMNS = ("path", "in", "kinds", "column", "examples", "")
 @click.option("--show-values", is_flag=True, help="Show examples as they are, not as 9s and as.")
 @click.option("--write", "path", type=click.Path(path_type=Path), help="Make a settings file; never overwrites one.")
 @click.option("--columns-folder", "folder", type=click.Path(path_type=Path), help="With --write: a file a type here.")
-@click.option("--evolve", is_flag=True, help="With --write: declare no columns, they come by themselves.")
 @FORMAT
 @with_settings(INFERRED, ASSUMED)
 def infer(
-    records: int, only: str, show_values: bool, path: Path | None, folder: Path | None, evolve: bool, output: Output,
-    load: Loading,
-) -> None:  # fmt: skip
-    """What the records look like, by event type: fields, kinds, columns; from a sample. Needs no settings file."""
+    records: int, only: str, show_values: bool, path: Path | None, folder: Path | None, output: Output, load: Loading
+) -> None:
+    """What the records look like, by event type: fields, kinds, columns; from a sample. Needs no settings file.
+
+    With --write and --evolve add no columns are declared: they come by themselves.
+    """
     from exporter.operate.infer.infer import infer as inferred
     from exporter.operate.infer.proposal import first_of
     from exporter.settings.first import write_first
 
-    if path is None and (folder is not None or evolve):
-        raise click.UsageError("--columns-folder and --evolve say how --write is to be done")
+    if path is None and folder is not None:
+        raise click.UsageError("--columns-folder says how --write is to be done")
     settings = load()
     found = inferred(settings, records, [name.strip() for name in only.split(",") if name.strip()], show_values)
     output.show(found.as_dict(), lambda text: _tell(found, text))
     if path is not None:
-        for file in write_first(first_of(settings, found, path, evolve), path, settings.file, folder):
+        for file in write_first(first_of(settings, found, path), path, settings.file, folder):
             output.note(f"written: {file}")
 
 

@@ -35,7 +35,8 @@ def schema(only: str, rescued_rows: int, output: Output, load: Loading) -> None:
     with open_lake(settings) as lake:
         declared = parse_schemas(lake.session, dict(settings.declared))
         names = [name.strip() for name in only.split(",") if name.strip()]
-        for found in table_schemas(lake, declared, {}, names, rescued_rows):
+        hints = {name: table.hints for name, table in settings.types.items()}
+        for found in table_schemas(lake, declared, hints, names, rescued_rows):
             output.show(found.as_dict(), partial(_tell, found))
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from exporter.core.columns import is_own, unfit
+from exporter.core.columns import NO_COLUMNS, is_own, unfit
 from exporter.core.evolve import Evolution, Hint, grown
 from exporter.core.seen import Seen
-from exporter.lake.schema import NO_COLUMNS, table_schema
+from exporter.lake.schema import table_schema
 from exporter.operate.ddl import column_type, ddl_of, type_ddl
 from exporter.operate.infer.forms import UNITS, shown
 from exporter.operate.infer.looks import Look, Looks

@@ -152,7 +152,7 @@ class _Inferring:
         self._settings = settings
         self._taken = taken
         self._plain = plain
-        self._limits = Evolution()
+        self._limits = Evolution({}, settings.keys_max, settings.columns_max)
         self._since_ms = (settings.event_time_min - EPOCH) // timedelta(milliseconds=1)
         self._ahead_ms = settings.event_time_ahead_max_secs * 1_000
 

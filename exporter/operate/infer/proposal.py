@@ -17,8 +17,8 @@ REACHED = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "tab
 """What a file is not whole without."""
 
 
-def first_of(settings: Settings, found: Inference, path: Path, evolve: bool) -> First:
-    """path: where the file will stand. evolve: no columns are declared, they come by themselves.
+def first_of(settings: Settings, found: Inference, path: Path) -> First:
+    """path: where the file will stand. With evolve = add no columns are declared: they come by themselves.
 
     Raises FoundProblem if the sample holds nothing to begin with.
     """
@@ -26,18 +26,20 @@ def first_of(settings: Settings, found: Inference, path: Path, evolve: bool) -> 
     if not good:
         hint = "`exporter infer` without --write tells what they are"
         raise FoundProblem(f"none of the {found.records:,} records of the sample could be a row", hint)
+    evolves = settings.evolve == "add"
     scalars = _scalars(settings, path)
-    if evolve:
-        scalars |= {"new_type": "table", "evolve": "add"}
+    if evolves and settings.origin("new_type") == "default":
+        scalars["new_type"] = "table"
     return First(
         head=f"Written by `exporter infer` from {found.records:,} records of {', '.join(found.topics)}. What is not "
         "here has a default: `exporter config --write-example` explains every setting.",
         scalars=scalars,
         tables={"type_from": _stands(found.type_from), "event_time": _stands(found.event_time)},
-        types={one.event_type: _first_type(one, evolve) for one in good},
+        types={one.event_type: _first_type(one, evolves) for one in good},
         remarks={
             "group": "The consumer group of the export, and its name in the tables for ever.",
             "table_root": "Where the tables are made.",
+            "new_type": "Each event type that is met gets a table.",
             "evolve": "Columns come from what the records have; one that does not fit them is no dead letter.",
             "type_from": "Given." if found.given[0] else next(map(type_told, found.type_candidates), "Nothing better."),
             "event_time": "Given." if found.given[1] else next(map(time_told, found.time_candidates), "No field does."),
@@ -66,7 +68,7 @@ def _stands(place: Any) -> dict[str, object]:
     return {name: value for name, value in vars(place).items() if not (name == "unit" and place.kind == "record")}
 
 
-def _first_type(one: InferredType, evolve: bool) -> FirstType:
+def _first_type(one: InferredType, evolves: bool) -> FirstType:
     doubts = [f"{one.untimed:,} without an event time that would do"] if one.untimed else []
     says = ", ".join([f"{one.records:,} records of the sample", *doubts])
-    return FirstType((), one.hints, says) if evolve else FirstType(one.columns, {}, says)
+    return FirstType((), one.hints, says) if evolves else FirstType(one.columns, {}, says)

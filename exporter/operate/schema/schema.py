@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.rows import rows_at
-from exporter.lake.schema import NO_COLUMNS
 from exporter.lake.schema_history import schema_history
 from exporter.lake.views import views_of
 from exporter.operate.schema.columns import ColumnRow, column_rows

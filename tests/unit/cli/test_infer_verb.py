@@ -76,8 +76,9 @@ def test_json_holds_all_that_the_text_does(sampled: list[Any]) -> None:
 def test_flags_that_say_how_to_write_need_a_file(sampled: list[Any]) -> None:
     """Else somebody would look for what was never made."""
     assert typed(*REACHED, "--columns-folder", "x").exit_code == 2
-    assert typed(*REACHED, "--evolve").exit_code == 2
     assert sampled == []
+    assert typed(*REACHED, "--evolve", "add", "--write", "exporter.toml").exit_code == 0
+    assert load(Path("exporter.toml"), {}, {}).evolve == "add"
 
 
 def test_the_schema_of_each_table_is_told_with_what_found_no_column(
@@ -89,7 +90,7 @@ def test_the_schema_of_each_table_is_told_with_what_found_no_column(
     asked: list[Any] = []
 
     def tables(lake: Any, declared: Any, hints: Any, only: Any, rows: int) -> Any:
-        asked.append((declared, only, rows))
+        asked.append((declared, hints, only, rows))
         return iter([table])
 
     monkeypatch.setattr("exporter.operate.schema.schema.table_schemas", tables)
@@ -98,7 +99,7 @@ def test_the_schema_of_each_table_is_told_with_what_found_no_column(
     path = tmp_path / "exporter.toml"
     path.write_text(TOML)
     found = CliRunner().invoke(cli, ["schema", "--config", str(path), "--types", "order", "--rescued-rows", "7"])
-    assert asked == [({"order": "id BIGINT"}, ["order"], 7)]
+    assert asked == [({"order": "id BIGINT"}, {"order": {}}, ["order"], 7)]
     assert found.stdout.splitlines()[0] == "order, version 9"
     assert "b\\x1b\tSTRING\tevolved\tt/0/7\t-\t-" in found.stdout
     assert "n\t1,200\t1,200 text\tBIGINT" in found.stdout

@@ -239,7 +239,7 @@ def test_the_settings_that_are_written_can_be_loaded(settings: Settings, tmp_pat
     """They say what was found, and every type has its columns."""
     found = inferred(settings, hooks())
     path, columns = tmp_path / "first.toml", tmp_path / folder if folder else None
-    written = write_first(first_of(settings, found, path, evolve=False), path, None, columns)
+    written = write_first(first_of(settings, found, path), path, None, columns)
     assert written[-1] == path
     assert len(written) == (11 if folder else 1)
     made = load(path, {}, {})
@@ -254,7 +254,7 @@ def test_the_settings_that_are_written_can_be_loaded(settings: Settings, tmp_pat
 def test_nothing_is_ever_overwritten(settings: Settings, tmp_path: Path) -> None:
     """Neither the settings nor a file of columns; then nothing is written at all."""
     path, folder = tmp_path / "first.toml", tmp_path / "schemas"
-    first = first_of(settings, inferred(settings, hooks()), path, evolve=False)
+    first = first_of(settings, inferred(settings, hooks()), path)
     folder.mkdir()
     (folder / "push.ddl").write_text("mine")
     with pytest.raises(ConfigError, match=r"push\.ddl is there already: nothing was written"):
@@ -275,7 +275,7 @@ def test_a_file_that_has_some_of_the_settings_is_completed(tmp_path: Path, setti
     told = load(None, {"topics": "events"}, {}, ASSUMED)
     found = inferred(told, taken(values(*({"type": name, "n": 1} for name in ["a.b", "c d"] * 9))))
     path = tmp_path / "whole.toml"
-    write_first(first_of(told, found, path, evolve=False), path, told.file, None)
+    write_first(first_of(told, found, path), path, told.file, None)
     assert path.stat().st_mode & 0o777 == 0o600
     made = load(path, {}, {})
     assert made.declared == {"a.b": "mine INT", "c d": "n BIGINT,\ntype STRING\n"}
@@ -283,15 +283,15 @@ def test_a_file_that_has_some_of_the_settings_is_completed(tmp_path: Path, setti
     assert 'brokers = ["127.0.0.1:1"]  # ours' in path.read_text()
     other = load(None, {"topics": "events", "brokers": "127.0.0.1:2"}, {}, ASSUMED)
     with pytest.raises(ConfigError, match="brokers is"):
-        write_first(first_of(other, found, path, evolve=False), tmp_path / "x.toml", other.file, None)
+        write_first(first_of(other, found, path), tmp_path / "x.toml", other.file, None)
     with pytest.raises(ConfigError, match="relative to its own folder"):
-        write_first(first_of(told, found, path, evolve=False), tmp_path / "sub" / "x.toml", told.file, None)
+        write_first(first_of(told, found, path), tmp_path / "sub" / "x.toml", told.file, None)
 
 
 def test_a_sample_without_a_row_makes_no_settings(settings: Settings, tmp_path: Path) -> None:
     """It is told instead."""
     with pytest.raises(FoundProblem, match="could be a row"):
-        first_of(settings, inferred(settings, taken([Record(None, b"{")])), tmp_path / "x.toml", evolve=False)
+        first_of(settings, inferred(settings, taken([Record(None, b"{")])), tmp_path / "x.toml")
 
 
 HOSTILE = ["a.b", "día 日", "x]y", "'q'", "c d", "😀", "a#b", "tab\there", "new\nline", "del\x7f", 'quo"te', "bs\\"]
@@ -302,7 +302,7 @@ def test_hostile_names_of_types_and_columns_stand_in_the_file_as_they_are(settin
     rows = [{"type": kind, "ts": "2026-01-31T12:00:00Z", **dict.fromkeys(HOSTILE, 1)} for kind in HOSTILE * 5]
     found = inferred(settings, taken(values(*rows)))
     path = tmp_path / "first.toml"
-    write_first(first_of(settings, found, path, evolve=False), path, None, tmp_path / "s")
+    write_first(first_of(settings, found, path), path, None, tmp_path / "s")
     assert {*load(path, {}, {}).declared} == {*HOSTILE}
     columns = [quoted(name) for name in ("a.b", "x]y", "'q'", "😀", "a#b")]
     assert [one.split(" BIGINT")[0] for one in found.types[0].columns if "BIGINT" in one] == sorted(columns)
@@ -329,3 +329,17 @@ def test_a_kind_that_hardly_ever_comes_is_told(settings: Settings) -> None:
     assert [row.says for row in found.paths if row.path == "user"] == [
         "kinds that do not meet: any JSON; 1 of 200 may be mistakes"
     ]
+
+
+def test_with_evolve_no_column_is_declared(tmp_path: Path, settings: Settings) -> None:
+    """The types that were seen, the times in them as hints, and a table for whatever type comes."""
+    flags = {"brokers": "127.0.0.1:1", "topics": "events", "evolve": "add", "keys_max": "250"}
+    evolving = load(None, flags, {}, ASSUMED)
+    found = inferred(evolving, hooks(2000))
+    path = tmp_path / "first.toml"
+    write_first(first_of(evolving, found, path), path, None, tmp_path / "unused")
+    made = load(path, {}, {})
+    assert (made.evolve, made.new_type, made.keys_max, made.declared) == ("add", "table", 250, {})
+    assert {*made.types} == {*webhooks.KINDS}
+    assert made.types["release"].hints == {"published_on": "DATE", "repository.created_at": "TIMESTAMP"}
+    assert not (tmp_path / "unused").exists()
