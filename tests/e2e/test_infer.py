@@ -123,11 +123,15 @@ def holds(sent: Any, kept: Any) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("with_header", [False, True], ids=["type in the value", "type in a header"])
+@pytest.mark.parametrize(
+    ("with_header", "flags", "origin"),
+    [(False, (), "declared"), (True, ("--columns-folder", "s"), "declared"), (False, ("--evolve", "add"), "evolved")],
+    ids=["type in the value", "type in a header", "evolved"],
+)
 def test_a_new_user_has_tables_with_columns_after_two_commands(
-    verb: Callable[..., int], with_header: bool, kafka: str, topic: Callable[..., str],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    verb: Callable[..., int], with_header: bool, flags: tuple[str, ...], origin: str, kafka: str,
+    topic: Callable[..., str], capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     """`infer --write`, `run`: each value of each record in a column, clashes as JSON, no dead letter; and all is clean.
 
     `check` and `plan` find nothing in the way, `schema` tells where the columns are from, the audit is clean.
@@ -135,7 +139,7 @@ def test_a_new_user_has_tables_with_columns_after_two_commands(
     name = topic(2)
     hooks = [webhooks.record(one, with_header) for one in webhooks.payloads(500)]
     produce(kafka, name, {0: hooks[:300], 1: hooks[300:]})
-    assert verb("infer", "--brokers", kafka, "--topics", name, "--write", "exporter.toml") == 0
+    assert verb("infer", "--brokers", kafka, "--topics", name, "--write", "exporter.toml", *flags) == 0
     for seen in ("check", "plan"):
         assert verb(seen) == 0, capsys.readouterr().out
     assert verb("run", "--until-caught-up") == 0
@@ -156,6 +160,6 @@ def test_a_new_user_has_tables_with_columns_after_two_commands(
     assert verb("schema", "--types", "release", "--format", "json") == 0
     told = json.loads(capsys.readouterr().out)
     columns = {one["path"]: (one["type"], one["origin"], one["version"]) for one in told["columns"]}
-    assert columns["assets[].size"] == ("JSON", "declared", 0)
-    assert columns["published_on"] == ("DATE", "declared", 0)
+    assert columns["assets[].size"] == ("JSON", origin, 0)
+    assert columns["published_on"] == ("DATE", origin, 0)
     assert told["rescued"] == [] and told["whole"]

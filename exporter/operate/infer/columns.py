@@ -153,7 +153,7 @@ def _why_not(name: str, seen: Seen, top: bool) -> str:
 def _says(seen: Seen, look: Look, kind: Any, column: str) -> str:
     """What is to be known of a place. kind: that its values got, as parsed JSON; column: of all of it."""
     if _is(kind, "map"):
-        return f"more keys than columns are made of, up to {look.keys} in one object: a map"
+        return f"more keys than become columns ({look.keys} in one object), or too many columns: a map"
     if "JSON" in column:
         return f"kinds that do not meet: any JSON{_mistaken(seen)}" if len(seen.kinds) > 1 else "any JSON"
     values = seen.kinds["integer"]

@@ -145,7 +145,7 @@ def test_of_each_place_it_is_told_what_was_seen(settings: Settings) -> None:
     assert rows["sent_ms"].says == "looks like milliseconds since 1970"
     assert rows["issue.labels[].name"].kinds == {"text": rows["issue.labels"].kinds["array"]}
     push = {row.path: row for row in of_type(found, "push").paths}
-    assert push["stats"].says == "more keys than columns are made of, up to 20 in one object: a map"
+    assert push["stats"].says == "more keys than become columns (20 in one object), or too many columns: a map"
     assert not any(path.startswith("stats.") for path in push)
     fork = {row.path: row for row in of_type(found, "fork").paths}
     assert fork["empty"].says == fork["forkee.owner.plan"].says == "no column yet: nothing is in it"
