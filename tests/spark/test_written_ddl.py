@@ -28,7 +28,8 @@ semi session set short smallint some sort start string struct sum table then tim
 trailing true truncate type union unique unknown update user using value values variant varchar view void when where
 while window with year zone""".split()  # noqa: SIM905 - as one reads it
 ODD = [
-    "a.b", "a-b", "größe", "日本", "`", "a`b", "1st", "$x", "x:y", "<", ">", "[0]", "?", "'", "#", "--", "/*", "*/", "é\u00a0"
+    "a.b", "a-b", "größe", "日本", "`", "a`b", "1st", "$x", "x:y", "<", ">", "[0]", "?", "'", "#", "--", "/*", "*/",
+    "é\u00a0",
 ]  # fmt: skip
 
 
