@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from exporter.core.columns import EVENT_TIME
+from exporter.core.columns import EVENT_TIME, JSON_TEXT
+from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.operate.audit.expected.expected import values_of
 from exporter.operate.audit.expected.values import Values
@@ -145,12 +146,20 @@ def compared_columns(
     opinions = [values_of(form) for form in formats]
     common: list[dict[str, Any]] = []
     for name, field in (declared[0] if declared else {}).items():
-        kinds = [_bare(one[name]["type"]) for one in declared if name in one]
+        of_name = [one[name] for one in declared if name in one]
+        kinds = [_bare(one["type"]) for one in of_name]
         same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
+        same = same and not any(map(_holds_json, of_name))
         if same and all(values.compares(name, kinds[0]) for values in opinions):
             marks = {CUTS: True} if name in cut_by else {}
             common.append({"name": name, "type": field["type"], "nullable": True, "metadata": marks})
     return tuple(common)
+
+
+def _holds_json(field: Mapping[str, Any]) -> bool:
+    """Whether a column holds the texts of JSON values, somewhere: these are for contents/ to compare."""
+    fields = (field, *fields_of(field["type"]))
+    return any(JSON_TEXT in (one.get("metadata") or {}) for one in fields)
 
 
 def _bare(kind: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -46,3 +47,17 @@ _STRUCT = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable"
 def test_only_what_is_read_alike_in_every_value_is_compared(name: str, kind: Any, compared: bool) -> None:
     """JSON: Spark and the exporter differ in what they take for a time, a decimal, or a number in an array."""
     assert values_of("json").compares(name, kind) is compared
+
+
+@pytest.mark.parametrize("kind", ["string", {"type": "struct", "fields": [{"name": "b", "type": "string"}]}], ids=str)
+def test_the_text_of_a_json_value_is_not_what_spark_would_write(kind: Any) -> None:
+    """As sent, it has its own blanks and digits; the contents of the row are compared by value."""
+    plain = {"name": "a", "type": kind, "nullable": True, "metadata": {}}
+    inner = {"type": "struct", "fields": [{"name": "b", "type": "string", "metadata": {"exporter.json": "."}}]}
+    marked = {**plain, "type": inner} if isinstance(kind, dict) else {**plain, "metadata": {"exporter.json": "."}}
+
+    def compared(field: Any) -> list[str]:
+        schema = json.dumps({"type": "struct", "fields": [field]})
+        return [one["name"] for one in compared_columns({"json"}, [schema], schema)]
+
+    assert (compared(plain), compared(marked)) == (["a"], [])
