@@ -17,6 +17,7 @@ from exporter.cli.verbs.config import config
 from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.cli.verbs.demo import demo
 from exporter.cli.verbs.drill import drill
+from exporter.cli.verbs.infer import infer
 from exporter.cli.verbs.maintain import maintain
 from exporter.cli.verbs.offsets import offsets
 from exporter.cli.verbs.plan import plan
@@ -24,13 +25,14 @@ from exporter.cli.verbs.prepare import prepare
 from exporter.cli.verbs.repair import repair
 from exporter.cli.verbs.report import report
 from exporter.cli.verbs.run import run
+from exporter.cli.verbs.schema import schema
 from exporter.cli.verbs.status import status
 from exporter.cli.verbs.sweep import sweep
 from exporter.ending import ending
 
 VERBS: tuple[click.Command, ...] = (
-    run, prepare, check, plan, config, offsets, status, audit, sweep, maintain, report, dead_letters, repair, demo,
-    drill,
+    run, prepare, infer, check, plan, config, offsets, status, schema, audit, sweep, maintain, report, dead_letters,
+    repair, demo, drill,
 )  # fmt: skip
 """Each file of verbs/ has one of them."""
 

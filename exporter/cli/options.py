@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,18 @@ Loading = Callable[[], Settings]
 """What a verb gets for its settings: it reads them when it wants them. Raises ConfigError with all that is wrong."""
 
 
-def with_settings(settings: Collection[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds what click_options() adds; the command is called with `load: Loading` beside its own parameters."""
+def with_settings(
+    settings: Collection[str], assumed: Mapping[str, object] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds what click_options() adds; the command is called with `load: Loading` beside its own parameters.
+
+    assumed: see load().
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def loading(*args: Any, config: Path | None, flags: dict[str, str], **given: Any) -> Any:
-            return command(*args, load=lambda: load(config, flags, os.environ), **given)
+            return command(*args, load=lambda: load(config, flags, os.environ, assumed), **given)
 
         return click_options(settings)(loading)
 

@@ -58,8 +58,10 @@ has rows, which the write-ahead log knows of; by then about half of the tables h
 _PRODUCER = FOLLOW_PARENT + "from exporter.demo.demo import produce_main; produce_main()"
 
 
-def demo(records: int, keep: bool, folder: Path | None) -> None:
+def demo(records: int, keep: bool, folder: Path | None, infer: bool = False) -> None:
     """Run the demo with `records` events; keep: leave the broker running until Ctrl-C.
+
+    infer: what the events look like is not declared but found out, by `exporter infer`; then none of them is bad.
 
     Raises FoundProblem if the audit is not clean or a child fails, else what the broker and the jars raise.
     """
@@ -71,7 +73,7 @@ def demo(records: int, keep: bool, folder: Path | None) -> None:
         _prepare(story)
         broker, endpoint = _start_services(story, place, running)
         stage = Stage(place, broker.bootstrap, endpoint, records, story, running)
-        produced = _export_until_killed(stage)
+        produced = _export_until_killed(stage, _inferred(stage) if infer else None)
         _export_the_rest(stage)
         report = _audit(stage)
         problems = differences(report, produced)
@@ -176,24 +178,44 @@ def _start_dynamodb(running: ExitStack) -> str:
     return dynamodb.endpoint
 
 
-def _export_until_killed(stage: Stage) -> shop.Tally:
-    """Produce and export at the same time, until the exporter has stopped itself where it is to be killed."""
-    stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint), "utf-8")
+def _inferred(stage: Stage) -> shop.Tally:
+    """Produce, then let a sample say what the events look like: the settings file is the one that `infer` writes."""
+    known = stage.folder / "known.toml"
+    text = settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint, described=False)
+    known.write_text(text, "utf-8")
+    with stage.story.step("Events, and what they look like", "producing") as step:
+        producer = stage.start("produce", _PRODUCER, (stage.bootstrap, str(stage.records), "good"), {})
+        producer.wait(time.monotonic() + EXPORT_SECS_MAX)
+        arguments = ["infer", "--config", str(known), "--write", str(stage.config), "--format", "json"]
+        infer = stage.start("infer", EXPORTER, arguments, {})
+        infer.wait(time.monotonic() + EXPORT_SECS_MAX)
+        found = json.loads(infer.output())
+        where = found["type_from"]["name"]
+        step.result = f"{found['records']:,} looked at: {len(found['types'])} event types by `{where}`"
+    return read_tally(producer.output())
+
+
+def _export_until_killed(stage: Stage, produced: shop.Tally | None) -> shop.Tally:
+    """Export until the exporter has stopped itself where it is to be killed; what is not produced yet is, meanwhile."""
+    if produced is None:
+        stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint), "utf-8")
     fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}@{KILL_AT_COMMIT_OF}:stop"
     arguments = (stage.bootstrap, str(stage.records))
-    with stage.story.step("Events, and a first export", "producing; the exporter starts") as step:
+    doing = "the exporter starts" if produced else "producing; the exporter starts"
+    with stage.story.step("A first export" if produced else "Events, and a first export", doing) as step:
         exporter = stage.exporter("run-1", "run", fault=fault)
-        producer = stage.start("produce", _PRODUCER, arguments, {})
+        producer = None if produced else stage.start("produce", _PRODUCER, arguments, {})
         deadline = time.monotonic() + EXPORT_SECS_MAX
         while exporter.state() == "running":
             step.progress(exporter.progress(stage.records))
-            if producer.state() == "ended":
+            if producer and producer.state() == "ended":
                 producer.require_success()
             nap(deadline, "the first exporter did not get to its fault point")
         if exporter.state() == "ended":
             raise exporter.failed("ended before it could be killed")
-        producer.wait(deadline)
-        produced = read_tally(producer.output())
+        if producer:
+            producer.wait(deadline)
+        produced = produced or read_tally(producer.output() if producer else "")
         step.result = (
             f"{produced.records:,} events of {len(produced.rows)} types ({produced.value_bytes / 1e6:.0f} MB, "
             f"{produced.bad.total()} bad in {len(produced.bad)} ways); {exporter.committed:,} rows committed so far"
@@ -272,9 +294,9 @@ def _offsets(floors: Mapping[str, int]) -> str:
 
 
 def produce_main() -> None:
-    """The producing child: `bootstrap records` as arguments, what it made as JSON on stdout."""
+    """The producing child: `bootstrap records`, and `good` if none is to be bad; what it made as JSON on stdout."""
     bootstrap, records = sys.argv[1], int(sys.argv[2])
-    bad_every = min(shop.BAD_EVERY, records // 20)
+    bad_every = 0 if "good" in sys.argv[3:] else min(shop.BAD_EVERY, records // 20)
     try:
         made = produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1)
     except ExporterError as error:

@@ -11,8 +11,11 @@ TOPIC = "shop_events"
 WAL_TABLE = "demo-wal"
 
 
-def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") -> str:
-    """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's."""
+def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "", described: bool = True) -> str:
+    """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's.
+
+    described: whether it says what the events look like; else `exporter infer` completes it.
+    """
     log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
     lines = [
         "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
@@ -30,6 +33,13 @@ def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") 
         "roll_age_max_secs = 5",
         "heartbeat_secs = 5",
         "session_timeout_ms = 6000",
+    ]
+    return "\n".join([*lines, *(_described() if described else ())]) + "\n"
+
+
+def _described() -> list[str]:
+    """The tables of the settings that say what an event is."""
+    lines = [
         "",
         "[type_from]",
         'kind = "json"',
@@ -42,7 +52,7 @@ def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "") 
     ]
     for name, ddl in shop.schemas().items():
         lines += ["", f"[types.{name}]", f"columns = {_quoted(ddl)}"]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _quoted(text: str) -> str:

@@ -42,19 +42,20 @@ OTHER_VARIABLES = frozenset(
 
 @dataclass(frozen=True)
 class _Given:
-    """The layers, each setting name -> value as given. path: of the TOML file."""
+    """The layers, each setting name -> value as given. path: of the TOML file. assumed: what no layer has to give."""
 
     flags: Mapping[str, object]
     environment: Mapping[str, object]
     file: Mapping[str, object]
     path: str
+    assumed: Mapping[str, object]
 
     @property
     def in_file(self) -> str:
         return f"in {self.path}"
 
     def merged(self) -> dict[str, object]:
-        return {**self.file, **self.environment, **self.flags}
+        return {**self.assumed, **self.file, **self.environment, **self.flags}
 
     def origins(self) -> dict[str, str]:
         """Setting -> where its value came from; what no layer gives is left out."""
@@ -76,18 +77,25 @@ class _Given:
         return f"{name} = {shown} {self.in_file}" if name in self.file else f"{name} (default)"
 
 
-def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
+def load(
+    config: Path | None,
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    assumed: Mapping[str, object] | None = None,
+) -> Settings:
     """The settings of one run. Raises ConfigError with everything that is wrong.
 
     config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml. flags:
     setting name -> value as given, None = not given. environ: all environment variables.
+    assumed: setting or table -> value where no layer gives one; then there need be no file.
     """
-    path = _config_path(config, environ)
+    path = _config_path(config, environ, needed=assumed is None)
     given = _Given(
         flags={name: value for name, value in flags.items() if value is not None},
         environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
-        file=_resolved(_read_toml(path), path.parent),
-        path=str(path),
+        file=_resolved(read_toml(path), path.parent) if path is not None else {},
+        path=str(path or CONFIG_DEFAULT),
+        assumed=assumed or {},
     )
     _refuse([*_unknown_names(given), *_unknown_variables(environ)])
     fine: dict[str, object] = {}
@@ -99,7 +107,7 @@ def load(config: Path | None, flags: Mapping[str, object], environ: Mapping[str,
         problems = list(pem_problems(settings.kafka_client))
         declared = _read_columns(settings, problems)
     _refuse(problems)
-    return settings.told(given.origins(), declared)
+    return settings.told(given.origins(), declared, path)
 
 
 def _all_errors(error: ValidationError, fine: Mapping[str, object]) -> list[ErrorDetails]:
@@ -116,11 +124,13 @@ def _all_errors(error: ValidationError, fine: Mapping[str, object]) -> list[Erro
     return sorted(errors, key=lambda one: order.index(str(one["loc"][0])))
 
 
-def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path:
-    """Raises ConfigError if there is no file: the tables stand in one only, so nothing could go on without."""
+def _config_path(config: Path | None, environ: Mapping[str, str], needed: bool) -> Path | None:
+    """Raises ConfigError if there is no file that is needed: the tables stand in one only."""
     if config is None and environ.get(CONFIG_VARIABLE):
         config = Path(environ[CONFIG_VARIABLE])
     if config is None and not CONFIG_DEFAULT.is_file():
+        if not needed:
+            return None
         raise ConfigError(
             f"there is no settings file: neither --config nor {CONFIG_VARIABLE} names one, "
             f"and there is no {CONFIG_DEFAULT} in {Path.cwd()}",
@@ -129,7 +139,7 @@ def _config_path(config: Path | None, environ: Mapping[str, str]) -> Path:
     return config or CONFIG_DEFAULT
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def read_toml(path: Path) -> dict[str, object]:
     try:
         table: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

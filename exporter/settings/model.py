@@ -202,12 +202,18 @@ class Settings(Reading):
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _declared: dict[str, str] = PrivateAttr(default_factory=dict)
+    _file: Path | None = PrivateAttr(default=None)
 
-    def told(self, origins: Mapping[str, str], declared: Mapping[str, str]) -> Settings:
-        """The same, with where each given value came from, and with the DDL of each event type."""
+    def told(self, origins: Mapping[str, str], declared: Mapping[str, str], file: Path | None) -> Settings:
+        """The same, with where each given value came from, the DDL of each event type, and the file that was read."""
         made = self.model_copy()
-        made._origins, made._declared = dict(origins), dict(declared)
+        made._origins, made._declared, made._file = dict(origins), dict(declared), file
         return made
+
+    @property
+    def file(self) -> Path | None:
+        """The TOML file that was read; None if there was none."""
+        return self._file
 
     def origin(self, name: str) -> str:
         """Where a setting's value came from: `flag --x`, `environment EXPORTER_X`, `file <path>` or `default`."""

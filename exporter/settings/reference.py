@@ -71,7 +71,7 @@ def example_toml() -> str:
         f"environment variable, which win over this file: roll_age_max_secs = {flag('roll_age_max_secs')} = "
         f"{variable('roll_age_max_secs')}."
     )
-    lines = [*_comment(head), ""]
+    lines = [*comment(head), ""]
     lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=_EXAMPLE_NEEDED)
     for table, model in TABLES.items():
         lines += [f"[types.{_EXAMPLE_TYPE}]" if table == "types" else f"[{table}]"]
@@ -85,7 +85,7 @@ _EXAMPLE_NEEDED = frozenset({"topics", "name", "path", "columns"})
 
 def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:
     for name, field in fields:
-        yield from _comment(_description(field))
+        yield from comment(_description(field))
         given = field.is_required() or name in needed
         absent = field.is_required() or field.default in NOTHING
         value = (field.examples or [""])[0] if absent else field.default
@@ -93,7 +93,7 @@ def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[st
         yield ""
 
 
-def _comment(text: str) -> list[str]:
+def comment(text: str) -> list[str]:
     return textwrap.wrap(text, 110, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
 
 

@@ -27,12 +27,12 @@ DEMO_SECS_MAX = 800.0
 DEMO = [sys.executable, "-c", "from exporter.entry import main; main()", "demo"]
 
 
-def run_demo(folder: Path, log: Path) -> tuple[int, str, set[psutil.Process]]:
+def run_demo(folder: Path, log: Path, *flags: str) -> tuple[int, str, set[psutil.Process]]:
     """Exit code, stdout, and every process that was seen below the demo while it ran."""
     began, seen = time.monotonic(), set[psutil.Process]()
     answer = log.with_suffix(".out")
     with log.open("wb") as errors, answer.open("wb") as output:
-        command = [*DEMO, "--records", str(RECORDS), "--folder", str(folder)]
+        command = [*DEMO, "--records", str(RECORDS), "--folder", str(folder), *flags]
         demo = psutil.Popen(command, stdout=output, stderr=errors, cwd=Path(events.__file__).parents[2])
         try:
             while demo.poll() is None and time.monotonic() - began < DEMO_SECS_MAX:
@@ -76,6 +76,25 @@ def test_the_demo_kills_its_exporter_and_still_has_each_record_once(tmp_path: Pa
     assert Path(settings.store.uri()).is_dir()
     for query, expected in zip(shown.split("# ")[1:], ("orders", "reason"), strict=True):
         assert expected in pasted(query.partition("\n")[2])
+
+
+@pytest.mark.long
+@pytest.mark.broker
+@pytest.mark.drill
+@pytest.mark.timeout(1000)
+def test_the_demo_finds_out_by_itself_what_its_events_look_like(tmp_path: Path) -> None:
+    """The settings are those that `infer` wrote; each record is in the table of its type, none is a dead letter."""
+    folder, log = tmp_path / "demo", tmp_path / "demo.log"
+    exit_code, shown, seen = run_demo(folder, log, "--infer")
+    told = log.read_text()
+    assert exit_code == 0, told
+    assert f"{RECORDS:,} looked at: 10 event types by `type`" in told
+    assert "kill -9" in told
+    assert "(0 as dead letters)" in shown
+    settings = load(folder / "exporter.toml", {}, {})
+    assert (settings.event_time.path, settings.roll_age_max_secs) == ("ts", 5)
+    assert {*settings.declared} == {one.name for one in EVENT_TYPES}
+    assert [process for process in seen if alive(process)] == []
 
 
 def pasted(code: str) -> str:

@@ -11,8 +11,9 @@ import click
 @click.option("--records", type=click.IntRange(min=1000), default=200_000, show_default=True, help="Events to produce.")
 @click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
-def demo(records: int, keep: bool, folder: Path | None) -> None:
+@click.option("--infer", is_flag=True, help="Let `exporter infer` find out what the events look like.")
+def demo(records: int, keep: bool, folder: Path | None, infer: bool) -> None:
     """A real broker, mixed events, an export that is killed once, an audit, and what to query next."""
     from exporter.demo.demo import demo as run_demo
 
-    run_demo(records, keep, folder)
+    run_demo(records, keep, folder, infer)

@@ -146,9 +146,11 @@ def compared_columns(
     opinions = [values_of(form) for form in formats]
     common: list[dict[str, Any]] = []
     for name, field in (declared[0] if declared else {}).items():
-        kinds = [_bare(one[name]["type"]) for one in declared if name in one]
+        of_name = [one[name] for one in declared if name in one]
+        kinds = [_bare(one["type"]) for one in of_name]
         same = len(kinds) == len(declared) and all(kind == table.get(name) for kind in kinds)
-        if same and not _holds_json(field) and all(values.compares(name, kinds[0]) for values in opinions):
+        same = same and not any(map(_holds_json, of_name))
+        if same and all(values.compares(name, kinds[0]) for values in opinions):
             marks = {CUTS: True} if name in cut_by else {}
             common.append({"name": name, "type": field["type"], "nullable": True, "metadata": marks})
     return tuple(common)

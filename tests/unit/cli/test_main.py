@@ -20,6 +20,7 @@ from exporter.cli.main import VERBS, cli
 from exporter.cli.options import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS
 from exporter.cli.output import counted, plain
 from exporter.cli.verbs.dead_letters import told_of
+from exporter.cli.verbs.infer import INFERRED
 from exporter.operate.letters.letters import Chosen, LetterCount
 from exporter.operate.maintain.sweep import SweptTable
 from exporter.operate.repair.reading import NothingToRepair
@@ -31,7 +32,7 @@ TAKES = {
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
     "maintain": LAKE | MAINTAINED, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
     "dead-letters show": LAKE, "dead-letters replay": VERDICTS,
-    "repair": VERDICTS | LOG | {"first_position", "type_widening"},
+    "repair": VERDICTS | LOG | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
 }  # fmt: skip
 
 VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if path.stem != "__init__"]

@@ -1,0 +1,168 @@
+"""From what was seen of an event type to its columns, the hints that they rest on, and a line for each place. Pure.
+
+The columns are those that evolution would make (core/evolve.py), declared: what does not fit them is a dead letter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from exporter.core.columns import NO_COLUMNS, is_own, unfit
+from exporter.core.evolve import Evolution, Hint, grown
+from exporter.core.seen import Seen
+from exporter.lake.schema import table_schema
+from exporter.operate.ddl import column_type, ddl_of, type_ddl
+from exporter.operate.infer.forms import UNITS, shown
+from exporter.operate.infer.looks import Look, Looks
+
+FEW = 0.01
+"""Of the values at a place so many may be there by mistake."""
+_FORM_TYPES = {"time": "timestamp", "date": "date"}
+
+
+class PathRow(NamedTuple):
+    """One place. share: of the type's records, 0 to 1. kinds: kind -> values. column: its DDL type, empty without one.
+
+    examples: scalars as text. says: what is to be known of it.
+    """
+
+    path: str
+    share: float
+    kinds: Mapping[str, int]
+    column: str
+    examples: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True)
+class InferredType:
+    """One event type. bytes: of its values. columns: DDL, one text each. hints: dotted path -> DDL type.
+
+    left_out: why it cannot be declared; empty if it can. untimed: records without an event time that would do.
+    """
+
+    event_type: str
+    records: int
+    bytes: int
+    columns: tuple[str, ...]
+    hints: Mapping[str, str]
+    paths: tuple[PathRow, ...]
+    left_out: str = ""
+    untimed: int = 0
+
+
+def inferred_fields(looks: Looks, hints: Mapping[str, Hint], limits: Evolution) -> list[dict[str, Any]]:
+    """The columns as fields of a Spark schema, as parsed JSON. limits: whose hints do not count."""
+    evolution = Evolution(hints, limits.keys_max, limits.columns_max)
+    table = json.loads(grown(table_schema(NO_COLUMNS), looks.seen, evolution))
+    return [one for one in table["fields"] if not is_own(one["name"])]
+
+
+def hints_of(looks: Looks) -> dict[str, Hint]:
+    """Dotted path -> TIMESTAMP or DATE, where every text that was seen is such a one."""
+    return {path: Hint(kind) for path, kind in _timed(looks.seen, looks.look, "")}
+
+
+def _timed(seen: Seen, look: Look, path: str) -> Iterator[tuple[str, str]]:
+    if set(seen.kinds) == {"text"}:
+        for form, kind in _FORM_TYPES.items():
+            if look.forms[form] == seen.kinds["text"]:
+                yield path, kind
+    for name in sorted(seen.fields.keys() & look.fields.keys()):
+        yield from _timed(seen.fields[name], look.fields[name], f"{path}.{name}" if path else name)
+    if seen.item is not None and look.item is not None:
+        yield from _timed(seen.item, look.item, f"{path}[]")
+
+
+def leaves(fields: Iterable[Mapping[str, Any]], path: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted path and DDL type of each scalar in columns, but those in maps."""
+    for one in fields:
+        where, kind = f"{path}.{one['name']}" if path else one["name"], one["type"]
+        while _is(kind, "array"):
+            where, kind = f"{where}[]", kind["elementType"]
+        if _is(kind, "struct"):
+            yield from leaves(kind["fields"], where)
+        elif isinstance(kind, str):
+            yield where, type_ddl(kind)
+
+
+def columns_ddl(fields: list[dict[str, Any]]) -> tuple[str, ...]:
+    """As the settings take them, one text a column."""
+    return tuple(ddl_of(fields))
+
+
+def path_rows(looks: Looks, fields: list[dict[str, Any]], plain: bool) -> tuple[PathRow, ...]:
+    """A row for each place, those of an object below it. plain: examples are shown as they are."""
+    return tuple(_Rows(looks.records, plain).of_struct(fields, looks.seen, looks.look, ""))
+
+
+class _Rows:
+    """The rows of one event type."""
+
+    def __init__(self, records: int, plain: bool) -> None:
+        self._records = records
+        self._plain = plain
+
+    def of_struct(self, fields: list[dict[str, Any]], seen: Seen, look: Look, path: str) -> Iterator[PathRow]:
+        """fields: of the struct that the objects became; none if they became none."""
+        known = {one["name"]: one for one in fields}
+        for name in sorted(seen.fields):
+            inner, below = seen.fields[name], look.fields.get(name, Look())
+            if inner:
+                where = f"{path}.{name}" if path else name
+                says = "" if name in known else _why_not(name, inner, top=not path)
+                yield from self._of_place(known.get(name), inner, below, where, says)
+
+    def _of_place(
+        self, field: dict[str, Any] | None, seen: Seen, look: Look, path: str, says: str
+    ) -> Iterator[PathRow]:
+        """A row, and those of what is below it. What is in an array is told with the array."""
+        kind: Any = None if field is None else field["type"]
+        kinds, share = dict(seen.kinds), look.records / self._records
+        where, arrays = path, 0
+        while _is(kind, "array") and seen.item is not None:
+            kind, seen, look = kind["elementType"], seen.item, look.item or Look()
+            where, arrays = f"{where}[]", arrays + 1
+            for one, count in seen.kinds.items():
+                kinds[f"{'array of ' * arrays}{one}"] = count
+        column = "" if field is None else column_type(field)
+        if _is(kind, "struct"):
+            column = "ARRAY<" * arrays + "STRUCT" + ">" * arrays
+        examples = tuple(dict.fromkeys(shown(one, self._plain) for one in look.examples))
+        says = says or _says(seen, look, kind, column)
+        yield PathRow(path, share, dict(sorted(kinds.items())), column, examples, says)
+        if _is(kind, "struct"):
+            yield from self.of_struct(kind["fields"], seen, look, where)
+
+
+def _is(kind: Any, name: str) -> bool:
+    return isinstance(kind, dict) and kind["type"] == name
+
+
+def _why_not(name: str, seen: Seen, top: bool) -> str:
+    if set(seen.kinds) <= {"object", "array"} and not seen.fields and not seen.item and not seen.crowded:
+        return "no column yet: nothing is in it"
+    if unfit(name, top):
+        return "no column can have that name: it stays in `_rescued`"
+    return "no column: too many (columns_max), or a name like another one's; it stays in `_rescued`"
+
+
+def _says(seen: Seen, look: Look, kind: Any, column: str) -> str:
+    """What is to be known of a place. kind: that its values got, as parsed JSON; column: of all of it."""
+    if _is(kind, "map"):
+        return f"more keys than become columns ({look.keys} in one object), or too many columns: a map"
+    if "JSON" in column:
+        return f"kinds that do not meet: any JSON{_mistaken(seen)}" if len(seen.kinds) > 1 else "any JSON"
+    values = seen.kinds["integer"]
+    unit = next((one for one in UNITS if values and look.forms[one] == values), "")
+    return f"looks like {UNITS[unit].name} since 1970" if unit else ""
+
+
+def _mistaken(seen: Seen) -> str:
+    """Where nearly all values are of one kind."""
+    values, (_, most) = seen.kinds.total(), seen.kinds.most_common(1)[0]
+    few = values - most
+    return f"; {few:,} of {values:,} may be mistakes" if few <= values * FEW else ""

@@ -1,0 +1,1 @@
+"""The columns of tables: where each came from, and what found none."""
