@@ -10,11 +10,12 @@ import pytest
 
 from exporter.core.evolve import Evolution, grown
 from exporter.core.seen import At, Seen
-from exporter.lake.schema import evolved_schema, table_schema
+from exporter.lake.schema import table_schema
 from exporter.lake.schema_history import SchemaHistory, schema_history
 from exporter.operate.schema.columns import column_rows
 from exporter.operate.schema.rescued import RescuedRow, rescued_rows
 from exporter.stores.file import FileStore
+from tests.unit.lake.test_schema import evolved_schema
 
 
 def declared(*names: str) -> str:
