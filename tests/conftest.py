@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
 from tests.support import services
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
 
 
 @pytest.fixture(autouse=True)
