@@ -94,6 +94,9 @@ def parse_hints(session: Any, settings: Settings) -> dict[str, dict[str, Hint]]:
         fields = json.loads(schema)["fields"]
         if len(fields) != len(paths[name]):
             raise ConfigError(f"types.{name}.hints: each is one type", 'write for example: "sent_at" = "TIMESTAMP"')
+        if "timestamp_ntz" in schema:  # it needs a table feature, which comes with a declaration only
+            what = f"types.{name}.hints: TIMESTAMP_NTZ is no type of an evolved column"
+            raise ConfigError(what, "declare the column")
         hints[name] = {path: _hint(one) for path, one in zip(paths[name], fields, strict=True)}
     return hints
 
