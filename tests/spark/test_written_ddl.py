@@ -62,7 +62,7 @@ def test_spark_reads_the_schema_that_was_written(names: list[str], spark: Any) -
         for at in range(3):
             value = {name: nested(made, names) for name in made.sample(names, min(len(names), 40))}
             looks.add(value, At("t", 0, at), 1)
-        wanted[f"t{number}"] = inferred_fields(looks, hints_of(looks), Evolution(keys_max=250))
+        wanted[f"t{number}"] = inferred_fields(looks, Evolution(hints_of(looks), keys_max=250))
     parsed = parse_schemas(spark, {name: ",\n".join(ddl_of(fields)) for name, fields in wanted.items()})
     for name, fields in wanted.items():
         assert told(json.loads(parsed[name]), {}) == told({"type": "struct", "fields": fields}, {})

@@ -21,7 +21,7 @@ RESCUED = ("in _rescued", "rows", "kinds", "its column")
 @click.command()
 @click.option("--types", "only", default="", metavar="A,B", help="Only these event types.")
 @click.option(
-    "--rescued-rows", type=click.IntRange(min=0), default=100_000, show_default=True,
+    "--rescued-rows", type=click.IntRange(min=0), default=10_000, show_default=True,
     help="Rows of a table, with something in _rescued, to look at; 0: none.",
 )  # fmt: skip
 @FORMAT

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from exporter.core.columns import NO_COLUMNS, is_own, unfit
+from exporter.core.columns import NO_COLUMNS, reserved, unfit
 from exporter.core.evolve import Evolution, Hint, grown
 from exporter.core.seen import Seen
 from exporter.lake.schema import table_schema
 from exporter.operate.ddl import column_type, ddl_of, type_ddl
 from exporter.operate.infer.forms import UNITS, shown
 from exporter.operate.infer.looks import Look, Looks
+from offsets.partitions import DAY, Spec
 
 FEW = 0.01
 """Of the values at a place so many may be there by mistake."""
@@ -54,11 +55,11 @@ class InferredType:
     untimed: int = 0
 
 
-def inferred_fields(looks: Looks, hints: Mapping[str, Hint], limits: Evolution) -> list[dict[str, Any]]:
-    """The columns as fields of a Spark schema, as parsed JSON. limits: whose hints do not count."""
-    evolution = Evolution(hints, limits.keys_max, limits.columns_max)
-    table = json.loads(grown(table_schema(NO_COLUMNS), looks.seen, evolution))
-    return [one for one in table["fields"] if not is_own(one["name"])]
+def inferred_fields(looks: Looks, evolution: Evolution, spec: Spec = DAY) -> list[dict[str, Any]]:
+    """The columns as fields of a Spark schema, as parsed JSON. spec: of the table that they will stand in."""
+    table = json.loads(grown(table_schema(NO_COLUMNS, spec), looks.seen, evolution))
+    own = reserved(spec)
+    return [one for one in table["fields"] if one["name"] not in own]
 
 
 def hints_of(looks: Looks) -> dict[str, Hint]:

@@ -40,6 +40,7 @@ from exporter.operate.infer.fields import (
 from exporter.operate.infer.forms import form_of, millis_of
 from exporter.operate.infer.looks import Looks
 from exporter.operate.infer.values import Unfit, at_path, document
+from exporter.settings.meaning import specs_of
 from exporter.settings.model import Settings
 from exporter.settings.values import EPOCH
 from offsets.names import BadName, table_folder
@@ -152,7 +153,6 @@ class _Inferring:
         self._settings = settings
         self._taken = taken
         self._plain = plain
-        self._limits = Evolution({}, settings.keys_max, settings.columns_max)
         self._since_ms = (settings.event_time_min - EPOCH) // timedelta(milliseconds=1)
         self._ahead_ms = settings.event_time_ahead_max_secs * 1_000
 
@@ -245,7 +245,8 @@ class _Inferring:
         self, name: str, looks: Looks, untimed: int, type_from: TypeFrom, event_time: EventTime
     ) -> InferredType:
         found, needed = hints_of(looks), needed_hints(type_from, event_time)
-        fields = inferred_fields(looks, {**found, **needed}, self._limits)
+        evolution = Evolution({**found, **needed}, self._settings.keys_max, self._settings.columns_max)
+        fields = inferred_fields(looks, evolution, specs_of(self._settings).of(name))
         hints = {path: kind for path, kind in leaves(fields) if path in found}
         return InferredType(
             name, looks.records, looks.bytes, columns_ddl(fields), hints,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from exporter.core.columns import EVOLVED, is_own
+from exporter.core.columns import EVOLVED
 from exporter.lake.schema_history import SchemaHistory
 from exporter.operate.ddl import column_type
 
@@ -27,15 +27,18 @@ class ColumnRow(NamedTuple):
 
 
 def column_rows(
-    table_json: str, declared_json: str, history: SchemaHistory, hints: Mapping[str, str]
+    table_json: str, declared_json: str, own: Container[str], history: SchemaHistory, hints: Mapping[str, str]
 ) -> tuple[ColumnRow, ...]:
-    """All columns and the fields in them. declared_json: Spark schema JSON of what the settings declare now."""
+    """All columns and the fields in them. declared_json: Spark schema JSON of what the settings declare now.
+
+    own: the columns that the exporter itself makes.
+    """
     since = _versions(history)
     declared = frozenset(path for path, _, _ in _places(json.loads(declared_json)["fields"], "", ""))
     rows = []
     for path, one, seen in _places(json.loads(table_json)["fields"], "", ""):
         top = path.partition(".")[0]
-        kind = "exporter" if is_own(top) else "evolved" if seen else "declared" if path in declared else "table"
+        kind = "exporter" if top in own else "evolved" if seen else "declared" if path in declared else "table"
         if kind == "exporter" and path != top:
             continue
         rows.append(ColumnRow(path, _short(one), kind, seen, since.get(path), hints.get(path, "")))

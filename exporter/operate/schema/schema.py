@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.core.columns import NO_COLUMNS
+from exporter.core.columns import NO_COLUMNS, reserved
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, TableUnreadable
 from exporter.lake.lake import Lake
@@ -68,7 +68,7 @@ def _table_schema(
         texts = [] if rescued is None else rescued.toArrow().column(0).to_pylist()
     except Exception as error:  # py4j raises its own kinds
         raise TableUnreadable(f"table {name} cannot be read: {first_line(error)}") from error
-    columns = column_rows(view.schema_json, declared_json, history, hints)
+    columns = column_rows(view.schema_json, declared_json, reserved(lake.spec_of(name, view)), history, hints)
     looked_at = texts[:rows_max]
     rows = rescued_rows(looked_at, {one.path: one.type for one in columns})
     return TableSchema(name, view.version, columns, rows, len(looked_at), len(texts) <= rows_max)

@@ -313,7 +313,7 @@ def test_ddl_names_any_json_wherever_it_stands() -> None:
     looks = Looks()
     for at, value in enumerate([{"a": [[1, "x"]], "b": {"c": 1}}, {"b": {"c": "x"}, "d": 2**70}]):
         looks.add(value, At("t", 0, at), 1)
-    fields = inferred_fields(looks, hints_of(looks), Evolution())
+    fields = inferred_fields(looks, Evolution(hints_of(looks)))
     assert ddl_of(fields) == ["a ARRAY<ARRAY<JSON>>", "b STRUCT<c: JSON>", "d JSON"]
     kind = {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "string"}}
     assert ddl_of([{"name": "m", "type": kind, "metadata": {JSON_TEXT: "value.element", EVOLVED: ""}}]) == [
@@ -343,3 +343,12 @@ def test_with_evolve_no_column_is_declared(tmp_path: Path, settings: Settings) -
     assert {*made.types} == {*webhooks.KINDS}
     assert made.types["release"].hints == {"published_on": "DATE", "repository.created_at": "TIMESTAMP"}
     assert not (tmp_path / "unused").exists()
+
+
+def test_a_field_called_as_a_column_that_cuts_the_table_is_no_column(tmp_path: Path, settings: Settings) -> None:
+    """It stays in `_rescued`: the exporter writes a column of that name itself."""
+    rows = values(*[{"type": "a", "day": 1, "hour": 2}] * 20)
+    assert of_type(inferred(settings, taken(rows)), "a").columns == ("hour BIGINT", "type STRING")
+    (tmp_path / "exporter.toml").write_text('partition_by = "hour"\n')
+    hourly = load(None, {"brokers": "127.0.0.1:1", "topics": "events"}, {}, ASSUMED)
+    assert of_type(inferred(hourly, taken(rows)), "a").columns == ("type STRING",)

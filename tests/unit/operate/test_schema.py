@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from exporter.core.columns import RESERVED, reserved
 from exporter.core.evolve import Evolution, grown
 from exporter.core.seen import At, Seen
 from exporter.lake.schema import table_schema
@@ -15,7 +16,7 @@ from exporter.lake.schema_history import SchemaHistory, schema_history
 from exporter.operate.schema.columns import column_rows
 from exporter.operate.schema.rescued import RescuedRow, rescued_rows
 from exporter.stores.file import FileStore
-from tests.unit.lake.test_schema import evolved_schema
+from offsets.partitions import Spec
 
 
 def declared(*names: str) -> str:
@@ -29,16 +30,23 @@ def evolved(table_json: str, value: Any, offset: int = 7) -> str:
     return grown(table_json, seen, Evolution())
 
 
+def with_column(table_json: str, name: str) -> str:
+    """As ALTER TABLE adds one: at the end."""
+    table = json.loads(table_json)
+    table["fields"] += json.loads(declared(name))["fields"]
+    return json.dumps(table)
+
+
 AT_0 = table_schema(declared("a"))
 AT_3 = evolved(AT_0, {"b": {"c": 1}, "items": [{"x": "1"}]})
 AT_5 = evolved(AT_3, {"b": {"d": [1, "x"]}}, offset=9)
-AT_6 = evolved_schema(AT_5, table_schema(declared("a", "users_own")))
+AT_6 = with_column(AT_5, "users_own")
 
 
 def test_each_column_tells_where_it_came_from_and_since_when() -> None:
     """Declared, evolved by which record, there by itself; everything in an evolved column is evolved too."""
     history = SchemaHistory({0: AT_0, 3: AT_3, 5: AT_5, 6: AT_6}, whole=True)
-    rows = {row.path: row[1:] for row in column_rows(AT_6, declared("a"), history, {"b.c": "BIGINT"})}
+    rows = {row.path: row[1:] for row in column_rows(AT_6, declared("a"), RESERVED, history, {"b.c": "BIGINT"})}
     assert rows == {
         "_kafka": (rows["_kafka"][0], "exporter", "", 0, ""), "_event_time": ("TIMESTAMP", "exporter", "", 0, ""),
         "a": ("BIGINT", "declared", "", 0, ""), "b": ("STRUCT", "evolved", "t/0/7", 3, ""),
@@ -52,8 +60,18 @@ def test_each_column_tells_where_it_came_from_and_since_when() -> None:
 def test_a_version_is_told_only_where_the_log_shows_that_the_column_was_not_there_before() -> None:
     """The oldest schema of a log that was cleaned up may have been there for long."""
     history = SchemaHistory({3: AT_3, 5: AT_5}, whole=False)
-    since = {row.path: row.version for row in column_rows(AT_5, declared("a"), history, {})}
+    since = {row.path: row.version for row in column_rows(AT_5, declared("a"), RESERVED, history, {})}
     assert (since["a"], since["b"], since["b.c"], since["b.d"]) == (None, None, None, 5)
+
+
+def test_the_columns_that_cut_a_table_are_the_exporters_by_its_own_spec() -> None:
+    """A table by month may have a column `day` that is the user's."""
+    spec = Spec("month")
+    table = table_schema(declared("day"), spec)
+    rows = column_rows(table, declared("day"), reserved(spec), SchemaHistory({0: table}, True), {})
+    assert {row.path: row.origin for row in rows if not row.path.startswith("_")} == {
+        "day": "declared", "month": "exporter"
+    }  # fmt: skip
 
 
 def test_the_log_tells_which_version_had_which_schema(tmp_path: Path) -> None:
