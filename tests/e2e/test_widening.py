@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import datetime
@@ -28,11 +29,13 @@ OLD = {
 }
 NEW = {**OLD, "order": "id BIGINT, price DOUBLE, on TIMESTAMP_NTZ, s STRUCT<qty: ARRAY<BIGINT>>"}
 LARGE = 2**31
+SIX_TENTHS = struct.unpack("f", struct.pack("f", 0.6))[0]
+"""As a FLOAT holds it."""
 
 
 def order(number: int, **fields: Any) -> Record:
     """Fits the old types unless its fields say otherwise."""
-    return event("order", number, **{"price": number / 8, "on": "2026-01-30", "s": {"qty": [number]}, **fields})
+    return event("order", number, **{"price": number / 10, "on": "2026-01-30", "s": {"qty": [number]}, **fields})
 
 
 def wide(number: int) -> Record:
@@ -100,7 +103,7 @@ def test_a_wider_column_takes_what_was_too_large_and_what_was_replayed(export: E
     by_offset = {row["_kafka"]["offset"]: row for row in rows(wider, spark, "order")}
     told_ids = {at: row["id"] for at, row in by_offset.items()}
     assert told_ids == {at: {20: LARGE, 22: LARGE + 22}.get(at, at) for at in (*range(0, 20, 2), 20, 21, 22, 23)}
-    assert (by_offset[6]["on"], by_offset[6]["price"]) == (datetime(2026, 1, 30), 0.75)
+    assert (by_offset[6]["on"], by_offset[6]["price"]) == (datetime(2026, 1, 30), SIX_TENTHS)
     assert by_offset[22]["on"] == datetime(2026, 1, 30, 1, 2, 3)
     assert (by_offset[21]["s"], by_offset[4]["s"]) == ({"qty": [LARGE]}, {"qty": [4]})
     narrower = export.with_(OLD, type_widening=True, generation=1)

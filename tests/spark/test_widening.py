@@ -218,7 +218,7 @@ def filters(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, list[int
                 value = None if value is None else value[name]
             values.append(wide(value))
         asked = sorted({value for value in values if value is not None})
-        asked = [0.1, 0.7, single(0.1), single(-0.3), 16_777_217.0] if path == "f" else asked[::3]
+        asked = [0.1, 0.7, single(0.1), single(-0.3), 16_777_217.0] if path == "f" else asked[::4]
         for kind, compare in COMPARED.items():
             for one in asked:
                 holds = [at for at, value in enumerate(values) if value is not None and compare(value, one)]
