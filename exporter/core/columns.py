@@ -22,10 +22,11 @@ EVENT_TIME = "_event_time"
 
 def reserved(spec: Spec) -> frozenset[str]:
     """Top-level names that the exporter itself writes into a table of this spec (compared without case)."""
-    return frozenset({"_kafka", EVENT_TIME, "_rescued", *(column.name for column in spec.time_columns)})
+    return OURS | {column.name for column in spec.time_columns}
 
 
-RESERVED = reserved(DAY)
+OURS = frozenset({"_kafka", EVENT_TIME, "_rescued"})
+"""Of these in every table."""
 PARTITIONING = frozenset({"string", "byte", "short", "integer", "long", "boolean", "date"})
 """Types of a column that can cut a table: each of their values has one text, and it is short."""
 INSIDE_OURS = "_kafka."
@@ -127,12 +128,12 @@ def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def is_own(name: str) -> bool:
-    """Whether a top-level column of that name is the exporter's."""
-    return _folded(name) in RESERVED
+    """Whether a top-level column of that name is the exporter's, however its table is cut."""
+    return _folded(name) in OURS
 
 
 def unfit(name: str, top: bool) -> bool:
-    """Whether no column can have that name. top: it is to stand at the top of a table."""
+    """Whether no column can have that name, whatever else there is. top: it is to stand at the top of a table."""
     return bool(_unfit(name)) or (top and (is_own(name) or _folded(name).startswith(INSIDE_OURS)))
 
 

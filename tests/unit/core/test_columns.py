@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN
-from exporter.core.columns import JSON_TEXT, RESERVED, check_columns
+from exporter.core.columns import JSON_TEXT, check_columns, reserved
 from exporter.errors import ConfigError
 from exporter.lake.schema import table_schema
 from offsets.partitions import DAY, Spec
+
+RESERVED = reserved(DAY)
 
 
 def field(name: str, kind: Any = "long") -> dict[str, Any]:

@@ -12,6 +12,7 @@ from exporter.core.evolve import Evolution, Hint, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.seen import At, Seen
 from exporter.lake.schema import table_schema
+from offsets.partitions import Spec
 from tests.unit.core.test_seen import a_value
 
 EMPTY = table_schema(NO_COLUMNS)
@@ -141,6 +142,8 @@ def test_names_that_no_column_can_have_stay_where_they_are():
     value = {"_kafka": 1, "_Rescued": 1, "day": 1, "": 1, "a b": 1, "A": 1, "a": 1, "s": {"t": 1}, "s.t": 1, "u.v": 1}
     assert grow(value) == ["A long", "s <t long>", "u.v long"]
     assert grow({"o": {"day": 1, "x=": 2, "B": 1, "b": 2}}) == ["o <B long, day long>"]
+    monthly = json.loads(grown(table_schema(NO_COLUMNS, Spec("month")), seen_of(value), Evolution()))
+    assert "day" in [one["name"] for one in monthly["fields"]]
 
 
 def test_an_object_with_many_keys_becomes_a_map():

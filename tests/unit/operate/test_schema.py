@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.columns import RESERVED, reserved
+from exporter.core.columns import reserved
 from exporter.core.evolve import Evolution, grown
 from exporter.core.seen import At, Seen
 from exporter.lake.schema import table_schema
@@ -16,7 +16,7 @@ from exporter.lake.schema_history import SchemaHistory, schema_history
 from exporter.operate.schema.columns import column_rows
 from exporter.operate.schema.rescued import RescuedRow, rescued_rows
 from exporter.stores.file import FileStore
-from offsets.partitions import Spec
+from offsets.partitions import DAY, Spec
 
 
 def declared(*names: str) -> str:
@@ -46,7 +46,7 @@ AT_6 = with_column(AT_5, "users_own")
 def test_each_column_tells_where_it_came_from_and_since_when() -> None:
     """Declared, evolved by which record, there by itself; everything in an evolved column is evolved too."""
     history = SchemaHistory({0: AT_0, 3: AT_3, 5: AT_5, 6: AT_6}, whole=True)
-    rows = {row.path: row[1:] for row in column_rows(AT_6, declared("a"), RESERVED, history, {"b.c": "BIGINT"})}
+    rows = {row.path: row[1:] for row in column_rows(AT_6, declared("a"), reserved(DAY), history, {"b.c": "BIGINT"})}
     assert rows == {
         "_kafka": (rows["_kafka"][0], "exporter", "", 0, ""), "_event_time": ("TIMESTAMP", "exporter", "", 0, ""),
         "a": ("BIGINT", "declared", "", 0, ""), "b": ("STRUCT", "evolved", "t/0/7", 3, ""),
@@ -60,7 +60,7 @@ def test_each_column_tells_where_it_came_from_and_since_when() -> None:
 def test_a_version_is_told_only_where_the_log_shows_that_the_column_was_not_there_before() -> None:
     """The oldest schema of a log that was cleaned up may have been there for long."""
     history = SchemaHistory({3: AT_3, 5: AT_5}, whole=False)
-    since = {row.path: row.version for row in column_rows(AT_5, declared("a"), RESERVED, history, {})}
+    since = {row.path: row.version for row in column_rows(AT_5, declared("a"), reserved(DAY), history, {})}
     assert (since["a"], since["b"], since["b.c"], since["b.d"]) == (None, None, None, 5)
 
 
