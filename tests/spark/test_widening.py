@@ -23,6 +23,7 @@ from exporter.errors import ConfigError
 from exporter.formats.schema import arrow_schema
 from exporter.kafka.topics import EARLIEST
 from exporter.lake.change import Change, add_action
+from exporter.lake.gateway import Gateway
 from exporter.lake.lake import Lake
 from exporter.lake.schema import refuses, schema_change, table_schema
 from exporter.protocol.anchor import Anchors
@@ -261,6 +262,25 @@ def test_what_was_staged_before_is_staged_again(table: Table, spark: Any, tmp_pa
     view = mine.view()
     assert "column b is long in the table and byte in the settings" in refuses(view, table_schema(mine.old))
     assert refuses(view, table_schema(mine.new)) == refuses(view, table_schema(mine.old), widened=False) == ""
+
+
+def test_a_file_that_goes_while_its_bounds_are_stated_anew_is_not_brought_back(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's DELETE between the transaction's reading and its commit: it is refused, and reads anew."""
+    mine, adds = Table(spark, tmp_path), Gateway.adds
+    mine.fill(mine.old, OLD_FILES[:2])
+
+    def meanwhile(self: Gateway, actions: Any) -> Any:
+        spark.sql(f"DELETE FROM delta.`{mine.delta.uri}` WHERE id = 0")
+        return adds(self, actions)
+
+    with monkeypatch.context() as patch, pytest.raises(Exception, match="Concurrent"):
+        patch.setattr(Gateway, "adds", meanwhile)
+        mine.widen()
+    assert mine.frame().count() == 4
+    mine.widen()
+    assert sorted(row.id for row in mine.frame().collect()) == [1, 2, 3, 4]
 
 
 def test_the_rehearsal_of_a_switch_says_what_stands_in_the_way(table: Table, spark: Any, tmp_path: Path) -> None:
