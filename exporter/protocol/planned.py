@@ -1,5 +1,6 @@
 """The columns that tables are to have: planned by the loop, added by the commit of the first files that have them.
 
+    foresee  what is known of records before any has come, of a schema that their writers have registered, say
     accept   a table as it is now, with what is known beforehand of its records
     grow     the columns that follow from what a round has seen beside them
     is_news  whether what was staged lacks a column that it could have had
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.columns import NO_COLUMNS
@@ -30,6 +32,14 @@ SETTINGS = "settings"
 """Where the fields come from in which the event type and the event time stand."""
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """Columns that are known before any record. fields: of a Spark schema, as parsed JSON. origin: who knows them."""
+
+    fields: Sequence[Mapping[str, Any]]
+    origin: str
+
+
 class PlannedColumns:
     """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared."""
 
@@ -41,7 +51,15 @@ class PlannedColumns:
         self._routing = routing
         self._schemas: dict[str, str] = {}
         self._by_fingerprint: dict[str, dict[str, str]] = defaultdict(dict)
-        self._beforehand = _beforehand(routing)
+        self._foreseen: dict[str, list[Foreseen]] = defaultdict(lambda: [Foreseen(_beforehand(routing), SETTINGS)])
+
+    def foresee(self, name: str, fields: Sequence[Mapping[str, Any]], origin: str) -> None:
+        """Give a type that grows these columns too, from the next table that is accepted, grown or made on.
+
+        fields: of a Spark schema, as parsed JSON. origin: where they are from, for EVOLVED. What the table has as
+        another type stays as it is there.
+        """
+        self._foreseen[name].append(Foreseen(fields, origin))
 
     def accept(self, name: str, view: TableView) -> str:
         """Stage for the table as it is now; the fingerprint of what is staged."""
@@ -51,7 +69,7 @@ class PlannedColumns:
         """Stage for more columns than the table has now, or than were planned; the fingerprint of what is staged."""
         evolution = self.evolutions.of(name)
         base = union(view.schema_json, self._schemas.get(name, view.schema_json)) or view.schema_json
-        return self._plan(name, view, grown(base, seen, evolution) if evolution else base)
+        return self._plan(name, view, grown(self._seeded(name, base), seen, evolution) if evolution else base)
 
     def to_make(self, name: str, seen: Seen) -> str:
         """The schema of a table that does not exist yet."""
@@ -84,7 +102,9 @@ class PlannedColumns:
     def _seeded(self, name: str, schema: str) -> str:
         if self.evolutions.of(name) is None:
             return schema
-        return known_beforehand(schema, self._beforehand, SETTINGS)
+        for foreseen in self._foreseen[name]:
+            schema = known_beforehand(schema, foreseen.fields, foreseen.origin)
+        return schema
 
 
 def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str, str]:

@@ -110,3 +110,23 @@ def test_a_plan_that_another_task_has_made_impossible_is_given_up():
     fingerprint = planned.grow("order", theirs, seen_of(b=1))
     fields = {one["name"]: one["type"] for one in json.loads(planned.schema_of("order", fingerprint))["fields"]}
     assert (fields["a"], fields["b"]) == ("string", "long")
+
+
+def test_a_schema_that_is_known_before_any_record_gives_its_columns():
+    """The first file has them already; one that the table has with another type stays as it is there."""
+    planned = PlannedColumns(ROUTING, ALL)
+    a, b = ({"name": name, "nullable": False, "metadata": {}} for name in "ab")
+    fields = [{**a, "type": "long"}, {**b, "type": "date"}]
+    planned.foresee("order", fields, "registry:42")
+    before = planned.accept("order", EMPTY)
+    schema = json.loads(planned.schema_of("order", before))
+    mine = {one["name"]: one for one in schema["fields"]}
+    assert (mine["a"]["type"], mine["a"]["nullable"], mine["a"]["metadata"]) == ("long", True, {EVOLVED: "registry:42"})
+    assert not planned.is_news("order", before, seen_of(a=1))
+    assert "b" in names(planned.schema_of("order", planned.grow("order", EMPTY, seen_of(c=1))))
+    assert "b" in names(planned.to_make("order", seen_of()))
+    assert "b" not in names(planned.to_make("click", seen_of()))
+    other = PlannedColumns(ROUTING, ALL)
+    other.foresee("order", [{**fields[0], "type": "string"}], "registry:43")
+    kept = json.loads(other.schema_of("order", other.accept("order", view(json.dumps(schema)))))
+    assert {one["name"]: one["type"] for one in kept["fields"]}["a"] == "long"
