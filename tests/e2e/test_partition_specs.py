@@ -179,6 +179,8 @@ def test_all_readers_find_the_same_rows_in_the_same_files(
     assert sorted(row[0] for row in found) == by_spark
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_closed_partitions_are_packed_and_what_is_dead_is_swept(lake: Export, spark: Any) -> None:
     """OPTIMIZE by the table's spec, once; the rest of a table is not touched, and the export goes on."""
     e = lake
@@ -222,6 +224,7 @@ def test_the_report_has_the_files_of_each_day_or_month(exported: Export, spark: 
     assert "Files without an event day: 34." in report_page(told)
 
 
+@pytest.mark.long
 def test_a_table_that_was_taken_back_or_removed_is_exported_again_by_its_own_spec(lake: Export, spark: Any) -> None:
     """`repair --rewind`: files of both kinds are told apart, and a table that is made anew is cut as before."""
     e = lake

@@ -111,6 +111,7 @@ def test_a_wider_column_takes_what_was_too_large_and_what_was_replayed(export: E
         narrower.run(spark)
 
 
+@pytest.mark.long
 def test_what_is_to_be_drained_under_the_old_types_goes_into_the_widened_table(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
