@@ -121,7 +121,7 @@ class _Growth:
         """A struct of the table with what it lacks; itself if that is nothing."""
         known = {one["name"]: one for one in have["fields"]}
         fields = [self._inside(one, seen.fields.get(one["name"]), path, depth) for one in have["fields"]]
-        new = [] if seen.crowded else self._new_fields([*known], seen, path, depth)
+        new = [] if seen.crowded else self._within(self._new_fields([*known], seen, path, depth))
         if depth and len(known) + len(new) > self._keys_max:
             new = []
         self._left -= sum(columns_of(one["type"]) for one in new)
@@ -161,7 +161,7 @@ class _Growth:
             if made is not None:
                 names.add(name)
                 new.append(_marked(name, made, seen.fields[name].first))
-        return self._within(new)
+        return new
 
     def _within(self, new: list[Any]) -> list[Any]:
         """As many of the fields as the table may get; structs that are too many become maps first."""
@@ -191,15 +191,7 @@ class _Growth:
             return _JSON
         if seen.crowded or len(seen.fields) > self._keys_max:
             return _CROWDED
-        names = Names(())
-        fields = []
-        for name in sorted(seen.fields):
-            if unfit(name, top=False) or names.clash(name):
-                continue
-            made = self._made(seen.fields[name], f"{path}.{name}", depth + 1)
-            if made is not None:
-                names.add(name)
-                fields.append(_marked(name, made, seen.fields[name].first))
+        fields = self._new_fields((), seen, f"{path}.", depth)
         return _Made({"type": "struct", "fields": fields}) if fields else None
 
     def _array(self, seen: Seen, path: str, depth: int) -> _Made | None:

@@ -35,14 +35,14 @@ def union(table_json: str, files_json: str) -> str | None:
     """
     if table_json == files_json:
         return table_json
+    table, files = json.loads(table_json), json.loads(files_json)
     try:
-        merged = _union(json.loads(table_json), json.loads(files_json))
+        merged = _union(table, files)
     except _Clash:
         return None
-    same = {"table": merged == json.loads(table_json), "files": _as_set(merged) == _as_set(json.loads(files_json))}
-    if same["table"]:
+    if merged == table:
         return table_json
-    return files_json if same["files"] else json.dumps(merged, separators=(",", ":"))
+    return files_json if _as_set(merged) == _as_set(files) else json.dumps(merged, separators=(",", ":"))
 
 
 def fitting(view: TableView, files: Iterable[StagedFile]) -> str | None:

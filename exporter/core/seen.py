@@ -59,8 +59,6 @@ class Seen:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Seen) and self.to_json() == other.to_json()
 
-    __hash__ = None  # type: ignore[assignment]
-
     def add(self, value: Any, at: At, depth: int = 0) -> None:
         """A value as Python's json reads it, integers exactly; null leaves no trace."""
         if value is None:

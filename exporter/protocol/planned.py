@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.columns import NO_COLUMNS
-from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
+from exporter.core.evolve import Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.seen import Seen
@@ -51,7 +51,8 @@ class PlannedColumns:
         self._routing = routing
         self._schemas: dict[str, str] = {}
         self._by_fingerprint: dict[str, dict[str, str]] = defaultdict(dict)
-        self._foreseen: dict[str, list[Foreseen]] = defaultdict(lambda: [Foreseen(_beforehand(routing), SETTINGS)])
+        told = Foreseen(_beforehand(routing), SETTINGS)
+        self._foreseen: dict[str, list[Foreseen]] = defaultdict(lambda: [told])
 
     def foresee(self, name: str, fields: Sequence[Mapping[str, Any]], origin: str) -> None:
         """Give a type that grows these columns too, from the next table that is accepted, grown or made on.
@@ -80,7 +81,7 @@ class PlannedColumns:
     def is_news(self, name: str, fingerprint: str, seen: Seen) -> bool:
         """Whether columns follow from what was seen in files that were staged for this fingerprint."""
         schema, evolution = self.schema_of(name, fingerprint), self.evolutions.of(name)
-        return bool(schema and evolution) and grown(schema, seen, evolution or Evolution()) is not schema
+        return bool(schema) and evolution is not None and grown(schema, seen, evolution) is not schema
 
     def schema_of(self, name: str, fingerprint: str) -> str:
         """The table's schema that a fingerprint was of; empty if that is not known any more."""
@@ -95,8 +96,7 @@ class PlannedColumns:
         while len(plans) > PLANS_KEPT:
             del plans[next(iter(plans))]
         self.decoded.pop(name, None)
-        if name != DEAD_LETTERS and has_evolved(schema):
-            self.decoded[name] = combined(_declared(self._routing, name), schema)
+        self.decoded |= _decoded(self._routing, {name: schema})
         return fingerprint
 
     def _seeded(self, name: str, schema: str) -> str:
@@ -109,10 +109,14 @@ class PlannedColumns:
 
 def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str, str]:
     """Event type -> what is decoded of it for the tables as they are, where that is more than what is declared."""
+    return _decoded(routing, {name: view.schema_json for name, view in views.items()})
+
+
+def _decoded(routing: Routing, schemas: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: combined(_declared(routing, name), view.schema_json)
-        for name, view in views.items()
-        if name != DEAD_LETTERS and has_evolved(view.schema_json)
+        name: combined(_declared(routing, name), schema)
+        for name, schema in schemas.items()
+        if name != DEAD_LETTERS and has_evolved(schema)
     }
 
 

@@ -10,6 +10,7 @@ Belongs to the loop's thread.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 
 from exporter.core.manifest import RoundResult
@@ -47,12 +48,19 @@ class Growing:
         if not seen and not self._again:
             return result
         self.to_make = {}
+        news = {
+            WriterKey(name, fragment.plan.tp)
+            for fragment in result.fragments
+            for name in fragment.files
+            if self._is_news(fragment, name)
+        }
+        grows = {key.event_type for key in news}
         for name, together in seen.items():
             if name not in self._known.fingerprints:
                 self.to_make[name] = self._known.planned.to_make(name, together)
-            elif any(self._is_news(fragment, name) for fragment in result.fragments):
+            elif name in grows:
                 self._grow(name, together)
-        return replace(result, fragments=tuple(self._marked(fragment) for fragment in result.fragments))
+        return replace(result, fragments=tuple(self._marked(fragment, news) for fragment in result.fragments))
 
     def _grow(self, name: str, seen: Seen) -> None:
         """Plan on the table as it is now: another task may have added the columns already."""
@@ -71,11 +79,11 @@ class Growing:
             return False
         return any(self._known.planned.is_news(name, one, seen) for one in {file.fingerprint for file in files} if one)
 
-    def _marked(self, fragment: Fragment) -> Fragment:
+    def _marked(self, fragment: Fragment, news: Collection[WriterKey]) -> Fragment:
         again: dict[str, str] = {}
         for name in fragment.files:
             key = WriterKey(name, fragment.plan.tp)
-            if not self._is_news(fragment, name) or self._again[key] >= AGAIN_MAX:
+            if key not in news or self._again[key] >= AGAIN_MAX:
                 self._again.pop(key, None)
                 continue
             self._again[key] += 1

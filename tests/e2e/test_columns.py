@@ -15,21 +15,9 @@ from deltalake import QueryBuilder
 from exporter.cli.main import _exit_code, cli
 from tests.support.lakes import NOON, Export, millis
 from tests.support.services import Record, fresh_name, produce
+from tests.support.sessions import Kept
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-
-
-class Kept:
-    """The tests' session for verbs that would end it."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        """It goes on."""
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from offsets.ranges import TopicPartition
 from tests.support import webhooks
 from tests.support.lakes import messages
 from tests.support.services import Record, administered, fresh_name, produce
+from tests.support.sessions import Kept
 
 pytestmark = [pytest.mark.broker]
 
@@ -68,19 +69,6 @@ def test_a_sample_passes_offsets_without_records_and_tells_what_it_cannot_read(
     taken: list[Taken] = list(sample)
     assert [(one.offset, one.value) for one in taken] == [(0, b"0"), (4, b"2"), (8, b"4")]
     assert [text.split(":")[0] for text in sample.unread] == [f"{tp} from offset 10000 on"]
-
-
-class Kept:
-    """The tests' session for verbs that would end it."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        """It goes on."""
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
 from tests.support.lakes import create_anchored, stage_offsets
+from tests.support.sessions import Kept
 
 pytestmark = pytest.mark.spark
 
@@ -119,19 +120,6 @@ def test_the_verb_lists_and_deletes_only_with_apply(lake: Lake, monkeypatch: pyt
     (row,) = json.loads(typed("--apply", "--format", "json"))
     assert row == {"event_type": "order", "paths": [orphan.path], "bytes": orphan.size_bytes, "deleted": 1}
     assert orphan.path not in on_disk(lake)
-
-
-class Kept:
-    """A session that a verb may not end."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        return None
 
 
 def test_a_file_that_is_committed_after_the_listing_is_spared(
