@@ -9,6 +9,7 @@
     ├── DependencyUnreachable  69   a dependency is unreachable past its deadline
     │   ├── JvmEnded                the JVM that runs Spark is gone
     │   ├── BrokerSilent            no answer in time; a running task tries again
+    │   ├── RegistryUnreachable     no answer about a schema; a running task tries again
     │   └── TableUnwritable         commits to a table fail
     ├── InvariantBroken        70   an invariant would break: stopped on purpose
     ├── TableUnreadable        70   a table's log cannot be read
@@ -137,3 +138,7 @@ class LogCleaned(TableUnreadable):
 
 class BrokerSilent(DependencyUnreachable):
     """No answer in time; a running exporter tries again."""
+
+
+class RegistryUnreachable(DependencyUnreachable):
+    """The schema registry gives no answer, or none that is one; a running exporter tries again."""

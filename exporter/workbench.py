@@ -16,6 +16,7 @@ from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
 from exporter.core.specs import Specs
+from exporter.core.value_format import JSON
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
@@ -73,7 +74,7 @@ def parse_schemas(session: Any, declared: dict[str, str], specs: Specs | None = 
         try:
             if name in declared:
                 schemas[name] = _parsed(name, declared[name])
-                format_of(Routing).schema(schemas[name], name)
+                format_of(JSON).schema(schemas[name], name)
             check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name))
         except ConfigError as error:
             broken.append(error)

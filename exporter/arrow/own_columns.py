@@ -17,6 +17,18 @@ KAFKA_TYPE = pa.struct(
     ]
 )
 """Where a record stood. In each table."""
+CDC_COLUMN = "_cdc"
+CDC_TYPE = pa.struct(
+    [
+        pa.field("op", pa.string()),
+        pa.field("ts", US),
+        pa.field("source", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("pos", pa.string()),
+    ]
+)
+"""What was done to a row that came in an envelope. op: I, U, D, or R for a snapshot. ts: when, as its source says.
+source: its schema and table. key: the record's, as text. pos: where it stood in the source's own log."""
 HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 RECORD_FIELDS = (
     pa.field("key", pa.binary()),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from exporter.core.columns import JsonText
 from exporter.core.evolve import Evolutions
 from exporter.core.routing import Routing
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.specs import Specs
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
@@ -59,7 +60,7 @@ class StagingOrder:
     columns: event type -> what is decoded of it, where that is more than what is declared (core/evolved.py).
     evolutions: of which types it is told what was seen beside that.
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
-    json_text: how columns for any JSON hold their values.
+    json_text: how columns for any JSON hold their values. schemas: what is decided of schema ids (protocol 3.8).
     """
 
     root: str
@@ -82,3 +83,4 @@ class StagingOrder:
     evolutions: Evolutions = field(default_factory=Evolutions)
     json_text: JsonText = "as_sent"
     specs: Specs = field(default_factory=Specs)
+    schemas: KnownSchemas = NO_SCHEMAS

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from exporter.core.columns import NO_COLUMNS
+from exporter.core.value_format import JSON, ValueFormat
 from offsets.names import BadName, table_folder
 
 DECODER_VERSION = 1
@@ -27,6 +30,13 @@ ALWAYS_WRITTEN = frozenset((
 """The fields that the first version had. Any other is written only where it does not stand at its default, so that a
 field that comes new changes no fingerprint of a running export: it would drain and seal every table at the upgrade."""
 
+RAW_COLUMNS = {
+    kind: json.dumps({"fields": [{"metadata": {}, "name": "value", "nullable": False, "type": of}], "type": "struct"},
+                     sort_keys=True, separators=(",", ":"))
+    for kind, of in (("bytes", "binary"), ("string", "string"))
+}  # fmt: skip
+"""Kind of a raw format -> the columns of its tables."""
+
 DEAD_LETTERS = "dead_letters"
 """Event type and folder of the dead-letter table."""
 
@@ -38,12 +48,13 @@ def letters_last(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class TypeFrom:
-    """Where the event type stands: a record header, a field of the value (dotted path), the key, the topic's name.
+    """Where the event type stands: a record header, a field of the value (dotted path), the key, the topic's name; the
+    name of the value's schema (name: `short` for it without its namespace); an envelope's source, `schema.table`.
 
     The field's kind is `json` whatever the format: the name is from when there was no other, and is stored.
     """
 
-    kind: Literal["header", "json", "key", "topic"]
+    kind: Literal["header", "json", "key", "topic", "schema", "source"]
     name: str = ""
 
 
@@ -62,8 +73,9 @@ class Routing:
 
     types: (event type, Spark schema as canonical JSON text) sorted by event type.
     event_time_min_us: microseconds since 1970, UTC. event_time_ahead_max_secs: how far an
-    event time may lie after the record's own Kafka timestamp. format: of the values, by its name in
-    formats/formats.py; no setting names another yet.
+    event time may lie after the record's own Kafka timestamp. value_format: of the values, but for those of topics
+    that a pattern of topic_formats fits whole: the first one counts. registry: the name under which decisions on schema
+    ids are recorded.
     """
 
     type_from: TypeFrom
@@ -77,7 +89,9 @@ class Routing:
     event_time_ahead_max_secs: int = 86_400
     generation: int = 0
     decoder_version: int = DECODER_VERSION
-    format: str = "json"
+    value_format: ValueFormat = JSON
+    topic_formats: tuple[tuple[str, ValueFormat], ...] = ()
+    registry: str = "default"
 
     def __post_init__(self) -> None:
         if list(self.types) != sorted(self.types):
@@ -87,6 +101,20 @@ class Routing:
     def schemas(self) -> dict[str, str]:
         """Event type -> Spark schema JSON."""
         return dict(self.types)
+
+    def format_of(self, topic: str) -> ValueFormat:
+        """How the values of a topic are written."""
+        return next((form for pattern, form in self.topic_formats if re.fullmatch(pattern, topic)), self.value_format)
+
+    @property
+    def formats(self) -> tuple[ValueFormat, ...]:
+        """All formats that there may be, each once."""
+        return tuple(dict.fromkeys([self.value_format, *(form for _, form in self.topic_formats)]))
+
+    def columns_of(self, event_type: str) -> str:
+        """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,
+        but for the one column of raw values."""
+        return self.schemas.get(event_type, RAW_COLUMNS.get(self.value_format.kind, NO_COLUMNS))
 
     @property
     def active_types(self) -> tuple[str, ...]:
@@ -137,6 +165,10 @@ class Routing:
         fields["type_from"] = TypeFrom(**fields["type_from"])
         fields["event_time"] = EventTime(**fields["event_time"])
         fields["types"] = tuple((name, schema) for name, schema in fields["types"])
+        if "value_format" in fields:
+            fields["value_format"] = _value_format(fields["value_format"])
+        if "topic_formats" in fields:
+            fields["topic_formats"] = tuple((name, _value_format(form)) for name, form in fields["topic_formats"])
         return cls(**fields)
 
     def fingerprint(self) -> str:
@@ -144,8 +176,14 @@ class Routing:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
 
+def _value_format(fields: dict[str, Any]) -> ValueFormat:
+    return ValueFormat(**{**fields, "schemas": tuple((name, text) for name, text in fields.get("schemas", ()))})
+
+
 def _as_stored(value: Any) -> Any:
     """What is written of a configuration or of one of its parts."""
+    if isinstance(value, tuple):
+        return [_as_stored(one) for one in value]
     if not is_dataclass(value):
         return value
     stands = {field: getattr(value, field.name) for field in fields(value)}

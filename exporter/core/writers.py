@@ -150,6 +150,8 @@ class Fragment:
 
     unwritten: event type -> why a file of it could not be written; what else was written of such a type is not listed.
     seen: event type -> what was seen in its rows that no column holds. again: event type -> why it is read again.
+    missing: schema ids without a decision; the plan then ends before the first record that has one (protocol 3.8).
+    met: event type -> the schemas that its records were written by: ids, with what a frame says beside them.
     """
 
     plan: PartitionPlan
@@ -157,6 +159,8 @@ class Fragment:
     unwritten: Mapping[str, str] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
     again: Mapping[str, str] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
+    met: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

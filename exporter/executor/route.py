@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import VALUE_BYTES
 from exporter.core.routing import Routing
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
+from exporter.formats.format import Peek
 from exporter.formats.formats import format_of
 from exporter.text import shorten
 
@@ -61,11 +63,14 @@ class Routed:
 class Router:
     """Routes batches of Kafka records; holds no state between batches."""
 
-    def __init__(self, routing: Routing) -> None:
+    def __init__(self, routing: Routing, topic: str = "", schemas: KnownSchemas = NO_SCHEMAS) -> None:
+        """topic: that the batches are of. schemas: what is decided of schema ids."""
         self._routing = routing
         self._declared = frozenset(routing.schemas)
         self._from = routing.type_from
-        self._peek = format_of(routing).peek(self._from.name) if self._from.kind == "json" else None
+        self._peek: Peek | None = None
+        if self._from.kind in ("json", "schema", "source"):
+            self._peek = format_of(routing.format_of(topic), schemas).peek(self._from)
 
     def route(self, batch: pa.RecordBatch) -> Routed:
         """Route a batch with the columns of Spark's Kafka source (headers optional)."""

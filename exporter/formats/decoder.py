@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
+from exporter.arrow.own_columns import CDC_COLUMN, CDC_TYPE
 from exporter.arrow.years import Years
-from exporter.core.columns import NO_COLUMNS, JsonText
+from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.formats.decoded import Decoded
 from exporter.formats.event_times import EventTimes
 from exporter.formats.evolving import never_refusing
@@ -41,27 +43,37 @@ class Decoder:
         form: Format | None = None,
         json_text: JsonText = "as_sent",
     ) -> None:
-        form = form or format_of(routing)
+        form = form or format_of(routing.value_format)
         self.reader = never_refusing(lambda one: form.reader(event_type, one, routing, json_text), schema)
         self._event_times = EventTimes(routing)
         self._years = Years(declared_only(schema))
         self._table_schema = pa.schema(
             [*unmarked(schema), pa.field("_rescued", pa.string()), pa.field("_event_time", US)]
         )
+        self._enveloped_schema = self._table_schema.append(pa.field(CDC_COLUMN, CDC_TYPE))
 
     @classmethod
     def of(
-        cls, event_type: str, routing: Routing, columns: str | None = None, json_text: JsonText = "as_sent"
+        cls,
+        event_type: str,
+        routing: Routing,
+        columns: str | None = None,
+        json_text: JsonText = "as_sent",
+        *,
+        topic: str = "",
+        schemas: KnownSchemas = NO_SCHEMAS,
     ) -> Decoder:
         """The decoder of a type as the configuration declares it, or of one that has a table without being declared.
 
         columns: Spark schema JSON of the declared columns together with those of the table that evolution has made
-        (core/evolved.py); None: there are no others than those declared.
+        (core/evolved.py); None: there are no others than those declared. topic: that the values are of. schemas: what
+        is decided of schema ids.
         """
-        wanted = columns or routing.schemas.get(event_type, NO_COLUMNS)
+        wanted = columns or routing.columns_of(event_type)
         empty = not json.loads(wanted)["fields"]
-        schema = pa.schema([]) if empty else format_of(routing).schema(wanted, event_type)
-        return cls(event_type, schema, routing, json_text=json_text)
+        form = format_of(routing.format_of(topic), schemas)
+        schema = pa.schema([]) if empty else form.schema(wanted, event_type)
+        return cls(event_type, schema, routing, form, json_text)
 
     def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
@@ -70,7 +82,11 @@ class Decoder:
         if len(rows) < len(kafka):
             kafka = kafka.take(rows)
         times, inside, late = self._event_times.check(kafka if read.time is None else read.time, kafka)
-        table = pa.table([*read.columns, read.rescued, times], schema=self._table_schema)
+        columns = [*read.columns, read.rescued, times]
+        if read.cdc is None:
+            table = pa.table(columns, schema=self._table_schema)
+        else:
+            table = pa.table([*columns, read.cdc], schema=self._enveloped_schema)
         bad = [(row, "decode", reason) for row, reason in read.refused.items()]
         if late:
             bad += [(rows[at].as_py(), "event_time", reason) for at, reason in late.items()]

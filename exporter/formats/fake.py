@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.core.columns import JsonText
-from exporter.core.routing import Routing
+from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.formats.format import Read
 from exporter.formats.marks import declared_only, holds_json, is_evolved
@@ -45,9 +45,9 @@ class Pairs:
                 )
         return schema
 
-    def peek(self, path: str) -> PairsPeek:
-        """path: a name, with its dots."""
-        return PairsPeek(path)
+    def peek(self, source: TypeFrom) -> PairsPeek:
+        """A name, with its dots."""
+        return PairsPeek(source.name)
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"

@@ -5,8 +5,8 @@
            ── reader()   Reader: a batch of values -> Read: columns, event time as sent, unknown fields, refusals
 
 What every format needs afterwards is common: decoder.py. A format must never let a value become null in silence, drop
-a value, look at a clock, or let a verdict depend on a value's neighbours (ROUTE). If something of it is out of reach
-(a registry, say), it raises: that is an outage, and never a reason to refuse a record.
+a value, look at a clock, or let a verdict depend on a value's neighbours (ROUTE). Values whose schema is not decided
+are never handed to it (frames.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from exporter.core.columns import JsonText
-from exporter.core.routing import Routing
+from exporter.core.routing import Routing, TypeFrom
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Read:
     unknown fields, null if there are none or the policy is another. ignored: int32: how many unknown fields were left
     out; null is none.
     refused: row -> reason, which begins with its code and a colon. truncated: values in `rows` that lost digits which
-    no column can hold.
+    no column can hold. cdc: of values in an envelope what was done to the row, of arrow/own_columns.CDC_TYPE, its key
+    null.
     """
 
     rows: pa.Int32Array
@@ -41,6 +42,7 @@ class Read:
     ignored: pa.Int32Array
     refused: Mapping[int, str]
     truncated: int = 0
+    cdc: pa.StructArray | None = None
 
 
 class Reader(Protocol):
@@ -60,7 +62,7 @@ class Peek(Protocol):
 
 
 class Format(Protocol):
-    """One format of values. Holds no settings and no state."""
+    """One format of values, made of a ValueFormat and of what is decided of schema ids. Holds no state."""
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
         """The Arrow schema of declared columns, given as `StructType.json()` text; nullable=false is kept.
@@ -69,8 +71,11 @@ class Format(Protocol):
         """
         ...
 
-    def peek(self, path: str) -> Peek:
-        """path: where the event type stands in a value, names with dots between them."""
+    def peek(self, source: TypeFrom) -> Peek:
+        """source: a field of the value (json), the name of its schema, or an envelope's source.
+
+        Raises ConfigError for what values of this format do not say.
+        """
         ...
 
     def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:

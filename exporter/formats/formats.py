@@ -1,23 +1,24 @@
-"""The formats that there are, by the name that a routing configuration has for them."""
+"""The formats that there are, by their kind (core/value_format.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from exporter.core.routing import Routing
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
+from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
 
-FORMATS: Mapping[str, Format] = {"json": Json()}
+FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {"json": lambda form, schemas: Json()}
 
 
-def format_of(routing: Routing | type[Routing]) -> Format:
-    """The format of a configuration; of the class: that of one that names none. Raises ConfigError."""
-    found = FORMATS.get(routing.format)
+def format_of(form: ValueFormat, schemas: KnownSchemas = NO_SCHEMAS) -> Format:
+    """What reads values of a format. Raises ConfigError."""
+    found = FORMATS.get(form.kind)
     if found is None:
         raise ConfigError(
-            f"values are of the format {routing.format!r}, which this version does not know",
+            f"values are of the format {form.kind!r}, which this version does not know",
             f"it knows {', '.join(sorted(FORMATS))}: run the version that this configuration was recorded by",
         )
-    return found
+    return found(form, schemas)

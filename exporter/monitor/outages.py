@@ -23,6 +23,7 @@ PAUSE_SHARE = 1 / 8
 """Of what an outage has lasted; so long is waited for the next try."""
 
 KAFKA, GROUP, STORAGE, WAL = "kafka", "consumer group", "storage", "write-ahead log"
+REGISTRY = "schema registry"
 
 
 class Outages:

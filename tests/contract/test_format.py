@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from exporter.arrow.kafka_time import US
 from exporter.core.columns import EVOLVED
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import NO_SCHEMAS
+from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.fake import Pairs
@@ -339,7 +341,7 @@ def test_a_record_of_another_type_than_it_was_routed_by_is_refused(place: Place)
 @each_format
 def test_a_peek_finds_the_type_or_says_why_not(place: Place) -> None:
     """A type, a reason, or neither for what is null or skipped; alone as in a batch."""
-    peek = place.form.peek("t")
+    peek = place.form.peek(TypeFrom("json", "t"))
     values = [place.value({"t": "a", "id": 1}), place.value({"id": 1}), place.value({"id": 1, "t": "b"}), None,
               place.value({"t": "long"}), place.value({"t": ""}), place.broken[0], place.value({"t": "a"})]  # fmt: skip
     skipped = [False] * 4 + [True] + [False] * 3
@@ -376,10 +378,10 @@ def test_the_decoder_judges_event_times_of_any_format(place: Place) -> None:
 
 def test_every_format_that_there_is_does_this() -> None:
     """Whoever adds one adds it here."""
-    assert {type(form) for form in FORMATS.values()} <= {type(place.form) for place in PLACES}
+    assert {type(form(JSON, NO_SCHEMAS)) for form in FORMATS.values()} <= {type(place.form) for place in PLACES}
 
 
 def test_a_format_that_this_version_does_not_know_is_refused() -> None:
     """A configuration of a later version cannot be drained by this one: it says so, and reads nothing."""
-    with pytest.raises(ConfigError, match="'avro', which this version does not know"):
-        Decoder(NAME, pa.schema([]), replace(PLAIN, format="avro"))
+    with pytest.raises(ConfigError, match="'lines', which this version does not know"):
+        Decoder(NAME, pa.schema([]), replace(PLAIN, value_format=ValueFormat("lines")))

@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.core.columns import JsonText
-from exporter.core.routing import Routing
+from exporter.core.routing import Routing, TypeFrom
+from exporter.errors import ConfigError
 from exporter.formats.format import Read
 from exporter.formats.json.asked import Asked
 from exporter.formats.json.block import Judged, joined
@@ -54,9 +55,13 @@ class Json:
         """See Format."""
         return arrow_schema(spark_json, event_type, "JSON")
 
-    def peek(self, path: str) -> JsonPeek:
+    def peek(self, source: TypeFrom) -> JsonPeek:
         """See Format."""
-        return JsonPeek(path)
+        if source.kind != "json":
+            raise ConfigError(
+                f"JSON values name no {source.kind}", "take the event type from a field, a header or the key"
+            )
+        return JsonPeek(source.name)
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"

@@ -67,7 +67,7 @@ class Replays(NoReplays):
                 sf.struct(
                     sf.lit(number).alias("routing"),
                     sf.col(code).alias("code"),
-                    audit_sql.record_checksum(one.format, self.fields, sf.col(code)).alias("hash"),
+                    audit_sql.record_checksum(one.value_format.kind, self.fields, sf.col(code)).alias("hash"),
                     audit_sql.event_day(one).alias("day"),
                     audit_sql.kept_time(one, self.pinned.codes, sf.col(code)).alias("time"),
                 )

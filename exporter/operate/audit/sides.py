@@ -92,7 +92,7 @@ class Sides:
         """column(format) of that configuration's format; null where none is known. Once for each format only."""
         numbers: dict[str, list[int]] = {}
         for at, one in enumerate(self.pinned.routings):
-            numbers.setdefault(one.format, []).append(at)
+            numbers.setdefault(one.value_format.kind, []).append(at)
         number = sf.col("region.routing")
         return audit_sql.one_of([(number.isin(found), column(form)) for form, found in numbers.items()], kind)
 
@@ -185,7 +185,7 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
 
 def compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
     """Code -> the columns whose values are compared."""
-    formats = {one.format for one in pinned.routings}
+    formats = {one.value_format.kind for one in pinned.routings}
     return {
         code: audit_sql.compared_columns(
             formats,

@@ -52,7 +52,7 @@ def event_type(routing: Routing) -> Column:
     if source.kind == "header":
         named = sf.filter("headers", lambda header: header["key"] == sf.lit(source.name))
         return sf.try_element_at(named, sf.lit(-1))["value"].cast("string")
-    return values_of(routing.format).text_at(source.name)
+    return values_of(routing.value_format.kind).text_at(source.name)
 
 
 def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column:
@@ -65,7 +65,7 @@ def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column
     met = {n for n in codes if routing.new_type == "table" and table_folder(n).lower() not in clashing}
     known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or n in met)]
     code = one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
-    doubtful = values_of(routing.format).doubtful()
+    doubtful = values_of(routing.value_format.kind).doubtful()
     if routing.type_from.kind == "json":
         no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
     else:
@@ -74,7 +74,7 @@ def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column
         sf.when(sf.col("value").isNull() | sf.col("timestamp").isNull(), sf.lit(LETTERS))
         .when(sf.octet_length("value") > routing.record_bytes_max, sf.lit(LETTERS))
         .when(code.isNull(), no_type)
-        .when(sf.col(whole(routing.format)), code)
+        .when(sf.col(whole(routing.value_format.kind)), code)
         .when(doubtful, sf.lit(EITHER))
         .otherwise(sf.lit(LETTERS))
     )
@@ -95,7 +95,7 @@ def whole(form: str) -> str:
 
 def wholes(routings: Iterable[Routing]) -> dict[str, Column]:
     """That column for each format of the configurations."""
-    return {whole(form): values_of(form).is_whole() for form in sorted({one.format for one in routings})}
+    return {whole(form): values_of(form).is_whole() for form in sorted({one.value_format.kind for one in routings})}
 
 
 def event_time(routing: Routing) -> Column:
@@ -103,7 +103,7 @@ def event_time(routing: Routing) -> Column:
     source = routing.event_time
     if source.kind == "record":
         return sf.col("timestamp")
-    text = values_of(routing.format).text_at(source.path)
+    text = values_of(routing.value_format.kind).text_at(source.path)
     if source.unit == "iso":
         return text.try_cast("timestamp")
     number, unit = text.try_cast("bigint"), _UNITS_PER_SEC[source.unit]

@@ -33,7 +33,9 @@ CHANGES = {
     "event_time_ahead_max_secs": 1,
     "generation": 1,
     "decoder_version": 2,
-    "format": "avro",
+    "value_format": ValueFormat("avro", "confluent", schemas=(("a.avsc", "{}"),)),
+    "topic_formats": (("a.*", ValueFormat("string")),),
+    "registry": "other",
 }
 
 

@@ -71,7 +71,7 @@ def _differences(
         if key not in known:
             table = tables[row["code"]]
             known[key] = Configured.of(routings[number], table.name, table.schema_json)
-        read = values_of(routings[number].format).document
+        read = values_of(routings[number].value_format.kind).document
         found = known[key].differences(row["value"], row["held"], row["rescued"], row["at"], read)
         if not found:
             return []
