@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom, letters_last
+from exporter.core.value_format import ValueFormat
 
 ROUTING = Routing(
     type_from=TypeFrom("json", "meta.type"),
