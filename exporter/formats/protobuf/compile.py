@@ -1,0 +1,60 @@
+"""Texts of .proto files -> descriptors, by Google's compiler. In the driver alone.
+
+The compiler is a process of its own: it says what is wrong to its error output, and reads files, which are written to
+a folder that goes afterwards. It belongs to the extra `protobuf`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from exporter.errors import ConfigError
+
+COMPILE_SECS = 60.0
+"""How long the compiler may take."""
+
+
+def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
+    """The FileDescriptorSet of one text, with all that it imports; that text is its last file.
+
+    texts: name, as imports call it -> text; Google's own files need not be among them. main: the name of the one; else
+    the last of the texts. Raises ConfigError with the compiler's words.
+    """
+    main = main or [*texts][-1]
+    if importlib.util.find_spec("grpc_tools") is None:
+        raise ConfigError(
+            f"{main} is .proto text, and grpcio-tools, which compiles it, is not installed",
+            "pip install 'kafka-delta-exporter[protobuf]', or give a descriptor set that protoc has made",
+        )
+    with tempfile.TemporaryDirectory(prefix="exporter-proto-") as folder:
+        for name, text in texts.items():
+            path = Path(folder, "in", _inside(name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        made = Path(folder, "set")
+        _compile(["-I", str(Path(folder, "in")), "--include_imports", f"--descriptor_set_out={made}", main], main)
+        return made.read_bytes()
+
+
+def _inside(name: str) -> str:
+    """A name that stays in the folder, and that the compiler takes for no option."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.name or name.startswith(("-", "@")):
+        raise ConfigError(f"{name!r} is no name of a .proto file", "use the name by which others import it")
+    return str(path)
+
+
+def _compile(arguments: list[str], main: str) -> None:
+    command = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECS, check=False)
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{main} is not compiled after {COMPILE_SECS:.0f} s", "give a descriptor set") from None
+    if done.returncode:
+        words = " ".join(done.stderr.split()) or f"the compiler ends with {done.returncode}"
+        raise ConfigError(f"{main} does not compile: {words}", "each import has to be given, under its name")

@@ -1,0 +1,193 @@
+"""Texts of Protobuf schemas -> their descriptors.
+
+    base64 of a FileDescriptorSet     has everything; its last file is the one that message indexes count in
+    base64 of a FileDescriptorProto   one file; what it imports are its references, and Google's own files
+
+google.protobuf puts the files together, and so says what cannot be. It is an extra, imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from exporter.core.schemas import SchemaText
+from exporter.errors import ConfigError
+from exporter.formats.protobuf.model import Descriptors, Field, Kind, Message
+
+GOOGLE = "google/protobuf/"
+"""Folder of the files that come with every compiler; no registry lists them as references."""
+_WELL_KNOWN = frozenset((
+    "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
+    "wrappers",
+))  # fmt: skip
+
+_KINDS: dict[int, Kind] = {
+    1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32", 8: "bool", 9: "string",
+    10: "group", 11: "message", 12: "bytes", 13: "uint32", 14: "enum", 15: "sfixed32", 16: "sfixed64", 17: "sint32",
+    18: "sint64",
+}  # fmt: skip
+"""The numbers of FieldDescriptorProto.Type."""
+
+
+def as_descriptor_set(text: str, references: Sequence[tuple[str, SchemaText]] = ()) -> bytes:
+    """The FileDescriptorSet that a registered text stands for, with all that it imports; its last file is the text's.
+
+    Raises ConfigError if the text is no base64 of descriptors, or imports what nobody gives.
+    """
+    files: dict[str, Any] = {}
+    main = _gather(text, references, files)
+    return _complete(files, main)
+
+
+def descriptors(text: str, references: Sequence[tuple[str, SchemaText]] = ()) -> Descriptors:
+    """What a text says. Raises ConfigError for one that cannot be."""
+    found = _protos().FileDescriptorSet.FromString(as_descriptor_set(text, references))
+    pool = _imported("google.protobuf.descriptor_pool").DescriptorPool()
+    try:
+        for proto in found.file:
+            pool.AddSerializedFile(proto.SerializeToString())
+        files = [pool.FindFileByName(proto.name) for proto in found.file]
+    except (TypeError, KeyError, ValueError) as error:
+        raise _unusable(f"the files do not fit together: {' '.join(str(error).split())}") from None
+    messages = {one.full_name: _message(one) for file in files for one in _nested(file.message_types_by_name.values())}
+    enums = {one.full_name: _numbers(one) for file in files for one in _enums(file)}
+    return Descriptors(messages, enums, dict(_places(found.file[-1].message_type, found.file[-1].package, ())))
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ConfigError(
+            f"values are Protobuf, and {name} is not installed", "pip install 'kafka-delta-exporter[protobuf]'"
+        ) from None
+
+
+def _protos() -> Any:
+    return _imported("google.protobuf.descriptor_pb2")
+
+
+def _unusable(what: str) -> ConfigError:
+    return ConfigError(f"a Protobuf schema cannot be used: {what}", "give a FileDescriptorSet that has every import")
+
+
+def _gather(text: str, references: Sequence[tuple[str, SchemaText]], files: dict[str, Any], name: str = "") -> str:
+    """Put the files of a text and of its references among the others; the name of its own, or the one it gets."""
+    for called, schema in references:
+        _gather(schema.text, schema.references, files, called)
+    found = _parsed(text)
+    if name and name not in [one.name for one in found]:
+        found[-1].name = name
+    for one in found:
+        files[one.name] = one
+    main: str = found[-1].name
+    return main
+
+
+def _parsed(text: str) -> list[Any]:
+    """The files of one text, at least one."""
+    protos = _protos()
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _unusable("it is no base64") from None
+    for kind in (protos.FileDescriptorSet, protos.FileDescriptorProto):
+        found = _strictly(kind, raw)
+        if found is not None:
+            files = [*found.file] if kind is protos.FileDescriptorSet else [found]
+            if files and all(one.name for one in files):
+                return files
+    raise _unusable("it is neither a FileDescriptorSet nor a FileDescriptorProto")
+
+
+def _strictly(kind: Any, raw: bytes) -> Any:
+    """The message that the bytes are; None if they are another one: a file taken for a set has unknown fields."""
+    try:
+        found = kind.FromString(raw)
+    except _imported("google.protobuf.message").DecodeError:
+        return None
+    unknown = _imported("google.protobuf.unknown_fields").UnknownFieldSet(found)
+    return None if len(unknown) else found
+
+
+def _complete(files: dict[str, Any], main: str) -> bytes:
+    """All files that the main one needs, each behind what it imports."""
+    ordered: dict[str, Any] = {}
+
+    def put(name: str, above: tuple[str, ...]) -> None:
+        if name in ordered:
+            return
+        if name in above:
+            raise _unusable(f"{name} imports itself")
+        proto = files.get(name) or _well_known(name)
+        if proto is None:
+            raise _unusable(f"{above[-1]} imports {name}, which is not among its references")
+        for needed in proto.dependency:
+            put(needed, (*above, name))
+        ordered[name] = proto
+
+    put(main, ())
+    made: bytes = _protos().FileDescriptorSet(file=[*ordered.values()]).SerializeToString(deterministic=True)
+    return made
+
+
+def _well_known(name: str) -> Any:
+    """One of Google's own files; None for any other."""
+    stem = name.removeprefix(GOOGLE).removesuffix(".proto")
+    if f"{GOOGLE}{stem}.proto" != name or stem not in _WELL_KNOWN:
+        return None
+    proto = _protos().FileDescriptorProto()
+    _imported(f"google.protobuf.{stem}_pb2").DESCRIPTOR.CopyToProto(proto)
+    return proto
+
+
+def _nested(messages: Any) -> Iterator[Any]:
+    for one in messages:
+        yield one
+        yield from _nested(one.nested_types)
+
+
+def _enums(file: Any) -> Iterator[Any]:
+    yield from file.enum_types_by_name.values()
+    for message in _nested(file.message_types_by_name.values()):
+        yield from message.enum_types
+
+
+def _numbers(enum: Any) -> dict[int, str]:
+    """Number -> name, the default first."""
+    numbers: dict[int, str] = {}
+    for value in enum.values:
+        numbers.setdefault(value.number, value.name)
+    return numbers
+
+
+def _message(message: Any) -> Message:
+    fields = tuple(_field(one) for one in sorted(message.fields, key=lambda one: one.number))
+    return Message(message.full_name, fields, message.GetOptions().map_entry)
+
+
+def _field(field: Any) -> Field:
+    oneof = field.containing_oneof
+    real = oneof is not None and not (len(oneof.fields) == 1 and oneof.name == f"_{field.name}")
+    holds = field.message_type or field.enum_type
+    return Field(
+        field.name,
+        field.number,
+        _KINDS[field.type],
+        repeated=field.is_repeated,
+        presence=field.has_presence,
+        required=field.is_required,
+        oneof=oneof.name if real else "",
+        of=holds.full_name if holds else "",
+    )
+
+
+def _places(protos: Any, prefix: str, above: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
+    for number, proto in enumerate(protos):
+        name = f"{prefix}.{proto.name}" if prefix else proto.name
+        yield (*above, number), name
+        yield from _places(proto.nested_type, name, (*above, number))
