@@ -16,6 +16,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     protocol/      Every commit to a table while records are exported, and the way back from the tables to writers.
     lake/          Delta tables: one snapshot in, one commit out, and what happened to them.
     wal/           The write-ahead log and the leases in DynamoDB: told, kept, compared with the tables.
+    registry/      A schema registry: asked by the driver alone, its answers recorded beside the tables for ever.
     spark/         Java, the jars, the session and the size of its batches.
     monitor/       What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health.
     workbench.py   What every verb works with, opened from the settings: session, lake, topics, routing, log.

@@ -8,6 +8,7 @@
             <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
     replay  <app>/replay/<topic>/<partition>/<replay number>; its files' attempt: replay-<replay number>-<uuid>
+    pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
     condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
@@ -32,6 +33,8 @@ TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 FOLDER_BYTES_MAX = 200
 LOG_FOLDER = "_delta_log"
 """Of each table. One of this name would make the folder of all tables look like a table; delta-rs cannot read it."""
+PINS_FOLDER = "_schemas.pins"
+"""Of the recorded decisions on ids of schemas. No event type's folder has a dot, and nobody reads below a `_`."""
 _OFFSET_DIGITS = 20
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
 _REPLAY = re.compile(r"replay-([1-9][0-9]{0,17})-[A-Za-z0-9]+\Z")
@@ -183,6 +186,27 @@ def _apart(partition: Partition, app: str, tp: TopicPartition, epoch: int, what:
 def _within(partition: Partition, name: str) -> str:
     folder = partition.folder
     return f"{folder}/{name}" if folder else name
+
+
+def pins_folder(registry: str) -> str:
+    """The folder of what is decided about one registry's ids. Raises BadName."""
+    if not APP.match(registry) or len(registry) > FOLDER_BYTES_MAX:
+        raise BadName(f"not a name of a registry: {registry[:40]!r}; letters, digits, _ and - make one")
+    return f"{PINS_FOLDER}/{registry}"
+
+
+def pin_file(registry: str, schema_id: int, number: int) -> str:
+    """The file of one decision, numbers from 0. Raises BadName."""
+    if min(schema_id, number) < 0:
+        raise BadName(f"no decision has the number {number} of id {schema_id}")
+    return f"{pins_folder(registry)}/{schema_id}/{number}.json"
+
+
+def number_of(name: str) -> int:
+    """A number that is the name of a folder or of a file of decisions, without `.json`. Raises BadName."""
+    if not _NUMBER.match(name):
+        raise BadName(f"not a number as we write it: {name[:40]!r}")
+    return int(name)
 
 
 def table_folder(event_type: str) -> str:

@@ -114,6 +114,23 @@ class FileStore:
                 if last:
                     raise
 
+    def create(self, path: str, body: bytes, sync: bool = True) -> None:
+        """A hard link to a file that is complete, as a commit is one; what a crash leaves is hidden."""
+        at = Path(self.uri(path))
+        at.parent.mkdir(parents=True, exist_ok=True)
+        hidden = at.with_name(f".{uuid.uuid4().hex}.tmp")
+        try:
+            hidden.write_bytes(body)
+            if sync:
+                _sync_if_it_can(hidden)
+            os.link(hidden, at)
+        finally:
+            with suppress(OSError):
+                hidden.unlink()
+        if sync:
+            for folder in at.parents[: len(Path(path).parts)]:  # whatever of these was made, by whomever
+                _sync_if_it_can(folder)
+
     def read(self, path: str) -> bytes:
         with open(self.uri(path), "rb") as file:
             return file.read()
@@ -268,6 +285,15 @@ def _tried(folder: Path, sync: bool) -> ExporterError | None:
             with suppress(OSError):
                 path.unlink()
     return None
+
+
+def _sync_if_it_can(path: Path) -> None:
+    """Raises OSError, but for a file system that never can: whoever asks for more is refused it at the start."""
+    try:
+        kept.sync(path)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
 
 
 def _unsynced(folder: Path) -> ExporterError | None:

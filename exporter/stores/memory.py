@@ -90,6 +90,9 @@ class MemoryStore:
             if disk.lists_late:
                 disk.unlisted.add(at)
 
+    def create(self, path: str, body: bytes, sync: bool = True) -> None:
+        self.write_once(path, body)
+
     def read(self, path: str) -> bytes:
         return self._body(self.uri(path))
 

@@ -77,6 +77,14 @@ class Store(Protocol):
         """Create a file, and the folders above it. Raises FileExistsError if it is there (NAMES)."""
         ...
 
+    def create(self, path: str, body: bytes, sync: bool = True) -> None:
+        """As write_once, of a small file that others look for by its name: they find it whole or not at all.
+
+        sync: whether it survives a power cut once this returns, as far as the storage can promise that. Raises
+        FileExistsError if it is there.
+        """
+        ...
+
     def read(self, path: str) -> bytes:
         """All of a file."""
         ...

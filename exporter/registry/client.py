@@ -1,0 +1,282 @@
+"""Confluent's REST API of a schema registry, and whether what came back is an answer. In the driver alone.
+
+    200                                       the schema
+    404 with error_code 40403                 the registry knows no such id
+    anything else, or nothing                 trouble, which decides nothing: refused, timed out, 401, 403, 5xx, a
+                                              redirect, a page of a proxy, too long, not what the API says
+
+A conversation (a schema, what it refers to, whether the registry is the one that it was) is held with one server, and
+begun anew with the next one on trouble. Credentials go to the servers that are named, and into no text.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar, cast
+from urllib.parse import quote, unquote, urlsplit
+
+import urllib3
+
+from exporter.core.schemas import SchemaText
+from exporter.errors import ConfigError, RegistryUnreachable
+from exporter.registry.options import RegistryOptions
+from exporter.secrets import keep_secret, masked
+
+ANSWER_BYTES_MAX = 32 << 20
+CONNECT_SECS_MAX = 5.0
+REFERENCES_MAX = 1_000
+"""Schemas that one schema may refer to, each counted as often as it is referred to."""
+ERROR_BYTES_SHOWN = 120
+NO_SUCH_ID = 40403
+NO_SUCH_SUBJECT = 40401
+_HINT = "check `[schema_registry]`: urls, the credentials and their rights, the certificates; what is exported waits"
+T = TypeVar("T")
+Kind = Literal["AVRO", "PROTOBUF", "JSON"]
+
+
+class Reference(NamedTuple):
+    """What a schema calls another one, and where that is."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One schema as the registry gives it. id: -1 where the answer has none."""
+
+    kind: Kind
+    text: str
+    references: tuple[Reference, ...] = ()
+    id: int = -1
+
+
+class _Trouble(Exception):
+    """Why an answer is none."""
+
+
+@dataclass
+class Server:
+    """One URL. Every method raises RegistryUnreachable for what is no answer."""
+
+    url: str
+    headers: Mapping[str, str]
+    pool: urllib3.PoolManager
+    timeout_secs: float
+
+    @property
+    def shown(self) -> str:
+        """The URL without credentials."""
+        return shown(self.url)
+
+    def schema(self, schema_id: int) -> Registered | None:
+        """The schema of an id; None if the registry says that there is none."""
+        found = self._get(f"/schemas/ids/{schema_id}", NO_SUCH_ID)
+        return None if found is None else self._registered(found)
+
+    def version(self, subject: str, version: int) -> Registered:
+        """One version of a subject, also one that was deleted since: it may be referred to for ever."""
+        return self._registered(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"))
+
+    def versions(self, subject: str) -> list[int]:
+        """The versions of a subject; none if there is no such subject."""
+        return self._list(f"/subjects/{quote(subject, safe='')}/versions", int, NO_SUCH_SUBJECT)
+
+    def subjects(self) -> list[str]:
+        return self._list("/subjects", str)
+
+    def _list(self, path: str, of: type[T], no: int = 0) -> list[T]:
+        found = self._get(path, no)
+        if found is None:
+            return []
+        if not isinstance(found, list) or not all(type(one) is of for one in found):
+            raise self._unreachable(f"{path} is no list as the API has it")
+        return found
+
+    def _registered(self, found: Any) -> Registered:
+        try:
+            kind = found.get("schemaType") or "AVRO"
+            references = tuple(
+                Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
+                for one in found.get("references") or ()
+            )
+            if kind not in ("AVRO", "PROTOBUF", "JSON") or not isinstance(found["schema"], str):
+                raise ValueError(f"a schema of the kind {kind!r}")
+            return Registered(cast(Kind, kind), found["schema"], references, int(found.get("id", -1)))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._unreachable(f"it gave what is no schema: {type(error).__name__} {error}") from error
+
+    def _get(self, path: str, no: int = 0) -> Any:
+        """The answer as parsed JSON; None for 404 with the error code `no`."""
+        try:
+            status, body = self._answer(path)
+            content = _parsed(body)
+            if status == 200 and content is not None:
+                return content
+            code = content.get("error_code") if isinstance(content, dict) else None
+            if no and status == 404 and code == no:
+                return None
+            says = body[:ERROR_BYTES_SHOWN].decode("utf-8", "replace").strip()
+            raise _Trouble(f"HTTP {status} {says}".strip())
+        except (_Trouble, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise self._unreachable(f"{path}: {_why(error)}") from error
+
+    def _answer(self, path: str) -> tuple[int, bytes]:
+        """Status and body. A body that drips is cut off at the time-out too."""
+        deadline = time.monotonic() + self.timeout_secs
+        limits = urllib3.Timeout(connect=min(self.timeout_secs, CONNECT_SECS_MAX), read=self.timeout_secs)
+        response = self.pool.request(
+            "GET", self.url + path, headers=self.headers, timeout=limits, retries=False, redirect=False,
+            preload_content=False,
+        )  # fmt: skip
+        body, whole = bytearray(), False
+        try:
+            while chunk := response.read(1 << 16):
+                body += chunk
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
+                if time.monotonic() > deadline:
+                    raise _Trouble(f"not done after {self.timeout_secs:g} s")
+            whole = True
+        finally:
+            if whole:
+                response.release_conn()
+            else:
+                response.close()
+        return response.status, bytes(body)
+
+    def _unreachable(self, what: str) -> RegistryUnreachable:
+        return RegistryUnreachable(masked(f"{self.shown}: {what}"), _HINT)
+
+
+@dataclass
+class Client:
+    """All servers of one registry; the one that answered last is asked first. For any thread."""
+
+    servers: list[Server]
+    _first: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self, conversation: Callable[[Server], T]) -> T:
+        """What comes of a conversation with the first server that answers all of it.
+
+        Raises RegistryUnreachable with what each said, ConfigError without a server, and what the conversation does.
+        """
+        if not self.servers:
+            raise ConfigError("there is no schema registry to be asked", "set `[schema_registry] urls`")
+        with self._lock:
+            first = self._first
+        said: list[str] = []
+        for number in [*range(first, len(self.servers)), *range(first)]:
+            try:
+                found = conversation(self.servers[number])
+            except RegistryUnreachable as error:
+                said.append(error.message)
+                continue
+            with self._lock:
+                self._first = number
+            return found
+        raise RegistryUnreachable("; ".join(said), _HINT)
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.pool.clear()
+
+
+def connect(options: RegistryOptions) -> Client:
+    """A client; nothing is asked yet. Raises ConfigError for files that cannot be used."""
+    keep_secret(options.password, options.token)
+    context = _context(options) if any(url.startswith("https:") for url in options.urls) else None
+    pool = urllib3.PoolManager(num_pools=max(1, len(options.urls)), maxsize=2, ssl_context=context)
+    return Client([_server(url.rstrip("/"), options, pool) for url in options.urls])
+
+
+def _server(url: str, options: RegistryOptions, pool: urllib3.PoolManager) -> Server:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{shown(url)} is no address of a schema registry", "write for example: http://registry:8081")
+    user, password = options.username, options.password
+    if parts.username is not None and not user:
+        user, password = unquote(parts.username), unquote(parts.password or "")
+        keep_secret(password)
+    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    if options.token:
+        headers["Authorization"] = f"Bearer {options.token}"
+    elif user:
+        headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+    keep_secret(headers.get("Authorization", "").partition(" ")[2])
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return Server(bare, headers, pool, options.timeout_secs)
+
+
+def _context(options: RegistryOptions) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=str(options.ca_file) if options.ca_file else None)
+        if options.cert_file:
+            context.load_cert_chain(str(options.cert_file), str(options.key_file) if options.key_file else None)
+    except (OSError, ssl.SSLError) as error:
+        files = ", ".join(str(one) for one in (options.ca_file, options.cert_file, options.key_file) if one)
+        hint = "`ca_file`, `cert_file` and `key_file` of `[schema_registry]` are PEM files that this user can read"
+        raise ConfigError(f"the schema registry's certificates cannot be used ({files}): {error}", hint) from error
+    return context
+
+
+def shown(url: str) -> str:
+    """A URL as people may see it: without user and password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def whole(server: Server, registered: Registered) -> SchemaText:
+    """A schema with all that it refers to, what is referred to first. Raises RegistryUnreachable."""
+    return _Loading(server).schema(registered, ())
+
+
+class _Loading:
+    """One schema's. Versions of subjects never change, so each is asked for once."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._versions: dict[tuple[str, int], Registered] = {}
+        self._left = REFERENCES_MAX
+
+    def schema(self, registered: Registered, above: tuple[tuple[str, int], ...]) -> SchemaText:
+        return SchemaText(
+            registered.kind,
+            registered.text,
+            tuple((one.name, self._referred(one, above)) for one in registered.references),
+        )
+
+    def _referred(self, reference: Reference, above: tuple[tuple[str, int], ...]) -> SchemaText:
+        key = (reference.subject, reference.version)
+        self._left -= 1
+        if key in above or self._left < 0:
+            what = "itself" if key in above else f"more than {REFERENCES_MAX} others"
+            raise RegistryUnreachable(f"{self._server.shown}: {key[0]} version {key[1]} refers to {what}", _HINT)
+        if key not in self._versions:
+            self._versions[key] = self._server.version(*key)
+        return self.schema(self._versions[key], (*above, key))
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _why(error: Exception) -> str:
+    """In words; urllib3 tells where its objects lie in memory."""
+    if isinstance(error, _Trouble):
+        return str(error)
+    if isinstance(error, urllib3.exceptions.ConnectTimeoutError | urllib3.exceptions.ReadTimeoutError):
+        return "no answer in time"
+    reason = getattr(error, "reason", None) or error
+    return str(reason).rpartition(">: ")[2] or type(error).__name__

@@ -1,0 +1,32 @@
+"""How a schema registry is reached, and what becomes of ids that it does not know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class RegistryOptions:
+    """urls: of the same registry, in the order in which they are tried; without any, what is recorded is all there is.
+
+    name: under which decisions are recorded; another name is another registry. subjects: whose versions are loaded at
+    the start. username and password, or token: sent to every URL. ca_file: PEM of the authorities to be trusted, the
+    system's without. cert_file, key_file: PEM of the client's certificate and key, the key's own file where it is one.
+    timeout_secs: for one request, from its beginning to the last byte of its answer.
+    unknown_after_secs: for how long a registry has to say that there is no such id before that is recorded.
+    """
+
+    urls: tuple[str, ...] = ()
+    name: str = "default"
+    subjects: tuple[str, ...] = ()
+    username: str = ""
+    password: str = ""
+    token: str = ""
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    timeout_secs: float = 10.0
+    unknown_schema_id: Literal["dead_letter", "stall"] = "dead_letter"
+    unknown_after_secs: float = 120.0

@@ -1,0 +1,84 @@
+"""Protobuf as registries have it: a file's text, or its FileDescriptorProto in base64, made one set that has everything.
+
+Confluent's servers give the text, unless asked otherwise; what was registered by confluent-kafka's Python client is the
+descriptor, and some servers give back just what they got.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from exporter.core.schemas import SchemaText
+from exporter.errors import ConfigError, RegistryUnreachable
+
+_INSTALL = "pip install 'kafka-delta-exporter[protobuf]'"
+
+
+def as_one_set(schema: SchemaText) -> SchemaText:
+    """The schema as a FileDescriptorSet in base64 of all files; one that cannot be compiled stays as it is.
+
+    Raises ConfigError if what is needed to compile it is not installed, RegistryUnreachable for a text that imports
+    what is there as a descriptor only.
+    """
+    from exporter.formats.protobuf.compile import descriptor_set
+    from exporter.formats.protobuf.descriptors import as_descriptor_set
+
+    for package in ("google.protobuf", "grpc_tools") if _has_text(schema) else ("google.protobuf",):
+        if not _installed(package):
+            raise ConfigError(f"the schema registry has Protobuf schemas, and {package} is not installed", _INSTALL)
+
+    def compiled(one: SchemaText) -> SchemaText:
+        """With base64 all the way down."""
+        if _is_text(one):
+            files = dict(_files(one))
+            if any(map(_is_descriptor, files.values())):
+                what = "a Protobuf schema is registered as text and imports what is registered as a descriptor only"
+                raise RegistryUnreachable(what, "register both in the same form")
+            main = "registered.proto"
+            while main in files:
+                main = f"_{main}"
+            return SchemaText("PROTOBUF", _base64(descriptor_set({**files, main: one.text}, main)))
+        return SchemaText("PROTOBUF", one.text, tuple((name, compiled(below)) for name, below in one.references))
+
+    try:
+        done = compiled(schema)
+        return SchemaText("PROTOBUF", _base64(as_descriptor_set(done.text, done.references)))
+    except ConfigError:
+        return SchemaText("PROTOBUF", schema.text)
+
+
+def _files(schema: SchemaText) -> Iterator[tuple[str, str]]:
+    """Name -> text of all that a schema refers to."""
+    for name, one in schema.references:
+        yield from _files(one)
+        yield name, one.text
+
+
+def _has_text(schema: SchemaText) -> bool:
+    return _is_text(schema) or any(_has_text(one) for _, one in schema.references)
+
+
+def _is_text(schema: SchemaText) -> bool:
+    return not _is_descriptor(schema.text)
+
+
+def _is_descriptor(text: str) -> bool:
+    """Whether a text is base64: a file's text has blanks and signs that base64 has not."""
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
