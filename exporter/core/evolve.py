@@ -57,11 +57,15 @@ class Hint:
 
 @dataclass(frozen=True)
 class Evolution:
-    """How one table grows. hints: dotted path -> type; `[]` stands for an array's elements: `items[].at`."""
+    """How one table grows. hints: dotted path -> type; `[]` stands for an array's elements: `items[].at`.
+
+    infers: whether columns follow from what was seen too, not from schemas alone.
+    """
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
     keys_max: int = 100
     columns_max: int = 1_000
+    infers: bool = True
 
 
 @dataclass(frozen=True)

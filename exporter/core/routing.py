@@ -113,8 +113,9 @@ class Routing:
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,
-        but for the one column of raw values."""
-        return self.schemas.get(event_type, RAW_COLUMNS.get(self.value_format.kind, NO_COLUMNS))
+        but for the one column of raw values. Where types are topics, the format of that topic counts."""
+        form = self.format_of(event_type) if self.type_from.kind == "topic" else self.value_format
+        return self.schemas.get(event_type, RAW_COLUMNS.get(form.kind, NO_COLUMNS))
 
     @property
     def active_types(self) -> tuple[str, ...]:

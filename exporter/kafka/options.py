@@ -9,7 +9,8 @@ from typing import Any
 
 from exporter.secrets import jaas_text, keep_secret
 from exporter.settings.model import Settings
-from exporter.settings.tables import KafkaClient, revealed
+from exporter.settings.table import revealed
+from exporter.settings.tables import KafkaClient
 
 
 def kafka_python_options(settings: Settings) -> dict[str, Any]:

@@ -18,11 +18,12 @@ from pydantic import ValidationError
 
 from exporter.errors import ConfigError
 from exporter.settings.model import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
-from exporter.settings.pem import pem_problems
+from exporter.settings.pem import pem_problems, registry_problems
 from exporter.settings.problem import Problem
 from exporter.settings.reference import EXAMPLE, reference
 from exporter.settings.rules import broken
-from exporter.settings.tables import PATHS, TABLES
+from exporter.settings.schema_files import read_schema_files
+from exporter.settings.tables import NAMED, PATHS, TABLES
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -104,10 +105,11 @@ def load(
     except ValidationError as error:
         problems = [_problem(detail, given) for detail in _all_errors(error, fine)]
     else:
-        problems = list(pem_problems(settings.kafka_client))
+        problems = [*pem_problems(settings.kafka_client), *registry_problems(settings.schema_registry)]
         declared = _read_columns(settings, problems)
+        schemas = read_schema_files([settings.value_format, *settings.topic_formats.values()], problems)
     _refuse(problems)
-    return settings.told(given.origins(), declared, path)
+    return settings.told(given.origins(), declared, path, schemas)
 
 
 def _all_errors(error: ValidationError, fine: Mapping[str, object]) -> list[ErrorDetails]:
@@ -155,19 +157,26 @@ def read_toml(path: Path) -> dict[str, object]:
 def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
     """The file's content with its relative paths joined to the file's folder."""
     resolved = dict(table)
-    types = table.get("types")
-    if isinstance(types, dict):
-        resolved["types"] = {name: _resolved_table(inner, folder) for name, inner in types.items()}
-    if "kafka_client" in table:
-        resolved["kafka_client"] = _resolved_table(table["kafka_client"], folder)
+    for name in TABLES.keys() & table.keys():
+        inner = table[name]
+        if name in NAMED and isinstance(inner, dict):
+            resolved[name] = {one: _resolved_table(of_one, folder) for one, of_one in inner.items()}
+        else:
+            resolved[name] = _resolved_table(inner, folder)
     return resolved
 
 
 def _resolved_table(table: object, folder: Path) -> object:
     if not isinstance(table, dict):
         return table
-    paths = {name: folder / table[name] for name in PATHS if isinstance(table.get(name), str)}
-    return {**table, **paths}
+    return {**table, **{name: _resolved_path(table[name], folder) for name in PATHS & table.keys()}}
+
+
+def _resolved_path(given: object, folder: Path) -> object:
+    """A path, or a list of paths."""
+    if isinstance(given, list):
+        return [_resolved_path(one, folder) for one in given]
+    return folder / given if isinstance(given, str) else given
 
 
 def _refuse(problems: list[Problem]) -> None:
@@ -223,10 +232,11 @@ def _problem(error: ErrorDetails, given: _Given) -> Problem:
 
 def _table_problem(loc: list[str], kind: str, reason: str, given: _Given) -> Problem:
     """An error at [table], [table] key, [types.<event type>] or [types.<event type>] key."""
-    depth = 2 if loc[0] == "types" else 1
+    depth = 2 if loc[0] in NAMED else 1
     table = f"[{'.'.join(loc[:depth])}]"
     where = " ".join([table, *loc[depth:]])
-    hint = f"see {table if depth == 1 else '[types.<event type>]'} in what {EXAMPLE} prints"
+    shown = f"[{loc[0]}.<{NAMED[loc[0]]}>]" if loc[0] in NAMED else table
+    hint = f"see {shown} in what {EXAMPLE} prints"
     if kind == "extra_forbidden":
         known = {name: name for name in TABLES[loc[0]].model_fields}
         hint = _did_you_mean(loc[-1], known)

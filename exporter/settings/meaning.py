@@ -1,15 +1,25 @@
-"""What the settings mean: where each record goes (Routing), which tables grow (Evolutions), how all are cut (Specs)."""
+"""What the settings mean.
+
+    routing      where each record goes, and how values are written
+    evolutions   which tables grow
+    specs_of     how all are cut
+    record_columns   what of the record itself they have
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
-from exporter.core.columns import NO_COLUMNS, all_nullable
+from exporter.core.columns import all_nullable
 from exporter.core.evolve import Evolution, Evolutions, Hint
-from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.record_columns import RecordColumns
+from exporter.core.routing import Routing
 from exporter.core.specs import Specs
+from exporter.core.value_format import ValueFormat
+from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.model import Settings
 from exporter.settings.values import EPOCH
 from offsets.partitions import Spec
@@ -19,14 +29,12 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
     """The routing configuration. schemas: event type -> Spark schema JSON, of exactly those with declared columns."""
     if set(schemas) != set(settings.declared):
         raise ValueError(f"schemas of {sorted(schemas)} for the declared types {sorted(settings.declared)}")
-    canonical = {
-        name: _canonical(schemas.get(name, NO_COLUMNS), settings.force_optional if own is None else own)
-        for name, own in ((name, table.force_optional) for name, table in settings.types.items())
-    }
-    return Routing(
-        type_from=TypeFrom(settings.type_from.kind, settings.type_from.name),
-        event_time=EventTime(settings.event_time.kind, settings.event_time.path, settings.event_time.unit),
-        types=tuple(sorted(canonical.items())),
+    form = value_format(settings, settings.value_format)
+    others = tuple((pattern, value_format(settings, table)) for pattern, table in settings.topic_formats.items())
+    made = Routing(
+        type_from=settings.type_from.meant,
+        event_time=settings.event_time.meant,
+        types=(),
         unknown_fields=settings.unknown_fields,
         new_type=settings.new_type,
         isolation=settings.isolation,
@@ -34,7 +42,33 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         event_time_min_us=(settings.event_time_min - EPOCH) // timedelta(microseconds=1),
         event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
         generation=settings.generation,
+        value_format=form,
+        topic_formats=others,
+        registry=settings.schema_registry.name,
     )
+    canonical = {
+        name: _canonical(schemas.get(name) or made.columns_of(name), settings.force_optional if own is None else own)
+        for name, own in ((name, table.force_optional) for name, table in settings.types.items())
+    }
+    return replace(made, types=tuple(sorted(canonical.items())))
+
+
+def value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
+    """One of the formats, with its default frame and the schemas of its files."""
+    return ValueFormat(
+        kind=table.kind,
+        frame=table.framed(bool(settings.schema_registry.urls)),
+        envelope=table.envelope,
+        tombstones=table.tombstones,
+        semantic_types=table.semantic_types,
+        message=table.message,
+        schemas=tuple(sorted((file.name, settings.schemas[file]) for file in table.schema_files)),
+    )
+
+
+def record_columns(settings: Settings) -> RecordColumns:
+    """The columns with something of the record itself."""
+    return RecordColumns(settings.key_column, settings.headers_column, settings.timestamp_type_column)
 
 
 def _canonical(schema_json: str, optional: bool) -> str:
@@ -44,15 +78,26 @@ def _canonical(schema_json: str, optional: bool) -> str:
 
 
 def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> Evolutions:
-    """Which tables grow, and how. hints: event type -> path -> type."""
+    """Which tables grow, and how. hints: event type -> path -> type.
 
-    def one(evolve: str | None, of_type: Mapping[str, Hint]) -> Evolution | None:
-        if (evolve or settings.evolve) == "off":
+    A type without declared columns gets those of its schema, where the format has schemas, and nothing else unless it
+    is told to grow.
+    """
+    tables = (settings.value_format, *settings.topic_formats.values())
+    known = settings.unknown_fields == "rescue" and any(value_format(settings, one).has_schemas for one in tables)
+
+    def one(evolve: str | None, of_type: Mapping[str, Hint], declared: bool) -> Evolution | None:
+        if (evolve or settings.evolve) != "off":
+            return Evolution(of_type, settings.keys_max, settings.columns_max)
+        if declared or not known:
             return None
-        return Evolution(of_type, settings.keys_max, settings.columns_max)
+        return Evolution({}, settings.keys_max, settings.columns_max, infers=False)
 
-    named = {name: one(table.evolve, hints.get(name, {})) for name, table in settings.types.items()}
-    return Evolutions(one(None, {}), named)
+    named = {
+        name: one(table.evolve, hints.get(name, {}), name in settings.declared)
+        for name, table in settings.types.items()
+    }
+    return Evolutions(one(None, {}, declared=settings.new_type != "table"), named)
 
 
 def specs_of(settings: Settings) -> Specs:

@@ -25,6 +25,7 @@ from pydantic_core import InitErrorDetails
 
 from exporter.core.columns import JsonText
 from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
+from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
 from exporter.settings.reading import Reading
 from exporter.settings.rules import broken
 from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
@@ -71,8 +72,8 @@ class Settings(Reading):
     )
     unknown_fields: Literal["rescue", "ignore", "dead_letter"] = Field(
         default="rescue",
-        description="What becomes of JSON fields without a column: kept in _rescued, left out, or the record is a "
-        "dead letter.",
+        description="What becomes of fields without a column: kept in _rescued, left out, or the record is a dead "
+        "letter.",
     )
     evolve: Literal["off", "add"] = Field(
         default="off",
@@ -114,6 +115,23 @@ class Settings(Reading):
     partition_by: PartitionBy = Field(
         default="day",
         description="How a new table's files are cut by event time; a table that is there keeps how it was made.",
+    )
+    key_column: str = Field(
+        default="",
+        description="Column of each table with the record's key, BINARY, by this name; without it there is none.",
+        examples=["_key"],
+    )
+    headers_column: str = Field(
+        default="",
+        description="Column with the record's headers by this name, ARRAY<STRUCT<key: STRING, value: BINARY>>; without "
+        "it there is none.",
+        examples=["_headers"],
+    )
+    timestamp_type_column: str = Field(
+        default="",
+        description="Column by this name that tells whether the record's timestamp is its CreateTime or its "
+        "LogAppendTime; without it there is none.",
+        examples=["_timestamp_type"],
     )
     type_widening: bool = Field(
         default=False,
@@ -198,16 +216,34 @@ class Settings(Reading):
     type_from: TypeFromTable = Field(description="Where the event type stands.")
     event_time: EventTimeTable = Field(description="Where the event time stands.")
     types: Types = Field(default_factory=dict, description="The event types and their columns.")
+    value_format: ValueFormatTable = Field(default=ValueFormatTable(), description="How values are written.")
+    topic_formats: TopicFormats = Field(
+        default_factory=dict,
+        description="A table as value_format, of the topics whose whole name the expression matches; of several the "
+        "first one counts.",
+    )
+    schema_registry: SchemaRegistry = Field(default=SchemaRegistry(), description="Where schemas are registered.")
     kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _declared: dict[str, str] = PrivateAttr(default_factory=dict)
+    _schemas: dict[Path, str] = PrivateAttr(default_factory=dict)
     _file: Path | None = PrivateAttr(default=None)
 
-    def told(self, origins: Mapping[str, str], declared: Mapping[str, str], file: Path | None) -> Settings:
-        """The same, with where each given value came from, the DDL of each event type, and the file that was read."""
+    def told(
+        self,
+        origins: Mapping[str, str],
+        declared: Mapping[str, str],
+        file: Path | None,
+        schemas: Mapping[Path, str] | None = None,
+    ) -> Settings:
+        """The same, with where each given value came from, the DDL of each event type, and the file that was read.
+
+        schemas: schema file -> its text, as core/value_format.py has it.
+        """
         made = self.model_copy()
         made._origins, made._declared, made._file = dict(origins), dict(declared), file
+        made._schemas = dict(schemas or {})
         return made
 
     @property
@@ -245,6 +281,11 @@ class Settings(Reading):
     def declared(self) -> dict[str, str]:
         """Event type -> DDL text, columns_file read."""
         return dict(self._declared)
+
+    @property
+    def schemas(self) -> dict[Path, str]:
+        """Schema file -> its text, as core/value_format.py has it."""
+        return dict(self._schemas)
 
     @field_validator("*")
     @classmethod

@@ -1,4 +1,4 @@
-"""PEM files that Kafka's Java client cannot read, told before it would say "no broker"."""
+"""PEM files that cannot be used, told before a client would say "no broker": Kafka's is Java's, the registry's not."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 
+from exporter.settings.format_tables import SchemaRegistry
 from exporter.settings.problem import Problem
 from exporter.settings.tables import KafkaClient
 
+CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 _PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8` and put it and the certificate chain into one file"
 
 _PBES1_HINT = (
@@ -26,15 +28,41 @@ def pem_problems(client: KafkaClient) -> Iterator[Problem]:
         if path is None:
             continue
         where = f"[kafka_client] {name} {path}"
-        try:
-            text = path.read_text("utf-8", errors="replace")
-        except OSError as error:
-            yield Problem(f"{where} cannot be read: {error.strerror}", "the path is relative to the TOML file")
-            continue
-        if "-----BEGIN CERTIFICATE-----" not in text:
+        text = _text(path)
+        if isinstance(text, OSError):
+            yield _unreadable(where, text)
+        elif CERTIFICATE not in text:
             yield Problem(f"{where} holds no certificate", "it should be a PEM file, not JKS or PKCS#12")
         elif name == "ssl_certfile":
             yield from _key_problems(where, text, client.ssl_password is not None)
+
+
+def registry_problems(registry: SchemaRegistry) -> Iterator[Problem]:
+    """Files of [schema_registry] that are not there, or no PEM files."""
+    for name in ("ca_file", "cert_file", "key_file"):
+        path: Path | None = getattr(registry, name)
+        if path is None:
+            continue
+        where = f"[schema_registry] {name} {path}"
+        text = _text(path)
+        wanted = "PRIVATE KEY-----" if name == "key_file" else CERTIFICATE
+        if isinstance(text, OSError):
+            yield _unreadable(where, text)
+        elif wanted not in text:
+            what = "key" if name == "key_file" else "certificate"
+            yield Problem(f"{where} holds no {what}", "it should be a PEM file, not JKS or PKCS#12")
+
+
+def _text(path: Path) -> str | OSError:
+    """What is in a file, or why it cannot be read."""
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except OSError as error:
+        return error
+
+
+def _unreadable(where: str, error: OSError) -> Problem:
+    return Problem(f"{where} cannot be read: {error.strerror}", "the path is relative to the TOML file")
 
 
 def _key_problems(where: str, text: str, password: bool) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 from exporter.settings.model import NOTHING, SCALARS, Settings, flag, variable
-from exporter.settings.tables import TABLES
+from exporter.settings.tables import NAMED, TABLES
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 EXAMPLE = "`exporter config --write-example`"
 """What explains every setting, wherever the exporter is installed."""
 REQUIRED = "required"
-_EXAMPLE_TYPE = "order_placed"
+_EXAMPLE_OF = {"types": "order_placed", "topic_formats": r'"payments\..*"'}
+_TOLD_ELSEWHERE = frozenset({"topic_formats"})
+"""Tables of which it is told what they are for, and not each of their settings: another table has the same."""
 
 
 def with_default(default: str, description: str) -> str:
@@ -30,8 +32,11 @@ def reference() -> list[tuple[str, str, str]]:
     """(name, default as TOML or `required`, description) of every setting, in the model's order."""
     rows = [(name, Settings.model_fields[name]) for name in SCALARS]
     for table, model in TABLES.items():
-        prefix = "types.<event type>" if table == "types" else table
-        rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
+        prefix = f"{table}.<{NAMED[table]}>" if table in NAMED else table
+        if table in _TOLD_ELSEWHERE:
+            rows.append((prefix, Settings.model_fields[table]))
+        else:
+            rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
     return [(name, _default_text(field), _description(field)) for name, field in rows]
 
 
@@ -47,7 +52,7 @@ def _description(field: FieldInfo) -> str:
 def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return REQUIRED
-    return "" if field.default in NOTHING else toml_value(field.default)
+    return "" if field.default_factory or field.default in NOTHING else toml_value(field.default)
 
 
 def reference_page() -> str:
@@ -72,15 +77,23 @@ def example_toml() -> str:
         f"{variable('roll_age_max_secs')}."
     )
     lines = [*comment(head), ""]
-    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=_EXAMPLE_NEEDED)
+    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=frozenset({"topics"}))
     for table, model in TABLES.items():
-        lines += [f"[types.{_EXAMPLE_TYPE}]" if table == "types" else f"[{table}]"]
-        lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED)
+        head = f"[{table}.{_EXAMPLE_OF[table]}]" if table in NAMED else f"[{table}]"
+        if table in _TOLD_ELSEWHERE:
+            lines += [*comment(Settings.model_fields[table].description or ""), f"# {head}", '# kind = "avro"', ""]
+            continue
+        lines += [head]
+        lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED.get(table, frozenset()))
     return "\n".join(lines).rstrip() + "\n"
 
 
-_EXAMPLE_NEEDED = frozenset({"topics", "name", "path", "columns"})
-"""Optional settings without which the example would not load."""
+_EXAMPLE_NEEDED = {
+    "type_from": frozenset({"name"}),
+    "event_time": frozenset({"path"}),
+    "types": frozenset({"columns"}),
+}
+"""Optional settings of tables without which the example would not load."""
 
 
 def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:

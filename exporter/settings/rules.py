@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from exporter.settings.tables import TypeTable
+from exporter.core.record_columns import name_problem
+from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
+from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
 from offsets.names import APP
 from offsets.selection import Share, Topics
 
@@ -100,13 +102,85 @@ def _rescued_first(unknown_fields: str, evolve: str, types: Mapping[str, TypeTab
         raise ValueError("should be rescue with evolve = add: else a verdict would go by what was seen before")
 
 
-def _declared_or_evolved(types: Mapping[str, TypeTable], evolve: str) -> None:
+def _declared_or_known(
+    types: Mapping[str, TypeTable], evolve: str, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]
+) -> None:
+    known = any(one.is_raw or one.kind in REGISTERED for one in (form, *others.values()))
     for name, table in types.items():
-        if table.columns is None and table.columns_file is None and (table.evolve or evolve) == "off":
+        if table.columns is None and table.columns_file is None and (table.evolve or evolve) == "off" and not known:
             raise ValueError(f"{name} needs columns or columns_file, or evolve = add")
         if table.hints and (table.evolve or evolve) == "off":
             raise ValueError(f"{name}.hints has no effect without evolve = add")
 
+
+def _rescued_where_columns_come(
+    unknown_fields: str,
+    types: Mapping[str, TypeTable],
+    new_type: str,
+    form: ValueFormatTable,
+    others: Mapping[str, ValueFormatTable],
+) -> None:
+    known = any(one.kind in REGISTERED for one in (form, *others.values()))
+    bare = any(table.columns is None and table.columns_file is None for table in types.values())
+    if known and unknown_fields != "rescue" and (bare or new_type == "table"):
+        raise ValueError(
+            "should be rescue where columns come from schemas: else a verdict would go by which schemas are known"
+        )
+
+
+def _complete(form: ValueFormatTable, registry: SchemaRegistry) -> None:
+    if form.kind not in REGISTERED:
+        return
+    framed = form.framed(bool(registry.urls))
+    if framed == "confluent" and not registry.urls:
+        raise ValueError("frame = confluent needs [schema_registry] urls with this kind")
+    if framed != "confluent" and not form.schema_files:
+        raise ValueError("needs schema_files, or [schema_registry] urls and values with the id of a schema")
+
+
+def _each_complete(others: Mapping[str, ValueFormatTable], registry: SchemaRegistry) -> None:
+    for pattern, form in others.items():
+        try:
+            _complete(form, registry)
+        except ValueError as error:
+            raise ValueError(f"{pattern!r}: {error}") from None
+
+
+def _used(registry: SchemaRegistry, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]) -> None:
+    all_formats = (form, *others.values())
+    if registry.urls and not any(one.kind in REGISTERED and one.framed(True) == "confluent" for one in all_formats):
+        raise ValueError(f"has no effect: no format is one of {', '.join(REGISTERED)} with frame = confluent")
+
+
+def _type_is_said(type_from: TypeFromTable, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]) -> None:
+    for one in (form, *others.values()):
+        if type_from.kind in ("field", "json") and one.is_raw:
+            raise ValueError(f"a value of kind = {one.kind} has no fields: take the header, the key or the topic")
+        if type_from.kind == "schema" and one.kind not in REGISTERED:
+            raise ValueError(f"a value of kind = {one.kind} names no schema")
+        if type_from.kind == "source" and one.envelope == "none":
+            raise ValueError("source needs an envelope in each format: nothing else says what a row is of")
+
+
+def _time_is_said(event_time: EventTimeTable, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]) -> None:
+    for one in (form, *others.values()):
+        if event_time.kind != "record" and one.is_raw:
+            raise ValueError(f"a value of kind = {one.kind} has no fields: kind should be record")
+
+
+def _own_name(name: str) -> None:
+    if name and (reason := name_problem(name)):
+        raise ValueError(reason)
+
+
+def _three_names(one: str, other: str, third: str) -> None:
+    given = [name.lower() for name in (one, other, third) if name]
+    if len({*given}) < len(given):
+        raise ValueError("key_column, headers_column and timestamp_type_column need names of their own")
+
+
+OWN = ("key_column", "headers_column", "timestamp_type_column")
+_FORMATS = ("value_format", "topic_formats")
 
 RULES = (
     Rule("topics_pattern", ("topics", "topics_pattern"), _topics_or_pattern),
@@ -119,6 +193,14 @@ RULES = (
     Rule("wal_endpoint", ("wal_endpoint", "wal_table"), _address_of_a_log),
     Rule("wal_endpoint", ("wal_endpoint",), _url_of_a_log),
     Rule("types", ("types", "new_type"), _some_type),
-    Rule("types", ("types", "evolve"), _declared_or_evolved),
+    Rule("types", ("types", "evolve", *_FORMATS), _declared_or_known),
     Rule("unknown_fields", ("unknown_fields", "evolve", "types"), _rescued_first),
+    Rule("unknown_fields", ("unknown_fields", "types", "new_type", *_FORMATS), _rescued_where_columns_come),
+    Rule("value_format", ("value_format", "schema_registry"), _complete),
+    Rule("topic_formats", ("topic_formats", "schema_registry"), _each_complete),
+    Rule("schema_registry", ("schema_registry", *_FORMATS), _used),
+    Rule("type_from", ("type_from", *_FORMATS), _type_is_said),
+    Rule("event_time", ("event_time", *_FORMATS), _time_is_said),
+    *(Rule(name, (name,), _own_name) for name in OWN),
+    Rule("timestamp_type_column", OWN, _three_names),
 )

@@ -1,4 +1,4 @@
-"""The settings that are tables: [type_from], [event_time], [types.<event type>], [kafka_client]."""
+"""The settings that are tables, in the TOML file only. Those of formats: format_tables.py."""
 
 from __future__ import annotations
 
@@ -6,64 +6,74 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
+from exporter.settings.format_tables import SchemaRegistry, ValueFormatTable
+from exporter.settings.table import Table, revealed
 from exporter.settings.values import PartitionBy
 from offsets.names import BadName, case_clash, table_folder
 from offsets.partitions import may_be_identity
 
 
-def revealed(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret else None
-
-
-class Table(BaseModel):
-    """A table of the TOML file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
 class TypeFromTable(Table):
     """[type_from]"""
 
-    kind: Literal["header", "json", "key", "topic"] = Field(
-        description="Where a record's event type stands: in a header, in a JSON field, in the key, or it is the "
-        "topic's name.",
-        examples=["json"],
+    kind: Literal["header", "field", "json", "key", "topic", "schema", "source"] = Field(
+        description="Where a record's event type stands: in a header, in a field of the value (json is another word "
+        "for field), in the key, or it is the topic's name, the name of the value's schema, or the schema and table "
+        "that an envelope says the row is of.",
+        examples=["field"],
     )
     name: str = Field(
         default="",
-        description="Name of the header, or dotted path of the JSON field; empty for key and topic.",
+        description="Name of the header, or dotted path of the field; of a schema full (the default) or short, without "
+        "its namespace; empty for key, topic and source.",
         examples=["type"],
     )
 
     @model_validator(mode="after")
     def _named(self) -> TypeFromTable:
-        _check_path("name", self.name, needed=self.kind in ("header", "json"), dotted=self.kind == "json")
+        if self.kind == "schema":
+            if self.name not in ("", "full", "short"):
+                raise ValueError("name should be full or short with this kind")
+            return self
+        is_field = self.kind in ("json", "field")
+        _check_path("name", self.name, needed=is_field or self.kind == "header", dotted=is_field)
         return self
+
+    @property
+    def meant(self) -> TypeFrom:
+        """As it is stored: one text for each meaning."""
+        if self.kind == "field":
+            return TypeFrom("json", self.name)
+        return TypeFrom(self.kind, "" if (self.kind, self.name) == ("schema", "full") else self.name)
 
 
 class EventTimeTable(Table):
     """[event_time]"""
 
-    kind: Literal["json", "record"] = Field(
-        description="Where a record's event time stands: in a JSON field, or it is the record's Kafka timestamp.",
-        examples=["json"],
+    kind: Literal["field", "json", "record"] = Field(
+        description="Where a record's event time stands: in a field of the value (json is another word for it), or it "
+        "is the record's Kafka timestamp.",
+        examples=["field"],
     )
-    path: str = Field(
-        default="", description="Dotted path of the JSON field; empty for record.", examples=["occurred_at"]
-    )
+    path: str = Field(default="", description="Dotted path of the field; empty for record.", examples=["occurred_at"])
     unit: Literal["iso", "s", "ms", "us", "ns"] = Field(
         default="iso",
-        description="How the JSON field tells the time: ISO-8601 text, or a number of seconds, milliseconds, "
-        "microseconds or nanoseconds since 1970.",
+        description="How the field tells the time: ISO-8601 text, or a number of seconds, milliseconds, microseconds "
+        "or nanoseconds since 1970. A field that is a time by its schema needs no unit.",
     )
 
     @model_validator(mode="after")
     def _pathed(self) -> EventTimeTable:
-        _check_path("path", self.path, needed=self.kind == "json", dotted=True)
+        _check_path("path", self.path, needed=self.kind != "record", dotted=True)
         return self
+
+    @property
+    def meant(self) -> EventTime:
+        """As it is stored: one text for each meaning."""
+        return EventTime("json" if self.kind == "field" else self.kind, self.path, self.unit)
 
 
 class TypeTable(Table):
@@ -85,7 +95,8 @@ class TypeTable(Table):
 
     evolve: Literal["off", "add"] | None = Field(
         default=None,
-        description="As the setting evolve, for this event type. With add columns may be left out altogether.",
+        description="As the setting evolve, for this event type. With add columns may be left out altogether, as "
+        "they may where a schema says what is in a value.",
         examples=["add"],
     )
     hints: dict[str, str] = Field(
@@ -232,9 +243,17 @@ TABLES: dict[str, type[Table]] = {
     "type_from": TypeFromTable,
     "event_time": EventTimeTable,
     "types": TypeTable,
+    "value_format": ValueFormatTable,
+    "topic_formats": ValueFormatTable,
+    "schema_registry": SchemaRegistry,
     "kafka_client": KafkaClient,
 }
 """The settings that are tables, in the TOML file only."""
 
-PATHS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file")
+NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
+"""Of these there is a table for each of something."""
+
+PATHS = frozenset(
+    {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file", "schema_files", "ca_file", "cert_file", "key_file"}
+)
 """The settings in tables that are paths, relative to the TOML file."""

@@ -25,7 +25,7 @@ class SettingRow:
 
 
 def setting_rows(settings: Settings) -> Iterator[SettingRow]:
-    """One row per setting in the model's order; of the event types, what each declares."""
+    """One row per setting in the model's order; of event types and of topics, what is declared of each."""
     for name in SCALARS:
         yield SettingRow(name, _shown(getattr(settings, name)), settings.origin(name))
     for table in TABLES:
@@ -33,8 +33,8 @@ def setting_rows(settings: Settings) -> Iterator[SettingRow]:
         if isinstance(given, BaseModel):
             yield from _table_rows(table, given, settings.origin(table))
             continue
-        for event_type, declared in sorted(given.items()):
-            rows = _table_rows(f"types.{event_type}", declared, settings.origin(table))
+        for one, declared in sorted(given.items()):
+            rows = _table_rows(f"{table}.{one}", declared, settings.origin(table))
             yield from (row for row in rows if row.value is not None)
 
 

@@ -197,16 +197,14 @@ class _Inferring:
         """What the settings say, or the best candidate; without one every topic is a type of its own."""
         found = type_candidates(records) if records else []
         if self._given("type_from"):
-            told = self._settings.type_from
-            return TypeFrom(told.kind, told.name), found
+            return self._settings.type_from.meant, found
         place = found[0].place if found else Place("topic")
         return TypeFrom(place.kind, place.name), found
 
     def _event_time(self, records: Sequence[Flat]) -> tuple[EventTime, list[TimeCandidate]]:
         found = time_candidates(records, self._since_ms, self._ahead_ms) if records else []
         if self._given("event_time"):
-            told = self._settings.event_time
-            return EventTime(told.kind, told.path, told.unit), found
+            return self._settings.event_time.meant, found
         if not found:
             return EventTime("record"), found
         return EventTime("json", found[0].path, found[0].unit), found  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from exporter.settings.meaning import routing, specs_of
 from exporter.settings.model import SCALARS, Settings, flag, variable
 from exporter.settings.reference import example_toml, reference
 from exporter.settings.rules import RULES, broken
-from exporter.settings.tables import TABLES, KafkaClient
+from exporter.settings.tables import NAMED, TABLES, KafkaClient
 from offsets.partitions import DAY, Spec
 from offsets.selection import Share, Topics
 
@@ -634,7 +634,8 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
     full = load(Path("b.toml"), {}, {})
     assert full.model_dump() == plain.model_dump()
     assert {name for name in SCALARS if full.origin(name) == "default"} == {
-        "app", "topics_pattern", "partitions", "wal_table", "wal_mode", "wal_endpoint"
+        "app", "topics_pattern", "partitions", "key_column", "headers_column", "timestamp_type_column", "wal_table",
+        "wal_mode", "wal_endpoint"
     }  # fmt: skip
 
 
@@ -643,7 +644,8 @@ def test_the_reference_lists_every_setting_with_a_sentence() -> None:
     names = [name for name, _, _ in reference()]
     fields = list(SCALARS)
     for table, model in TABLES.items():
-        fields += [f"{'types.<event type>' if table == 'types' else table}.{name}" for name in model.model_fields]
+        shown = f"{table}.<{NAMED[table]}>" if table in NAMED else table
+        fields += [shown] if table == "topic_formats" else [f"{shown}.{name}" for name in model.model_fields]
     assert names == fields
     assert all(re.fullmatch(r"[A-Z].{15,}\.", description) for _, _, description in reference())
     assert ("brokers", "required") in [row[:2] for row in reference()]

@@ -1,0 +1,42 @@
+"""Top-level columns with something of the record itself, by the names that the settings give them. Pure.
+
+They are no part of a value, and of no configuration's fingerprint: no verdict depends on them. A table gets them as it
+gets planned columns (protocol/planned.py); rows from before have null there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exporter.core.columns import unfit
+from exporter.core.routing import Routing
+from offsets.partitions import TIME_NAMES
+
+CDC = "_cdc"
+"""Column of what was done to a row, in the tables of a configuration with an envelope."""
+
+
+@dataclass(frozen=True)
+class RecordColumns:
+    """The names of the columns for a record's key, its headers and the kind of its timestamp; empty: there is none."""
+
+    key: str = ""
+    headers: str = ""
+    timestamp_type: str = ""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Those that there are."""
+        return tuple(name for name in (self.key, self.headers, self.timestamp_type) if name)
+
+
+def has_cdc(routing: Routing) -> bool:
+    """Whether rows say what was done to them."""
+    return any(form.envelope != "none" for form in routing.formats)
+
+
+def name_problem(name: str) -> str:
+    """Why no such column can be called so; empty if it can."""
+    if name.lower() == CDC or name.lower() in TIME_NAMES or unfit(name, top=True) or "." in name:
+        return f"{name!r} cannot be the name of a column beside those that the exporter writes itself"
+    return ""

@@ -1,0 +1,216 @@
+"""The tables that say how values are written: [value_format], [topic_formats.<regex>], [schema_registry]."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from exporter.core.value_format import Envelope, Frame, Kind
+from exporter.settings.table import Table, revealed
+from exporter.settings.values import Seconds, SecondsFrom0
+
+SUFFIXES: Mapping[str, tuple[str, ...]] = {
+    "avro": (".avsc",),
+    "protobuf": (".desc", ".proto"),
+    "json_schema": (".json",),
+}
+"""Kind of a format -> how the names of its schema files end."""
+FRAMES: Mapping[str, tuple[Frame, ...]] = {
+    "json": ("none", "confluent"),
+    "avro": ("none", "confluent", "single_object"),
+    "protobuf": ("none", "confluent"),
+    "json_schema": ("none", "confluent"),
+    "connect_json": ("none",),
+    "string": ("none",),
+    "bytes": ("none",),
+}
+"""Kind of a format -> what can stand before a value of it."""
+REGISTERED = ("avro", "protobuf", "json_schema")
+"""Kinds whose schemas a registry knows."""
+_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
+
+
+class ValueFormatTable(Table):
+    """[value_format], [topic_formats.<regular expression of topics>]"""
+
+    kind: Kind = Field(
+        default="json",
+        description="How the values of records are written: as JSON, Avro or Protobuf, as JSON with a registered JSON "
+        "Schema, as Kafka Connect's JSON of schema and payload, or each as one column value, of text or of bytes.",
+    )
+    frame: Frame | None = Field(
+        default=None,
+        description="What stands before each value: nothing, the frame of Confluent's serialisers with the id of a "
+        "schema, or Avro's single-object head with a schema's fingerprint. Without it confluent where the kind has "
+        "schemas and [schema_registry] has urls, else none.",
+        examples=["confluent"],
+    )
+    envelope: Envelope = Field(
+        default="none",
+        description="What a row is wrapped in, by a tool that captures changes of a database: Debezium, Debezium of "
+        "MongoDB, or AWS DMS.",
+    )
+    schema_files: tuple[Path, ...] = Field(
+        default=(),
+        description="Files of schemas for values that name none of a registry, relative to the TOML file: .avsc of "
+        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema.",
+        examples=[("schemas/order.avsc",)],
+    )
+    message: str = Field(
+        default="",
+        description="Full name of the record or message that a value without a frame is, where schema_files have "
+        "several.",
+        examples=["shop.Order"],
+    )
+    tombstones: Literal["dead_letter", "count"] = Field(
+        default="dead_letter",
+        description="What becomes of records whose value is null: they are dead letters, or in no table and counted.",
+    )
+    semantic_types: Literal["none", "connect"] = Field(
+        default="none",
+        description="Whether Kafka Connect's and Debezium's names of logical types decide columns: dates, times and "
+        "decimals that are numbers otherwise.",
+    )
+
+    @property
+    def is_raw(self) -> bool:
+        return self.kind in ("string", "bytes")
+
+    @field_validator("schema_files")
+    @classmethod
+    def _each_once(cls, files: tuple[Path, ...]) -> tuple[Path, ...]:
+        """Their names are stored, and no folder: a configuration is the same one wherever it stands."""
+        if len({file.name for file in files}) < len(files):
+            raise ValueError("two files have one name, whatever their folders are: rename one")
+        return files
+
+    @model_validator(mode="after")
+    def _agree(self) -> ValueFormatTable:
+        """What can be told without the other tables."""
+        if self.frame is not None and self.frame not in FRAMES[self.kind]:
+            raise ValueError(f"frame should be {' or '.join(FRAMES[self.kind])} with kind = {self.kind}")
+        if self.is_raw and self.envelope != "none":
+            raise ValueError(f"envelope has no effect with kind = {self.kind}: a value is one column as it is")
+        if self.semantic_types != "none" and (self.is_raw or self.kind == "protobuf"):
+            raise ValueError(f"semantic_types has no effect with kind = {self.kind}")
+        self._check_files()
+        if self.frame == "confluent" and self.schema_files:
+            raise ValueError("schema_files has no effect with frame = confluent: a registry has the schema of each id")
+        if self.message and (not self.schema_files or self.kind == "json_schema"):
+            raise ValueError("message needs schema_files of avro or protobuf, in which it is")
+        return self
+
+    def _check_files(self) -> None:
+        if not self.schema_files:
+            return
+        suffixes = SUFFIXES.get(self.kind)
+        if suffixes is None:
+            raise ValueError(f"schema_files has no effect with kind = {self.kind}")
+        for file in self.schema_files:
+            if file.suffix.lower() not in suffixes:
+                raise ValueError(f"schema_files {str(file)!r} should end in {' or '.join(suffixes)}")
+
+    def framed(self, has_registry: bool) -> Frame:
+        """The frame, with its default. has_registry: whether there are urls of a registry."""
+        if self.frame is not None:
+            return self.frame
+        return "confluent" if has_registry and self.kind in REGISTERED and not self.schema_files else "none"
+
+
+def _topics_patterns(tables: dict[str, ValueFormatTable]) -> dict[str, ValueFormatTable]:
+    for pattern in tables:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return tables
+
+
+TopicFormats = Annotated[dict[str, ValueFormatTable], AfterValidator(_topics_patterns)]
+
+
+class SchemaRegistry(Table):
+    """[schema_registry]"""
+
+    urls: tuple[str, ...] = Field(
+        default=(),
+        description="Addresses of the registry, or of several that have the same schemas, asked in this order.",
+        examples=[("http://localhost:8081",)],
+    )
+    name: str = Field(
+        default="default",
+        description="Under this name what the registry says is recorded beside the tables; another registry, whose "
+        "ids mean other schemas, needs another one.",
+    )
+    subjects: tuple[str, ...] = Field(
+        default=(),
+        description="Subjects all of whose schemas are fetched at the start; others are when a record first names one.",
+        examples=[("orders-value",)],
+    )
+    username: str = Field(default="", description="User name, if the registry asks for one.", examples=["exporter"])
+    password: SecretStr | None = Field(default=None, description="Password of that user.", examples=["secret"])
+    token: SecretStr | None = Field(
+        default=None, description="Bearer token, instead of a user name.", examples=["secret"]
+    )
+    ca_file: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities that sign the registry's certificate; without it those of the system.",
+        examples=["ca.pem"],
+    )
+    cert_file: Path | None = Field(
+        default=None, description="PEM file of the client's certificate chain.", examples=["client.pem"]
+    )
+    key_file: Path | None = Field(
+        default=None,
+        description="PEM file of its key, if that is not in cert_file.",
+        examples=["client.key"],
+    )
+    timeout_secs: Seconds = Field(default=10, description="Seconds that one request to the registry may take.")
+    unknown_schema_id: Literal["dead_letter", "stall"] = Field(
+        default="dead_letter",
+        description="What becomes of a record whose schema id the registry definitely does not know: it is a dead "
+        "letter, or its partition waits until somebody registers the schema. A registry that does not answer is never "
+        "a reason for a dead letter.",
+    )
+    unknown_after_secs: SecondsFrom0 = Field(
+        default=60,
+        description="Seconds for which the registry must have said that it does not know an id before that is decided.",
+    )
+
+    @field_validator("urls")
+    @classmethod
+    def _urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            if not _URL.fullmatch(url):
+                raise ValueError("each should be http://host:port or https://host:port, without user and password")
+        return urls
+
+    @field_validator("name")
+    @classmethod
+    def _a_name(cls, name: str) -> str:
+        if not re.fullmatch("[A-Za-z0-9_-]{1,100}", name):
+            raise ValueError("should have letters, digits, _ and - only, 100 at most")
+        return name
+
+    @model_validator(mode="after")
+    def _agree(self) -> SchemaRegistry:
+        """A setting that means nothing would promise what is not there."""
+        if not self.urls and (idle := sorted(self.model_fields_set - {"urls"})):
+            raise ValueError(f"{idle[0]} has no effect without urls")
+        if bool(self.username) != (self.password is not None):
+            raise ValueError("username and password need each other")
+        if self.username and self.token is not None:
+            raise ValueError("either username and password or token")
+        if self.key_file is not None and self.cert_file is None:
+            raise ValueError("key_file needs cert_file")
+        idle = [name for name in ("ca_file", "cert_file") if getattr(self, name) is not None]
+        if idle and not any(url.startswith("https:") for url in self.urls):
+            raise ValueError(f"{idle[0]} has no effect without an https:// address")
+        for text in (self.username, revealed(self.password), revealed(self.token)):
+            if re.search(r"[\x00-\x1f\x7f]", text or ""):
+                raise ValueError("username, password or token holds a control character")
+        return self
