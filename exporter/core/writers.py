@@ -182,6 +182,8 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
     plan = fragment.plan
     after = dict(writers)
     discarded: dict[str, str] = {}
+    if plan.end <= plan.start:  # it ended at its first record (protocol 3.8), and says nothing
+        return Integrated(after, discarded)
     for name in sorted({*plan.bounds, *fragment.files, *fragment.unwritten}):
         key = WriterKey(name, plan.tp)
         writer = writers.get(key)

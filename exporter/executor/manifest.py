@@ -1,4 +1,8 @@
-"""The columns of a manifest: what a task of a round says of the files that it staged."""
+"""The columns of a manifest: what a task of a round says of the files that it staged, and of what it saw.
+
+first_offset: of a file, else the first one of its partition that the task read. ended: JSON: where the partition's
+reading ended in the task, and the ids without a decision in its range. met: JSON: keys of the schemas of an event type.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,8 @@ MANIFEST_SCHEMA = pa.schema(
         ("counts", pa.string()),
         ("unwritten", pa.string()),
         ("seen", pa.string()),
+        ("ended", pa.string()),
+        ("met", pa.string()),
     ]
 )
 MANIFEST_DDL = as_ddl(MANIFEST_SCHEMA)

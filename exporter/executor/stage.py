@@ -1,6 +1,6 @@
 """One Spark task of a round: Arrow batches of raw records in, finished files and a manifest out.
 
-    batch -> route -> decode -> skip what is covered -> gather -> split by partition -> files
+    batch -> frames -> route -> decode -> skip what is covered -> gather -> split by partition -> files
 
 Runs on executors. A record at or below the bound of its destination is dropped here, so is one
 of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from heapq import nlargest
-from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -25,19 +24,23 @@ from exporter.arrow.kafka_time import held
 from exporter.arrow.keys import letter_keys
 from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
-from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
+from exporter.core.manifest import REASON, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.value_format import ValueFormat
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
+from exporter.executor.framing import Framing
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.partitioning import Partitioning
 from exporter.executor.route import Router
 from exporter.executor.sight import Sight
+from exporter.executor.steps import Steps
 from exporter.faults import Fault, point
 from exporter.formats.decoder import Decoder
+from exporter.formats.frames import RowSchemas, readable
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.stores.stores import open_store
 from offsets.names import table_folder
@@ -61,39 +64,23 @@ def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield task.manifest()
 
 
-class _Steps:
-    """How long a task has been at each of STEPS, by the clock; one step at a time."""
-
-    def __init__(self) -> None:
-        self._secs = dict.fromkeys(STEPS, 0.0)
-        self._now, self._since = STEPS[0], perf_counter()
-
-    def now(self, step: str) -> None:
-        """Count time for this step from here on."""
-        at = perf_counter()
-        self._secs[self._now] += at - self._since
-        self._now, self._since = step, at
-
-    def counts(self) -> dict[str, int]:
-        self.now(self._now)
-        return {MICROS + step: int(secs * 1e6) for step, secs in self._secs.items()}
-
-
 class _Task:
     """The open files of one task, bounded in bytes and number however many types and partitions its range holds."""
 
     def __init__(self, order: StagingOrder) -> None:
-        self._steps = _Steps()
+        self._steps = Steps()
         self._at: TopicPartition | None = None
         self._order = order
         self._store = open_store(order.root)
-        self._router = Router(order.routing)
-        self._decoders: dict[str, Decoder] = {}
+        self._framing = Framing(order.routing, order.schemas)
+        self._routers: dict[ValueFormat, Router] = {}
+        self._decoders: dict[tuple[ValueFormat, str], Decoder] = {}
         self._partitionings: dict[str, Partitioning] = {}
         self._met: set[str] = set()
         self._unsplit: dict[tuple[str, TopicPartition], Unsplit] = {}
         self._growing: dict[tuple[str, TopicPartition, int], GrowingFile] = {}
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
+        self._first: dict[TopicPartition, int] = {}
         self._counts: dict[TopicPartition, Counter[str]] = {}
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
         self._sight = Sight(order.evolutions)
@@ -142,7 +129,8 @@ class _Task:
             {"topic": tp.topic, "partition": tp.partition, "event_type": name, "unwritten": error}
             for (name, tp), error in self._unwritten.items()
         ]
-        rows += self._sight.rows()
+        rows += [*self._sight.rows(), *self._framing.rows()]
+        rows = [{"first_offset": self._first[TopicPartition(row["topic"], row["partition"])], **row} for row in rows]
         rows.append({"counts": json.dumps(self._steps.counts())})
         return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
 
@@ -167,19 +155,25 @@ class _Task:
             batch = batch.filter(spared)
             if not batch.num_rows:
                 return
+        self._first.setdefault(tp, batch.column("offset")[0].as_py())
+        batch, framed = self._framing.cut(batch, tp)
+        if not batch.num_rows:
+            return
         counts = self._counts.setdefault(tp, Counter())
         counts["records"] += batch.num_rows
         counts["bytes"] += _record_bytes(batch)
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         batch, untimely = held(batch)
-        routed = self._router.route(batch).without(untimely)
+        barred = {**untimely, **framed.unknown} if framed is not None else untimely
+        routed = self._router(tp.topic).route(readable(batch, framed)).without(barred)
+        schemas = self._framing.schemas(batch, tp, framed)
         dead: list[Dead] = []
         for name, indices in routed.groups.items():
             rows = self._wanted(batch, indices, plan.bound(name), letters_bound)
             if len(rows) and not self._has_room(name):
                 counts[TYPES_OVER_MAX] += len(rows)
             elif len(rows):
-                dead += self._add_type(batch, tp, plan, name, rows)
+                dead += self._add_type(batch, tp, plan, name, rows, schemas)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
         if dead and letters_bound is not None:
             self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
@@ -196,12 +190,18 @@ class _Task:
         return indices.filter(pc.greater(offsets, min(bounds)))
 
     def _add_type(
-        self, batch: pa.RecordBatch, tp: TopicPartition, plan: PartitionPlan, name: str, rows: pa.Array
+        self,
+        batch: pa.RecordBatch,
+        tp: TopicPartition,
+        plan: PartitionPlan,
+        name: str,
+        rows: pa.Array,
+        schemas: RowSchemas | None,
     ) -> list[Dead]:
         """Decode the rows of one type and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
         self._steps.now("decode")
-        decoded = self._decoder(name).decode(batch.column("value").take(rows), timestamps)
+        decoded = self._decoder(name, tp.topic).decode(batch.column("value").take(rows), timestamps)
         self._steps.now("route")
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
         bad: list[Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
@@ -215,9 +215,11 @@ class _Task:
         table = located(cut, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
-            table, keys = table.filter(fresh), keys.filter(fresh)
+            table, keys, taken = table.filter(fresh), keys.filter(fresh), taken.filter(fresh)
         if table.num_rows:
             self._sight.look(name, tp, table)
+            if schemas is not None:
+                self._framing.met(name, tp, schemas, taken)
             self._add_rows(name, tp, table, keys)
         return bad
 
@@ -304,11 +306,20 @@ class _Task:
             self._partitionings[name] = Partitioning(self._order.specs.of(name))
         return self._partitionings[name]
 
-    def _decoder(self, name: str) -> Decoder:
-        if name not in self._decoders:
+    def _router(self, topic: str) -> Router:
+        form = self._framing.form(topic)
+        if form not in self._routers:
+            self._routers[form] = Router(self._order.routing, topic, self._order.schemas)
+        return self._routers[form]
+
+    def _decoder(self, name: str, topic: str) -> Decoder:
+        key = (self._framing.form(topic), name)
+        if key not in self._decoders:
             columns, json_text = self._order.columns.get(name), self._order.json_text
-            self._decoders[name] = Decoder.of(name, self._order.routing, columns, json_text)
-        return self._decoders[name]
+            self._decoders[key] = Decoder.of(
+                name, self._order.routing, columns, json_text, topic=topic, schemas=self._order.schemas
+            )
+        return self._decoders[key]
 
     def _has_room(self, name: str) -> bool:
         """False for a type that nobody knows once there are too many of them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.seen import Seen
 from exporter.core.slices import Slices, slices
 from exporter.core.writers import Fragment, StagedFile
-from exporter.errors import RoundFailed
+from exporter.errors import InvariantBroken, RoundFailed
 from exporter.executor import headers
 from exporter.executor.gathered import gathered
 from exporter.executor.manifest import MANIFEST_DDL
@@ -32,6 +32,7 @@ from exporter.log_events import Event
 from exporter.secrets import masked
 from exporter.spark.batches import Batches
 from exporter.text import first_line
+from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition
 
 log = get_logger(__name__)
@@ -94,7 +95,7 @@ class RoundReader:
         self._lock = threading.Lock()
 
     def read(self, order: StagingOrder) -> RoundResult:
-        """Read and stage the plans of `order`. Raises RoundFailed."""
+        """Read and stage the plans of `order`. Raises RoundFailed, InvariantBroken."""
         context = self._session.sparkContext
         group = f"round-{uuid.uuid4().hex[:12]}"
         with self._lock:
@@ -102,6 +103,8 @@ class RoundReader:
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
             return _result(order, self._manifest(_to_be_read(order)))
+        except InvariantBroken:
+            raise
         except Exception as error:
             if group in self._dropped:
                 raise RoundFailed("the round was cancelled") from error
@@ -294,37 +297,72 @@ def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
 
 
 def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResult:
-    """The manifest rows of all tasks, per partition, files in offset order."""
+    """The manifest rows of all tasks, per partition, files in offset order.
+
+    A partition ends where the first of its tasks ended: what others say of what is behind it counts for nothing.
+    """
+    told = [(TopicPartition(row["topic"], row["partition"]), row) for row in rows if row["topic"] is not None]
+    ended, missing = _ended(told)
     files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}
     unwritten: dict[TopicPartition, dict[str, str]] = {tp: {} for tp in order.plans}
     seen: dict[TopicPartition, dict[str, Seen]] = {tp: {} for tp in order.plans}
-    counts: dict[str, int] = defaultdict(int)
+    met: dict[TopicPartition, dict[str, frozenset[str]]] = {tp: {} for tp in order.plans}
+    counts = Counter[str]()
     for row in rows:
+        if row["topic"] is None:
+            counts.update(json.loads(row["counts"]))
+    for tp, row in told:
+        event_type = row["event_type"]
+        if tp in ended and row["first_offset"] >= ended[tp]:
+            continue
         if row["counts"] is not None:
-            for name, count in json.loads(row["counts"]).items():
-                counts[name] += count
-            continue
-        tp, event_type = TopicPartition(row["topic"], row["partition"]), row["event_type"]
-        if row["unwritten"] is not None:
+            counts.update(json.loads(row["counts"]))
+        elif row["unwritten"] is not None:
             unwritten[tp][event_type] = row["unwritten"]
-            continue
-        if row["seen"] is not None:
+        elif row["seen"] is not None:
             seen[tp].setdefault(event_type, Seen()).merge(Seen.from_json(row["seen"]))
-            continue
-        staged = StagedFile(
-            path=row["path"],
-            offsets=OffsetRange(row["first_offset"], row["last_offset"]),
-            rows=row["rows"],
-            size_bytes=row["size_bytes"],
-            stats=row["stats"],
-            fingerprint=order.fingerprints.get(event_type, ""),
-            body=row["body"] or b"",
-            arrow_bytes=row["arrow_bytes"],
-        )
-        files[tp][event_type].append(staged)
+        elif row["met"] is not None:
+            met[tp][event_type] = met[tp].get(event_type, frozenset()) | {*json.loads(row["met"])}
+        elif row["path"] is not None:
+            files[tp][event_type].append(_staged(row, order, ended.get(tp)))
     fragments = []
     for tp, plan in order.plans.items():
         whole = {name: staged for name, staged in files[tp].items() if name not in unwritten[tp]}
         ordered = {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in whole.items()}
-        fragments.append(Fragment(plan, ordered, unwritten[tp], seen[tp]))
+        fragment = Fragment(plan, ordered, unwritten[tp], seen[tp], met=met[tp])
+        if tp in ended:
+            fragment = replace(fragment, plan=replace(plan, end=ended[tp]), missing=missing[tp])
+        fragments.append(fragment)
     return RoundResult(tuple(fragments), dict(counts))
+
+
+def _ended(
+    told: Iterable[tuple[TopicPartition, Mapping[str, Any]]],
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, frozenset[int]]]:
+    """Where the partitions end that were not read whole, and the ids that they lack."""
+    ended: dict[TopicPartition, int] = {}
+    missing: dict[TopicPartition, frozenset[int]] = {}
+    for tp, row in told:
+        if row["ended"] is not None:
+            one = json.loads(row["ended"])
+            ended[tp] = min(one["end"], ended.get(tp, one["end"]))
+            missing[tp] = missing.get(tp, frozenset()) | {*one["missing"]}
+    return ended, missing
+
+
+def _staged(row: Mapping[str, Any], order: StagingOrder, end: int | None) -> StagedFile:
+    """A file that the manifest lists. end: of its partition, if it was not read whole. Raises InvariantBroken."""
+    offsets = OffsetRange(row["first_offset"], row["last_offset"])
+    if end is not None and offsets.last_offset >= end:
+        says = f"{row['path']} holds {offsets}, and the reading of its partition ended at {end}"
+        raise InvariantBroken(Invariant.COVER, says, "please report this")
+    return StagedFile(
+        path=row["path"],
+        offsets=offsets,
+        rows=row["rows"],
+        size_bytes=row["size_bytes"],
+        stats=row["stats"],
+        fingerprint=order.fingerprints.get(row["event_type"], ""),
+        body=row["body"] or b"",
+        arrow_bytes=row["arrow_bytes"],
+    )

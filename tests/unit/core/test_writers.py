@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from exporter.core.writers import (
     Claim,
     Fragment,
+    Integrated,
     Parked,
     PartitionPlan,
     StagedFile,
@@ -206,6 +207,14 @@ def test_3_2_a_frontier_never_goes_back():
     """MONOTONE: a type ahead of the plan's end keeps its frontier."""
     result = integrate(writers(writer(frontier=50)), Fragment(plan(A=50)), 0.0)
     assert result.writers[A].frontier == 50
+
+
+def test_3_8_a_fragment_that_ended_at_its_first_record_changes_nothing():
+    """COVER: no frontier moves, back or forth, and a parked type stays parked: nothing of it was tried."""
+    parked = Parked("no", 5.0)
+    before = writers(writer(frontier=14, staged=(file(10, 14),)), writer(B, parked=parked))
+    for ended in (plan(15, 15, A=14), plan(10, 10, parked=parked, B=9)):
+        assert integrate(before, Fragment(ended, missing=frozenset({7})), 0.0) == Integrated(before, {})
 
 
 def test_integrating_changes_nothing_that_was_passed_in():

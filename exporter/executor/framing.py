@@ -1,0 +1,74 @@
+"""Where the reading of each partition ends in one task, and which schemas its rows were written by (protocol 3.8).
+
+    rows ── condemned ones are out ── frames ──> rows before the first id that is missing; nothing behind it is taken
+                                             └─> all missing ids of the range: the driver looks all of them up at once
+
+Runs on Spark executors. Of formats without ids there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from exporter.core.routing import Routing
+from exporter.core.schemas import KnownSchemas
+from exporter.core.value_format import ValueFormat
+from exporter.formats.frames import Framed, RowSchemas, framed, row_schemas
+from offsets.ranges import TopicPartition
+
+MISSING_MAX = 1_000
+"""Missing ids of a partition that a task tells of: garbage may have as many as records."""
+
+
+class Framing:
+    """Of one task."""
+
+    def __init__(self, routing: Routing, schemas: KnownSchemas) -> None:
+        self._routing = routing
+        self._schemas = schemas
+        self._forms: dict[str, ValueFormat] = {}
+        self._ended: dict[TopicPartition, int] = {}
+        self._missing: dict[TopicPartition, set[int]] = {}
+        self._met: dict[tuple[str, TopicPartition], set[str]] = {}
+
+    def form(self, topic: str) -> ValueFormat:
+        """How the values of a topic are written."""
+        if topic not in self._forms:
+            self._forms[topic] = self._routing.format_of(topic)
+        return self._forms[topic]
+
+    def cut(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Framed | None]:
+        """The rows of one partition that can be read, in the order of their offsets, and what their frames say."""
+        offsets = batch.column("offset")
+        found = framed(batch.column("value"), offsets, tp, self.form(tp.topic), self._schemas)
+        if found is None:
+            return batch, None
+        end = found.end
+        if found.missing:
+            missing = self._missing.setdefault(tp, set())
+            missing.update(sorted(found.missing, key=found.missing.__getitem__)[: MISSING_MAX - len(missing)])
+            self._ended.setdefault(tp, offsets[end].as_py())
+        if tp in self._ended and offsets[0].as_py() >= self._ended[tp]:
+            end = 0
+        return (batch, found) if end == batch.num_rows else (batch.slice(0, end), found.before(end))
+
+    def schemas(self, batch: pa.RecordBatch, tp: TopicPartition, found: Framed | None) -> RowSchemas | None:
+        """Those of the rows that `cut` left; None if they have no ids."""
+        return None if found is None else row_schemas(batch.column("value"), found.ids, self.form(tp.topic))
+
+    def met(self, name: str, tp: TopicPartition, schemas: RowSchemas, rows: pa.Array) -> None:
+        """Rows of an event type are staged."""
+        self._met.setdefault((name, tp), set()).update(schemas.of(rows))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """What the manifest says of it."""
+        for tp, end in self._ended.items():
+            told = json.dumps({"end": end, "missing": sorted(self._missing[tp])})
+            yield {"topic": tp.topic, "partition": tp.partition, "ended": told}
+        for (name, tp), keys in self._met.items():
+            yield {"topic": tp.topic, "partition": tp.partition, "event_type": name, "met": json.dumps(sorted(keys))}
+
