@@ -16,7 +16,8 @@ from exporter.core.columns import EVOLVED, JSON_TEXT
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.operate.audit.contents.compare import Configured, Difference
 from exporter.operate.audit.contents.documents import NotJson, equal, read
-from exporter.operate.audit.contents.scalars import days, micros, same_in
+from exporter.operate.audit.contents.scalars import same_in
+from exporter.operate.audit.contents.times import days, micros
 
 
 def column(name: str, kind: Any, **metadata: str) -> dict[str, Any]:

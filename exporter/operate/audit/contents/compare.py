@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from exporter.core.columns import EVENT_TIME, NO_COLUMNS
+from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import EventTime, Routing
 from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
-from exporter.operate.audit.contents.scalars import micros
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
+from exporter.operate.audit.contents.times import micros
+from exporter.operate.audit.contents.typed import Instant
 
 Excused: TypeAlias = "Mapping[str, Any]"
 """Name -> what is excused below it; IT: the member itself, whatever it is."""
@@ -53,7 +54,7 @@ class Configured:
     @classmethod
     def of(cls, routing: Routing, event_type: str, table_json: str) -> Configured:
         """table_json: Spark schema JSON of the table as it is now."""
-        declared_json = routing.schemas.get(event_type, NO_COLUMNS)
+        declared_json = routing.columns_of(event_type)
         root = shape(declared_json, table_json)
         keeps_all = not root.fields
         timed = routing.event_time.kind == "json" and EVENT_TIME not in {name.lower() for name in root.fields}
@@ -75,8 +76,8 @@ class Configured:
         """Where a row differs from the value that was sent: each place that differs by itself.
 
         held, rescued: the row's columns, as frames.py writes them, and its `_rescued`. at: its `_event_time` in
-        microseconds, or null. document: reads a value, as documents.read does. A text that cannot be read is one
-        difference.
+        microseconds, or null. document: reads a value, as documents.read does; it raises NotJson for one that is no
+        good record. A text that cannot be read is one difference.
         """
         try:
             sent = None if value is None else document(value)
@@ -90,7 +91,7 @@ class Configured:
         walk.members(self.root, sent, columns, rest, self.excused, ())
         if self.time is not None and at is not None and not walk.found:
             parts = self.time.path.split(".")
-            if _instant(_at(sent, parts), self.time.unit) != at:
+            if instant(value_at(sent, parts), self.time.unit) != at:
                 walk.found.append(Difference("$." + ".".join(parts), "an event time", "another `_event_time`"))
         return walk.found
 
@@ -195,14 +196,17 @@ def _excused(routing: Routing) -> Excused:
     return found
 
 
-def _at(value: Any, parts: list[str]) -> Any:
+def value_at(value: Any, parts: list[str]) -> Any:
+    """What stands at a path of a value; None if nothing does."""
     for part in parts:
         value = value.get(part) if type(value) is dict else None
     return value
 
 
-def _instant(value: Any, unit: str) -> int | None:
-    """An event time in microseconds since 1970; None if it is none."""
+def instant(value: Any, unit: str) -> int | None:
+    """An event time in microseconds since 1970; None if it is none. A value that is a time by itself has no unit."""
+    if isinstance(value, Instant):
+        return value.micros
     if unit == "iso":
         return micros(value) if type(value) is str else None
     if type(value) is not int:

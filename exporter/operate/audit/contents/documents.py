@@ -10,6 +10,8 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from exporter.operate.audit.contents.typed import TYPED, Day, Instant, same_as_json
+
 
 class NotJson(Exception):
     """No JSON, or an object with a key that occurs twice."""
@@ -75,7 +77,10 @@ def read_row(text: str) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are one: numbers by value, objects whatever the order of their members, null as absent."""
+    """Whether two values are one: numbers by value, objects whatever the order of their members, null as absent.
+
+    one: what was sent; it may have what JSON has not (typed.py), as the other may stand for it.
+    """
     if type(one) is dict and type(other) is dict:
         return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
     if type(one) is list and type(other) is list:
@@ -84,10 +89,15 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def same_scalar(one: Any, other: Any) -> bool:
-    """Whether two texts, numbers, booleans or nulls are one. False for objects and arrays."""
+    """Whether two texts, numbers, booleans or nulls are one, as in `equal`. False for objects and arrays."""
+    if isinstance(one, TYPED):
+        return same_as_json(one, other)
     if type(one) is type(other):
         return type(one) not in (dict, list) and bool(one == other)
     return {type(one), type(other)} == {int, Decimal} and bool(one == other)
+
+
+_CALLED = {bool: "a boolean", Instant: "a time", Day: "a date"}
 
 
 def shown(value: Any) -> str:
@@ -100,4 +110,6 @@ def shown(value: Any) -> str:
         return f"an array of {len(value)}"
     if type(value) is str:
         return f"a text of {len(value)} characters"
-    return "a boolean" if type(value) is bool else "a number"
+    if type(value) is bytes:
+        return f"{len(value)} bytes"
+    return _CALLED.get(type(value), "a number")

@@ -1,14 +1,12 @@
 """What a scalar column must hold of a JSON value: the audit's own opinion, from what the handbook says of each type.
 
 A row comes as frames.py writes it: dates as days since 1970, timestamps as microseconds since 1970, decimals as text,
-binary as hexadecimal digits, other numbers as Python's int and float. A value of the topic is what documents.py reads.
-Pure.
+binary as hexadecimal digits, other numbers as Python's int and float; NaN and infinities as such texts. A value of the
+topic is what documents.py reads, or one of typed.py, from a format that has more types than JSON. Pure.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 import struct
@@ -18,16 +16,12 @@ from fractions import Fraction
 from typing import Any
 
 from exporter.operate.audit.contents.documents import NotJson, equal, read
+from exporter.operate.audit.contents.times import DAY_US, days_of, micros
+from exporter.operate.audit.contents.typed import Day, Floating, Instant, as_float, base64_bytes, narrowed
 
 Same = Callable[[Any, Any], bool]
 """(value of the topic, value of the row), neither null: whether the column may hold just that."""
 
-DAY_US = 86_400_000_000
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:\.(\d{1,9}))?)?)?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?",
-    re.ASCII,
-)
-_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
@@ -72,6 +66,7 @@ def _same_boolean(sent: Any, held: Any) -> bool:
 
 
 def _same_integer(sent: Any, held: Any) -> bool:
+    sent = sent.raw if isinstance(sent, Instant) else sent
     return type(sent) is int and type(held) is not bool and bool(sent == held)
 
 
@@ -80,6 +75,9 @@ def _same_integer_of_text(sent: Any, held: Any) -> bool:
 
 
 def _same_double(sent: Any, held: Any) -> bool:
+    if isinstance(sent, Floating):
+        number = as_float(held)
+        return number is not None and sent.is_number(number)
     return bool(_as_double(sent) == held)
 
 
@@ -100,6 +98,8 @@ def _as_double(sent: Any) -> float | None:
 
 def _same_float(sent: Any, held: Any) -> bool:
     """The nearest of 32 bits; reading over a double may round twice, so of two neighbours the nearer one counts."""
+    if isinstance(sent, Floating):
+        return _same_double(sent, held)
     number = _as_double(sent)
     if number is None or type(held) is not float or not math.isfinite(held):
         return False
@@ -109,17 +109,10 @@ def _same_float(sent: Any, held: Any) -> bool:
         over_double = math.inf
     if over_double == held:
         return True
-    if not 1e-60 < abs(number) < 1e60 or not math.isfinite(over_double) or _narrowed(held) != held:
+    if not 1e-60 < abs(number) < 1e60 or not math.isfinite(over_double) or narrowed(held) != held:
         return False
     exact = Fraction(sent)
     return abs(exact - Fraction(held)) <= abs(exact - Fraction(over_double))
-
-
-def _narrowed(held: float) -> float | None:
-    try:
-        return float(struct.unpack("f", struct.pack("f", held))[0])
-    except OverflowError:
-        return None
 
 
 def _same_decimal(sent: Any, held: Any) -> bool:
@@ -135,8 +128,9 @@ def _same_decimal(sent: Any, held: Any) -> bool:
 
 
 def _same_date(sent: Any, held: Any) -> bool:
-    found = _DATE.fullmatch(sent) if type(sent) is str else None
-    return found is not None and bool(days(*map(int, found.groups())) == held)
+    if isinstance(sent, Day):
+        return bool(sent.days == held)
+    return type(sent) is str and days_of(sent) == held
 
 
 def _same_midnight(sent: Any, held: Any) -> bool:
@@ -144,14 +138,14 @@ def _same_midnight(sent: Any, held: Any) -> bool:
 
 
 def _same_time(sent: Any, held: Any) -> bool:
+    if isinstance(sent, Instant):
+        return bool(sent.micros == held)
     return type(sent) is str and micros(sent) == held
 
 
 def _same_binary(sent: Any, held: Any) -> bool:
-    try:
-        return type(sent) is str and base64.b64decode(sent, validate=True) == bytes.fromhex(held)
-    except (binascii.Error, ValueError, TypeError):
-        return False
+    there = sent if type(sent) is bytes else base64_bytes(sent)
+    return there is not None and type(held) is str and there.hex() == held.lower()
 
 
 def same_json(sent: Any, held: Any) -> bool:
@@ -172,28 +166,3 @@ _SAME: dict[str, Same] = {
     "timestamp_ntz": _same_time,
     "binary": _same_binary,
 }
-
-
-def days(year: int, month: int, day: int) -> int:
-    """Days since 1970 in the Gregorian calendar, year 0 and before 1582 included.
-
-    Source: Howard Hinnant, 'chrono-Compatible Low-Level Date Algorithms', days_from_civil.
-    """
-    year -= month <= 2
-    era = year // 400
-    of_era = year - era * 400
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-
-
-def micros(text: str) -> int | None:
-    """Microseconds since 1970 of an ISO time, in UTC if it says no zone, digits beyond microseconds cut; else None."""
-    found = _TIME.fullmatch(text)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
-    secs = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
-    if sign:
-        ahead = int(hours) * 3600 + int(minutes or 0) * 60
-        secs -= ahead if sign == "+" else -ahead
-    return days(int(year), int(month), int(day)) * DAY_US + secs * 1_000_000 + int(f"{fraction or '':0<6}"[:6])
