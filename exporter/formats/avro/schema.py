@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from exporter.core.schemas import SchemaText
 
@@ -78,37 +78,36 @@ class Field:
 
 def parsed(schema: SchemaText) -> Schema:
     """A schema with all that it refers to. Raises BadSchema."""
-    names: dict[str, Schema] = {}
+    outer: _Outer = {}
     try:
-        _load(schema, names, set())
-        return _Parser(names).schema(_json(schema.text), "")
+        _load(schema, outer, set())
+        return _Parser(outer).schema(_json(schema.text), "")
     except RecursionError:
         raise BadSchema("it is nested too deep") from None
 
 
 def parsed_files(files: Iterable[tuple[str, str]]) -> list[Schema]:
-    """The schemas of files, (name, text), which may use each other's names in any order. Raises BadSchema."""
-    names: dict[str, Schema] = {}
+    """The schemas of files, (name, text), in the order of their names; they may use each other's. Raises BadSchema."""
+    outer: _Outer = {}
     found: dict[str, Schema] = {}
     waiting = {name: _json(text, name) for name, text in files}
     while waiting:
-        missing: dict[str, UndefinedName] = {}
+        before, why = len(waiting), ""
         for name, spec in list(waiting.items()):
-            tried = dict(names)
+            parser = _Parser(outer)
             try:
-                found[name] = _Parser(tried).schema(spec, "")
+                found[name] = parser.schema(spec, "")
             except UndefinedName as error:
-                missing[name] = error
+                why = f"{name}: {error}"
                 continue
             except RecursionError:
                 raise BadSchema(f"{name}: it is nested too deep") from None
             except BadSchema as error:
                 raise BadSchema(f"{name}: {error}") from None
-            names = tried
+            _tell(parser, outer)
             del waiting[name]
-        if len(missing) == len(waiting) and missing:
-            name, why = next(iter(missing.items()))
-            raise BadSchema(f"{name}: {why}")
+        if len(waiting) == before:
+            raise BadSchema(why)
     return [found[name] for name in sorted(found)]
 
 
@@ -129,17 +128,29 @@ def named_in(schema: Schema, found: dict[str, Schema] | None = None) -> dict[str
     return found
 
 
-def _load(schema: SchemaText, names: dict[str, Schema], loaded: set[str]) -> None:
+_Outer: TypeAlias = "dict[str, list[Schema]]"
+"""Full name -> what other texts define it as."""
+
+
+def _load(schema: SchemaText, outer: _Outer, loaded: set[str]) -> None:
     """Define what a schema refers to, each text once."""
     for name, below in schema.references:
         if below.text in loaded:
             continue
         loaded.add(below.text)
-        _load(below, names, loaded)
+        _load(below, outer, loaded)
+        parser = _Parser(outer)
         try:
-            _Parser(names).schema(_json(below.text), "")
+            parser.schema(_json(below.text), "")
         except BadSchema as error:
             raise BadSchema(f"its reference {name}: {error}") from None
+        _tell(parser, outer)
+
+
+def _tell(parser: _Parser, outer: _Outer) -> None:
+    """What a text has defined may be used by others."""
+    for name, schema in parser.names.items():
+        outer.setdefault(name, []).append(schema)
 
 
 def _json(text: str, name: str = "") -> Any:
@@ -150,10 +161,11 @@ def _json(text: str, name: str = "") -> Any:
 
 
 class _Parser:
-    """Parses one text. names: what is defined so far, to which it adds."""
+    """Parses one text. outer: what others define. names: what it has defined itself."""
 
-    def __init__(self, names: dict[str, Schema]) -> None:
-        self._names = names
+    def __init__(self, outer: _Outer) -> None:
+        self._outer = outer
+        self.names: dict[str, Schema] = {}
 
     def schema(self, spec: Any, space: str) -> Schema:
         """space: the namespace around it."""
@@ -183,10 +195,14 @@ class _Parser:
         if name in PRIMITIVES:
             return Schema(name)
         full = name if "." in name or not space else f"{space}.{name}"
-        found = self._names.get(full) or self._names.get(name)
-        if found is None:
+        if found := self.names.get(full) or self.names.get(name):
+            return found
+        others = self._outer.get(full) or self._outer.get(name) or []
+        if not others:
             raise UndefinedName(f"nothing is called {name!r}")
-        return found
+        if len({canonical(one) for one in others}) > 1:
+            raise BadSchema(f"{name!r} is defined in several ways")
+        return others[0]
 
     def _union(self, specs: list[Any], space: str) -> Schema:
         branches = tuple(self.schema(one, space) for one in specs)
@@ -207,10 +223,10 @@ class _Parser:
         elif isinstance(given, str):
             space = given
         full = f"{space}.{name}" if space else name
-        if full in self._names or full in PRIMITIVES:
+        if full in self.names or full in PRIMITIVES:
             raise BadSchema(f"{full!r} is defined twice")
         aliases = tuple(one if "." in one or not space else f"{space}.{one}" for one in _texts(spec, "aliases"))
-        found = self._names[full] = Schema(kind, full, aliases, props=_props(spec))
+        found = self.names[full] = Schema(kind, full, aliases, props=_props(spec))
         if kind == "record":
             found.fields = self._fields(_given(spec, "fields", full), full, space)
         elif kind == "enum":
