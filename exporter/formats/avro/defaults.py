@@ -5,32 +5,36 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from exporter.formats.avro.resolve import Resolver, Unresolvable
+from exporter.formats.avro.nodes import Node
 from exporter.formats.avro.schema import Field, Schema
 from exporter.formats.binary.columns import Out
 from exporter.formats.binary.cursor import Batch
 from exporter.formats.binary.reasons import Places
 
 
-def default_of(field: Field, path: str, connect: bool) -> pa.Array:
-    """An array of the default alone. Raises Unresolvable if it is none of its type."""
-    places = Places()
-    node = Resolver(places, connect).node(field.schema, field.schema, path)
+class BadDefault(ValueError):
+    """A default that is no value of its schema."""
+
+
+def default_of(field: Field, node: Node, places: Places) -> pa.Array:
+    """An array of the default alone. node: reads values of the field's schema. Raises BadDefault."""
     try:
         value = encoded(field.schema, field.default)
-    except (TypeError, ValueError, KeyError, OverflowError, struct.error, AttributeError):
-        raise Unresolvable(path, f"its default {str(field.default)[:40]!r} is no {field.schema.kind}") from None
+    except _WRONG:
+        raise BadDefault(f"its default {str(field.default)[:40]!r} is no {field.schema.kind}") from None
     batch = Batch(pa.array([value], pa.binary()), places)
     cursor = batch.cursor()
     column, out = node.read(cursor), Out(batch)
-    if cursor.bad[0] or cursor.pos[0] != cursor.end[0]:
-        raise Unresolvable(path, f"its default {str(field.default)[:40]!r} cannot be read")
-    array = column.arrow(out, cursor.bad[:1] * 0)
-    if out.odd:
-        raise Unresolvable(path, f"its default {str(field.default)[:40]!r} cannot be read")
+    array = column.arrow(out, np.zeros(1, np.int64))
+    if cursor.bad[0] or out.odd:
+        raise BadDefault(f"its default {str(field.default)[:40]!r} cannot be read")
     return array
+
+
+_WRONG = (TypeError, ValueError, KeyError, OverflowError, AttributeError, struct.error)
 
 
 def encoded(schema: Schema, value: Any) -> bytes:
@@ -40,7 +44,7 @@ def encoded(schema: Schema, value: Any) -> bytes:
         for at, branch in enumerate(schema.branches):
             try:
                 return _long(at) + encoded(branch, value)
-            except (TypeError, ValueError, KeyError, OverflowError, struct.error, AttributeError):
+            except _WRONG:
                 continue
         raise ValueError("it is of no branch")
     if kind == "null":

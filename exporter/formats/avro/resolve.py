@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
+from exporter.formats.avro.defaults import BadDefault, default_of
 from exporter.formats.avro.nested import Branch, Entry, Items, Out, Placed, Promoted, Record, Union
 from exporter.formats.avro.nodes import (
     Boolean,
@@ -202,12 +203,14 @@ class Resolver:
 
     def _constant(self, field: Field, path: str) -> pa.Array | None:
         """What a field is that the writer does not have; None if no column could hold it."""
-        from exporter.formats.avro.defaults import default_of  # it needs a plan of its own
-
         if not field.has_default:
             raise Unresolvable(path, "the writer does not have it, and it has no default")
-        kind = self.kind(field.schema, path)
-        return None if kind is None else default_of(field, path, self._connect)
+        places = Places()
+        node = Resolver(places, self._connect)._within(self._open).node(field.schema, field.schema, path)
+        try:
+            return None if node.kind is None else default_of(field, node, places)
+        except BadDefault as error:
+            raise Unresolvable(path, str(error)) from None
 
     def _union(self, writer: Schema, reader: Schema, path: str) -> Node:
         place = self._places.add(path)
