@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exporter.formats.format import Read, Reader
+from exporter.formats.joined import joined
 from exporter.formats.marks import declared_only, has_evolved, widened
 
 
@@ -50,28 +50,4 @@ class Evolving:
         if not len(again.rows):
             return replace(read, refused=refused)
         columns = widened(again.columns, self._declared_schema, self._schema, len(again.rows))
-        return _merged(read, replace(again, rows=rows.take(again.rows), columns=columns, refused=refused))
-
-
-def _merged(one: Read, other: Read) -> Read:
-    """Two readings of different rows of the same values. What is refused is what the other one says."""
-    rows = pa.concat_arrays([one.rows, other.rows])
-    order = pc.array_sort_indices(rows)
-
-    def joined(first: pa.Array | pa.ChunkedArray, second: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        chunks = [chunk for part in (first, second) for chunk in _chunks(part)]
-        return pa.chunked_array(chunks, first.type).take(order)
-
-    return Read(
-        rows.take(order),
-        [joined(first, second) for first, second in zip(one.columns, other.columns, strict=True)],
-        None if one.time is None or other.time is None else joined(one.time, other.time).combine_chunks(),
-        joined(one.rescued, other.rescued).combine_chunks(),
-        joined(one.ignored, other.ignored).combine_chunks(),
-        other.refused,
-        one.truncated + other.truncated,
-    )
-
-
-def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return joined([read, replace(again, rows=rows.take(again.rows), columns=columns)], refused)

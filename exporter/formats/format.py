@@ -27,9 +27,9 @@ class Read:
 
     rows: ascending int32 input rows. The columns have one entry for each of these, in their order:
     columns: the declared ones, of their Arrow types. time: the event time as sent: timestamp[us, UTC] if its unit is
-    iso, else integers of the unit; None if the routing takes the record's Kafka timestamp. rescued: string: the
-    unknown fields, null if there are none or the policy is another. ignored: int32: how many unknown fields were left
-    out; null is none.
+    iso or all values have an instant there, else integers of the unit, or both (joined.py); None if the routing takes
+    the record's Kafka timestamp. rescued: string: the unknown fields, null if there are none or the policy is another.
+    ignored: int32: how many unknown fields were left out; null is none.
     refused: row -> reason, which begins with its code and a colon. truncated: values in `rows` that lost digits which
     no column can hold. cdc: of values in an envelope what was done to the row, of arrow/own_columns.CDC_TYPE, its key
     null.

@@ -1,0 +1,127 @@
+"""Rows of their writer's types -> the columns of an event type, or reasons why not. Runs on Spark executors.
+
+    Typed ── each column by its node ── event type, event time ── unknown fields by their policy ── Read
+
+Compiled once for each pair of a writer's type and what is asked for. A declared column whose type the writer's never
+fits refuses all of this writer's records by the same reason; what nobody declared refuses nothing, and what does not
+fit it is unknown. Of several things that are wrong with a record the first declared column is told, then the event
+time, the event type, and unknown fields. Must never let a value become null in silence, or drop a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.arrow.kafka_time import US
+from exporter.formats.format import Read
+from exporter.formats.marks import unmarked, widened
+from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.compiled import Unfit, struct_of
+from exporter.formats.typed.events import EventTimeOf, EventType
+from exporter.formats.typed.nodes import Fitted
+from exporter.formats.typed.texts import json_text
+from exporter.formats.typed.typed import Typed
+from exporter.formats.typed.unknown import POLICIES, Counted, Kept, Named
+from exporter.text import shorten
+
+
+class Fit:
+    """One writer's records as one event type.
+
+    refusal: why no record of this writer is any; empty if they may be.
+    """
+
+    def __init__(self, record: pa.StructType, asked: Asked, schema_name: str = "") -> None:
+        """schema_name: of the writer's schema, for reasons: `id 7`."""
+        self._asked = asked
+        self._unknown = POLICIES[asked.policy]
+        self.refusal = ""
+        try:
+            self._root = struct_of(record, asked.read, asked.known, self._unknown)
+            self._type = EventType(record, asked.route) if asked.route else None
+            self._time = EventTimeOf(record, asked.time, asked.unit) if asked.time else None
+        except Unfit as unfit:
+            self.refusal = f"unresolvable_schema: {schema_name + ': ' if schema_name else ''}{unfit}"
+
+    def read(self, typed: Typed) -> Read:
+        """typed: of the writer's type."""
+        if self.refusal:
+            refused = {**typed.refused, **dict.fromkeys(typed.rows.tolist(), self.refusal)}
+            return nothing_read(self._asked, refused)
+        whole = self._asked.keeps_all
+        fitted, columns = (Fitted(typed.record), []) if whole else self._root.fields(typed.record)
+        bad = {row: one.reason for row, one in fitted.bad.items()}
+        time, cut = self._times(typed.record, bad)
+        self._check_type(typed.record, bad)
+        rescued, ignored = self._sides(typed.record, fitted, bad)
+        rows = pa.array(typed.rows, pa.int32())
+        if self._asked.read is not self._asked.schema:
+            columns = list(widened(columns, unmarked(self._asked.read), self._asked.schema, len(rows)))
+        read = Read(rows, columns, time, rescued, ignored, typed.refused, typed.truncated + cut)
+        return read if not bad else _without(read, bad)
+
+    def _times(self, record: pa.StructArray, bad: dict[int, str]) -> tuple[pa.Array | None, int]:
+        if self._time is None:
+            return None, 0
+        found = self._time.of(record)
+        for row, reason in found.bad.items():
+            bad.setdefault(row, reason)
+        return found.times, found.cut
+
+    def _check_type(self, record: pa.StructArray, bad: dict[int, str]) -> None:
+        """A record's type must be the one that it was routed by."""
+        if self._type is None:
+            return
+        expected = self._asked.event_type
+        same = pc.equal(self._type.of(record), expected).fill_null(False)
+        if same.false_count:
+            reason = f"type_mismatch: the event type was read as {expected!r} and is another"
+            for row in pc.indices_nonzero(pc.invert(same)).to_pylist():
+                bad.setdefault(row, reason)
+
+    def _sides(self, record: pa.StructArray, fitted: Fitted, bad: dict[int, str]) -> tuple[pa.Array, pa.Array]:
+        """What is kept of unknown fields, and how many are not."""
+        texts, counts = pa.nulls(len(record), pa.string()), pa.nulls(len(record), pa.int32())
+        if self._asked.keeps_all:
+            return json_text(record), counts
+        part = fitted.unknown
+        if part is None:
+            return texts, counts
+        if isinstance(self._unknown, Kept):
+            return part, counts
+        if isinstance(self._unknown, Counted):
+            return texts, pa.array(part, pa.int32(), mask=part == 0)
+        if isinstance(self._unknown, Named):
+            for row, path in part.items():
+                bad.setdefault(row, f"unknown_field: {shorten('$' + path)}")
+        return texts, counts
+
+
+def nothing_read(asked: Asked, refused: Mapping[int, str]) -> Read:
+    """Of records of which none is good."""
+    columns = [pa.nulls(0, field.type) for field in unmarked(asked.schema)]
+    time = None if asked.time is None else pa.nulls(0, US if asked.unit == "iso" else pa.int64())
+    return Read(pa.nulls(0, pa.int32()), columns, time, pa.nulls(0, pa.string()), pa.nulls(0, pa.int32()), refused)
+
+
+def _without(read: Read, bad: Mapping[int, str]) -> Read:
+    """The reading without some rows. bad: position in it -> reason."""
+    keep = np.ones(len(read.rows), bool)
+    at = np.fromiter(bad, np.int64, len(bad))
+    keep[at] = False
+    numbers = dict(zip(at.tolist(), read.rows.take(pa.array(at)).to_pylist(), strict=True))
+    refused = {**read.refused, **{numbers[row]: reason for row, reason in bad.items()}}
+    mask = pa.array(keep)
+    return Read(
+        read.rows.filter(mask),
+        [column.filter(mask) for column in read.columns],
+        None if read.time is None else read.time.filter(mask),
+        read.rescued.filter(mask),
+        read.ignored.filter(mask),
+        refused,
+        read.truncated,
+    )

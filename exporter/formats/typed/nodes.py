@@ -1,0 +1,287 @@
+"""How the values of one type become those of a column: one node for each type in it. Runs on Spark executors.
+
+    fit(array) ── Fitted: the column, what of it no column holds, and the rows that do not fit, each with a reason
+
+A node is made of the writer's type and the wanted field (compiled.py), and knows no record. Where nobody declared a
+column (*free*), a value that does not fit is unknown in the nearest member above it, and nothing is wrong. Must never
+let a value become null in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.formats.rows import numbered
+from exporter.formats.typed.casts import Cast
+from exporter.formats.typed.items import Items, items_of, list_array, map_array
+from exporter.formats.typed.texts import json_text
+from exporter.formats.typed.unknown import Kept, Part, Unknown, positions
+from exporter.text import shorten
+
+_KEPT = Kept()
+
+
+class Bad(NamedTuple):
+    """Why a value does not fit. path: from the value that is asked about."""
+
+    code: str
+    what: str
+    path: str = ""
+
+    @property
+    def reason(self) -> str:
+        return f"{self.code}: {shorten('$' + self.path)} {self.what}"
+
+
+_UNFIT = Bad("", "")
+_MISSING = Bad("missing_field", "is required, but null or missing")
+_NULL_ITEM = Bad("missing_field", "is required, but null")
+
+
+@dataclass
+class Fitted:
+    """column: of the wanted type, without marks; anything stands where a row is in `bad`. unknown: see unknown.py."""
+
+    column: pa.Array
+    unknown: Part | None = None
+    bad: dict[int, Bad] = field(default_factory=dict)
+
+
+class Node(Protocol):
+    """See above."""
+
+    @property
+    def target(self) -> pa.DataType:
+        """The type of the column, without marks."""
+        ...
+
+    def fit(self, array: pa.Array) -> Fitted:
+        """array: of the writer's type."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One value."""
+
+    target: pa.DataType
+    cast: Cast
+    free: bool
+
+    def fit(self, array: pa.Array) -> Fitted:
+        """See Node."""
+        column, unfit = self.cast.convert(array)
+        if not len(unfit):
+            return Fitted(column)
+        if self.free:
+            return Fitted(column, None, dict.fromkeys(unfit.tolist(), _UNFIT))
+        shown = array.take(pa.array(unfit)).cast(pa.string()).to_pylist()
+        what = [Bad(self.cast.code, f"= {text} {self.cast.what}") for text in shown]
+        return Fitted(column, None, dict(zip(unfit.tolist(), what, strict=True)))
+
+
+@dataclass(frozen=True)
+class AnyJson:
+    """A column that holds the JSON of any value."""
+
+    target: pa.DataType = field(default_factory=pa.string)
+
+    def fit(self, array: pa.Array) -> Fitted:
+        """See Node."""
+        return Fitted(json_text(array))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """What fits no value of the writer's type but null. Free, or the writer has nulls only."""
+
+    target: pa.DataType
+
+    def fit(self, array: pa.Array) -> Fitted:
+        """See Node."""
+        rows = np.flatnonzero(array.is_valid()).tolist() if array.null_count < len(array) else []
+        return Fitted(pa.nulls(len(array), self.target), None, dict.fromkeys(rows, _UNFIT))
+
+
+@dataclass(frozen=True)
+class Member:
+    """One field of a struct. at: number of the writer's field; None: it has none, or none that ever fits.
+
+    held: a column has it: not what only the routing reads, or something below it. known: the routing reads it, so that
+    it is no unknown field.
+    """
+
+    name: str
+    target: pa.DataType
+    nullable: bool = True
+    free: bool = False
+    at: int | None = None
+    node: Node | None = None
+    held: bool = True
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class Struct:
+    """members: the wanted fields in their order, then what is known without a column. others: (number, name) of the
+    writer's fields that are unknown as a whole."""
+
+    members: Sequence[Member]
+    others: Sequence[tuple[int, str]]
+    target: pa.DataType
+    unknown: Unknown
+
+    def fit(self, array: pa.StructArray) -> Fitted:
+        """See Node."""
+        fitted, columns = self.fields(array)
+        mask = array.is_null() if array.null_count else None
+        kept = [one.with_nullable(True) for one in self.target]
+        if not kept:
+            fitted.column = array
+            return fitted
+        made = pa.StructArray.from_arrays(columns, fields=kept, mask=mask)
+        fitted.column = made if made.type == self.target else made.cast(self.target)
+        return fitted
+
+    def fields(self, array: pa.StructArray) -> tuple[Fitted, list[pa.Array]]:
+        """The columns of the wanted fields, instead of one that has them all."""
+        sent = array.flatten()
+        present = array.is_valid() if array.null_count else None
+        columns: list[pa.Array] = []
+        bad: dict[int, Bad] = {}
+        notes: dict[int, tuple[str, Part]] = {}
+        for member in self.members:
+            if member.node is None or member.at is None:
+                column = pa.nulls(len(array), member.target)
+            else:
+                found = member.node.fit(sent[member.at])
+                column = found.column
+                if found.bad and member.free:
+                    rows = np.fromiter(found.bad, np.int64, len(found.bad))
+                    column = nulled(column, rows)
+                    if not member.known:
+                        found.unknown = _KEPT.at(rows, sent[member.at], found.unknown)
+                elif found.bad:
+                    _lift(found.bad, f".{member.name}", bad)
+                if found.unknown is not None:
+                    notes[member.at] = (member.name, found.unknown)
+            if member.held and not member.nullable and column.null_count:
+                _lift(dict.fromkeys(_missing(column, present), _MISSING), f".{member.name}", bad)
+                column = filled(column)
+            if member.held:
+                columns.append(column)
+        for at, name in self.others:
+            if (part := self.unknown.whole(sent[at])) is not None:
+                notes[at] = (name, part)
+        unknown = self.unknown.fields([notes[at] for at in sorted(notes)]) if notes else None
+        return Fitted(array, unknown, bad), columns
+
+
+@dataclass(frozen=True)
+class List:
+    """An array."""
+
+    node: Node
+    nullable: bool
+    target: pa.DataType
+    unknown: Unknown
+
+    def fit(self, array: pa.ListArray) -> Fitted:
+        """See Node."""
+        items = items_of(array)
+        found = self.node.fit(items.parts[0])
+        bad, column = _of_items(found, self.nullable)
+        steps = [f"[{at}]" for at in positions(items, sorted(bad))] if bad else []
+        part = None if found.unknown is None else self.unknown.items(items, found.unknown)
+        return Fitted(list_array(items.offsets, column, self.target, array), part, _of_rows(items, bad, steps))
+
+
+@dataclass(frozen=True)
+class Map:
+    """A map with keys that are text. free: an entry that does not fit is left out of the column, and unknown."""
+
+    node: Node
+    nullable: bool
+    free: bool
+    target: pa.DataType
+    unknown: Unknown
+
+    def fit(self, array: pa.MapArray) -> Fitted:
+        """See Node."""
+        items = items_of(array)
+        found = self.node.fit(items.parts[1])
+        kept = Items(items.offsets, [items.parts[0], found.column])
+        if self.free and found.bad:
+            rows = np.fromiter(found.bad, np.int64, len(found.bad))
+            found.unknown = _KEPT.at(rows, items.parts[1], found.unknown)
+            keep = np.ones(len(found.column), bool)
+            keep[rows] = False
+            kept, found.bad = kept.kept(keep), {}
+        part = None if found.unknown is None else self.unknown.entries(items, found.unknown)
+        found.column = kept.parts[1]
+        bad, column = _of_items(found, self.nullable)
+        steps = [f".{items.parts[0][at].as_py()}" for at in sorted(bad)]
+        made = map_array(kept.offsets, [kept.parts[0], column], self.target, array)
+        return Fitted(made, part, _of_rows(items, bad, steps))
+
+
+def nulled(column: pa.Array, rows: np.ndarray) -> pa.Array:
+    """The column, null in some rows."""
+    keep = np.ones(len(column), bool)
+    keep[rows] = False
+    return column.take(pa.array(np.arange(len(column)), mask=~keep))
+
+
+def filled(column: pa.Array) -> pa.Array:
+    """The column with some value for each null, as a type without nulls has it below what is null."""
+    filler = pa.array([_zero(column.type)], column.type)
+    at = pc.if_else(column.is_null(), len(column), numbered(len(column)))
+    return pa.concat_arrays([column, filler]).take(at)
+
+
+def _zero(kind: pa.DataType) -> Any:
+    """Any value of a type without a null in it."""
+    if pa.types.is_struct(kind):
+        return {one.name: None if one.nullable else _zero(one.type) for one in kind}
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return []
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return "" if pa.types.is_string(kind) else b""
+    return Decimal(0) if pa.types.is_decimal(kind) else 0
+
+
+def _missing(column: pa.Array, present: pa.BooleanArray | None) -> list[int]:
+    """The rows that are null in a struct that is not."""
+    null = column.is_null() if present is None else pc.and_(column.is_null(), present)
+    rows: list[int] = pc.indices_nonzero(null).to_pylist()
+    return rows
+
+
+def _lift(found: dict[int, Bad], step: str, bad: dict[int, Bad]) -> None:
+    """The first field that does not fit is what is told of a struct."""
+    for row, one in found.items():
+        bad.setdefault(row, one._replace(path=step + one.path))
+
+
+def _of_items(found: Fitted, nullable: bool) -> tuple[dict[int, Bad], pa.Array]:
+    """The items that do not fit, null ones where none may be among them, and their column."""
+    if nullable or not found.column.null_count:
+        return found.bad, found.column
+    null = dict.fromkeys(_missing(found.column, None), _NULL_ITEM)
+    return {**null, **found.bad}, filled(found.column)
+
+
+def _of_rows(items: Items, bad: dict[int, Bad], steps: Sequence[str]) -> dict[int, Bad]:
+    """Of each row the first item that does not fit. steps: to the items, ascending."""
+    found: dict[int, Bad] = {}
+    numbers = sorted(bad)
+    for row, number, step in zip(items.parents(numbers).tolist(), numbers, steps, strict=True):
+        found.setdefault(row, bad[number]._replace(path=step + bad[number].path))
+    return found
