@@ -7,6 +7,7 @@ a folder that goes afterwards. It belongs to the extra `protobuf`.
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from exporter.errors import ConfigError
 
+_IMPORTS = re.compile(r'^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"\s*;', re.M)
 COMPILE_SECS = 60.0
 """How long the compiler may take."""
 
@@ -36,9 +38,23 @@ def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
             path = Path(folder, "in", _inside(name))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        made = Path(folder, "set")
-        _compile(["-I", str(Path(folder, "in")), "--include_imports", f"--descriptor_set_out={made}", main], main)
-        return made.read_bytes()
+        _compile(["-I", "in", "--include_imports", "--descriptor_set_out=set", main], main, folder)
+        return Path(folder, "set").read_bytes()
+
+
+def file_set(path: Path) -> bytes:
+    """The same of a .proto file; what it imports lies beside it, or further down, as it calls it.
+
+    Raises OSError if the file cannot be read.
+    """
+    texts = {path.name: path.read_text("utf-8")}
+    waiting = [path.name]
+    while waiting:
+        for name in _IMPORTS.findall(texts[waiting.pop()]):
+            if name not in texts and ".." not in PurePosixPath(name).parts and (path.parent / name).is_file():
+                texts[name] = (path.parent / name).read_text("utf-8")
+                waiting.append(name)
+    return descriptor_set(texts, path.name)
 
 
 def _inside(name: str) -> str:
@@ -49,12 +65,12 @@ def _inside(name: str) -> str:
     return str(path)
 
 
-def _compile(arguments: list[str], main: str) -> None:
+def _compile(arguments: list[str], main: str, folder: str) -> None:
     command = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECS, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=COMPILE_SECS, check=False)
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{main} is not compiled after {COMPILE_SECS:.0f} s", "give a descriptor set") from None
     if done.returncode:
         words = " ".join(done.stderr.split()) or f"the compiler ends with {done.returncode}"
-        raise ConfigError(f"{main} does not compile: {words}", "each import has to be given, under its name")
+        raise ConfigError(f"{main} does not compile: {words}", "give every file that it imports, by its name")
