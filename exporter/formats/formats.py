@@ -9,8 +9,12 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
+from exporter.formats.protobuf.format import Protobuf
 
-FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {"json": lambda form, schemas: Json()}
+FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {
+    "json": lambda form, schemas: Json(),
+    "protobuf": Protobuf,
+}
 
 
 def format_of(form: ValueFormat, schemas: KnownSchemas = NO_SCHEMAS) -> Format:

@@ -75,7 +75,7 @@ class _Messages:
             else:
                 columns.append(self._list(one, self._items(one, parts, found.get(slot.packed_tag, []))))
         self._judge_the_whole(once)
-        return Structs(tuple(columns), self._wired.plan.type, len(self))
+        return Structs(tuple(columns), self._wired.type, len(self))
 
     def _judge_the_whole(self, once: dict[int, Found]) -> None:
         """Two members of one oneof, and what is required."""

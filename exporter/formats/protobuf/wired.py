@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from exporter.formats.binary.reasons import Places
 from exporter.formats.protobuf.model import LENGTH, WIRE
@@ -38,6 +42,21 @@ class Wired:
     slots: tuple[WiredSlot, ...]
     tags: dict[int, Tagged]
     numbers: dict[int, int]
+
+    @property
+    def type(self) -> pa.StructType:
+        """One field per slot."""
+        return pa.struct([pa.field(one.slot.name, one.slot.type) for one in self.slots])
+
+    def only(self, path: Sequence[str]) -> Wired:
+        """The same message, of which only what stands at a path is made into columns."""
+        name, *below = path
+        kept = [one for one in self.slots if one.slot.name == name]
+        if below and kept and (inside := kept[0].inside) and kept[0].slot.shape == "one" and not kept[0].slot.unwrapped:
+            inside = inside.only(below)
+            slot = dataclasses.replace(kept[0].slot, type=inside.type)
+            kept = [dataclasses.replace(kept[0], slot=slot, inside=inside)]
+        return dataclasses.replace(self, slots=tuple(kept))
 
 
 def wired(plan: Plan, places: Places, path: str = "$") -> Wired:
