@@ -7,7 +7,6 @@ a folder that goes afterwards. It belongs to the extra `protobuf`.
 from __future__ import annotations
 
 import importlib.util
-import re
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,6 @@ from pathlib import Path, PurePosixPath
 
 from exporter.errors import ConfigError
 
-_IMPORTS = re.compile(r'^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"\s*;', re.M)
 COMPILE_SECS = 60.0
 """How long the compiler may take."""
 
@@ -40,21 +38,6 @@ def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
             path.write_text(text, "utf-8")
         _compile(["-I", "in", "--include_imports", "--descriptor_set_out=set", main], main, folder)
         return Path(folder, "set").read_bytes()
-
-
-def file_set(path: Path) -> bytes:
-    """The same of a .proto file; what it imports lies beside it, or further down, as it calls it.
-
-    Raises OSError if the file cannot be read.
-    """
-    texts = {path.name: path.read_text("utf-8")}
-    waiting = [path.name]
-    while waiting:
-        for name in _IMPORTS.findall(texts[waiting.pop()]):
-            if name not in texts and ".." not in PurePosixPath(name).parts and (path.parent / name).is_file():
-                texts[name] = (path.parent / name).read_text("utf-8")
-                waiting.append(name)
-    return descriptor_set(texts, path.name)
 
 
 def _inside(name: str) -> str:

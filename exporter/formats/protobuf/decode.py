@@ -115,7 +115,8 @@ class _Messages:
             if not slot.presence:  # of a map's entry: absent is an empty message
                 found = Found(np.arange(len(self)), *self._with_empty(found))
             inside, bad = self._inside(one, found)
-            self._cursor.refuse(found.rows, bad)
+            if bad.any():
+                self._cursor.refuse(found.rows, bad)
             return scattered(inside, found.rows, len(self))
         valid = self._there(found) if slot.presence and not whole else None
         if is_text(slot):
