@@ -90,6 +90,7 @@ TOUCHES_FILES = {
     "local": "servers on this machine",
     "demo": "what the tour makes",
     "drill": "faults are made from outside, as a disk makes them",
+    "exporter.formats.protobuf.compile": "the texts of .proto files, for the compiler",
     "exporter.kafka.careful": "how much memory this process has, in /proc",
     "exporter.operate.prepare": "the archive of classes",
     "exporter.operate.check.check": "who may read the files that hold secrets",

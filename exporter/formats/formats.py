@@ -10,10 +10,12 @@ from exporter.errors import ConfigError
 from exporter.formats.avro.format import Avro
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
+from exporter.formats.protobuf.format import Protobuf
 
 FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {
     "json": lambda form, schemas: Json(),
     "avro": Avro,
+    "protobuf": Protobuf,
 }
 
 

@@ -27,6 +27,7 @@ from exporter.formats.fake import Pairs
 from exporter.formats.format import Format, Read
 from exporter.formats.formats import FORMATS
 from exporter.formats.json.format import Json
+from tests.support.proto_place import InProtobuf
 
 Fields = dict[str, Any]
 NAME = "order"
@@ -92,7 +93,7 @@ class InJson:
         return found
 
 
-PLACES: tuple[Place, ...] = (InPairs(), InJson())
+PLACES: tuple[Place, ...] = (InPairs(), InJson(), InProtobuf())
 each_format = pytest.mark.parametrize("place", PLACES, ids=lambda place: type(place).__name__)
 
 

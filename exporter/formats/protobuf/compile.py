@@ -36,9 +36,8 @@ def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
             path = Path(folder, "in", _inside(name))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        made = Path(folder, "set")
-        _compile(["-I", str(Path(folder, "in")), "--include_imports", f"--descriptor_set_out={made}", main], main)
-        return made.read_bytes()
+        _compile(["-I", "in", "--include_imports", "--descriptor_set_out=set", main], main, folder)
+        return Path(folder, "set").read_bytes()
 
 
 def _inside(name: str) -> str:
@@ -49,12 +48,12 @@ def _inside(name: str) -> str:
     return str(path)
 
 
-def _compile(arguments: list[str], main: str) -> None:
+def _compile(arguments: list[str], main: str, folder: str) -> None:
     command = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECS, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=COMPILE_SECS, check=False)
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{main} is not compiled after {COMPILE_SECS:.0f} s", "give a descriptor set") from None
     if done.returncode:
         words = " ".join(done.stderr.split()) or f"the compiler ends with {done.returncode}"
-        raise ConfigError(f"{main} does not compile: {words}", "each import has to be given, under its name")
+        raise ConfigError(f"{main} does not compile: {words}", "give every file that it imports, by its name")

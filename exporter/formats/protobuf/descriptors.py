@@ -33,10 +33,15 @@ _KINDS: dict[int, Kind] = {
 """The numbers of FieldDescriptorProto.Type."""
 
 
+class BadSchema(ConfigError):
+    """The text itself cannot be used, wherever it is read."""
+
+
 def as_descriptor_set(text: str, references: Sequence[tuple[str, SchemaText]] = ()) -> bytes:
     """The FileDescriptorSet that a registered text stands for, with all that it imports; its last file is the text's.
 
-    Raises ConfigError if the text is no base64 of descriptors, or imports what nobody gives.
+    Raises BadSchema if the text is no base64 of descriptors, or imports what nobody gives; ConfigError if what reads
+    them is not installed.
     """
     files: dict[str, Any] = {}
     main = _gather(text, references, files)
@@ -44,7 +49,7 @@ def as_descriptor_set(text: str, references: Sequence[tuple[str, SchemaText]] = 
 
 
 def descriptors(text: str, references: Sequence[tuple[str, SchemaText]] = ()) -> Descriptors:
-    """What a text says. Raises ConfigError for one that cannot be."""
+    """What a text says. Raises BadSchema for one that cannot be, and ConfigError as above."""
     found = _protos().FileDescriptorSet.FromString(as_descriptor_set(text, references))
     pool = _imported("google.protobuf.descriptor_pool").DescriptorPool()
     try:
@@ -71,8 +76,8 @@ def _protos() -> Any:
     return _imported("google.protobuf.descriptor_pb2")
 
 
-def _unusable(what: str) -> ConfigError:
-    return ConfigError(f"a Protobuf schema cannot be used: {what}", "give a FileDescriptorSet that has every import")
+def _unusable(what: str) -> BadSchema:
+    return BadSchema(f"a Protobuf schema cannot be used: {what}", "give a FileDescriptorSet that has every import")
 
 
 def _gather(text: str, references: Sequence[tuple[str, SchemaText]], files: dict[str, Any], name: str = "") -> str:

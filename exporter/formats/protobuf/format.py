@@ -1,0 +1,204 @@
+"""Protobuf messages, framed or not -> the columns of one event type. Runs on Spark executors.
+
+    values ── by their writers: schema id and message indexes ── Typed ── fit ── Read, in the order of the values
+
+Columns follow the names of the writer's fields; where a schema file of the reader has the writer's message, the names
+that fields of the same numbers have there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.core.columns import JsonText
+from exporter.core.routing import Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.reasons import Places
+from exporter.formats.format import Read
+from exporter.formats.frames import NO_ID, confluent_ids
+from exporter.formats.joined import joined
+from exporter.formats.protobuf.heads import heads
+from exporter.formats.protobuf.writers import Writer, own_writer, writer_of
+from exporter.formats.schema import arrow_schema
+from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.compiled import Unfit
+from exporter.formats.typed.events import EventType
+from exporter.formats.typed.fit import Fit, nothing_read
+
+TOMBSTONE = "tombstone: the value is null"
+NO_FRAME = "not_framed: the value does not begin with 00 and the id of a schema"
+NO_INDEXES = "not_framed: the indexes of the message behind the schema's id are damaged"
+
+
+class Group(NamedTuple):
+    """Values of one writer. shown: how reasons call its schema. skipped: bytes in front of each row's message."""
+
+    shown: str
+    writer: Writer
+    rows: np.ndarray
+    skipped: int | np.ndarray
+
+
+class Protobuf:
+    """See Format."""
+
+    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+        self._sorter = Sorter(form, schemas)
+
+    def schema(self, spark_json: str, event_type: str) -> pa.Schema:
+        """See Format."""
+        return arrow_schema(spark_json, event_type, "Protobuf")
+
+    def peek(self, source: TypeFrom) -> ProtobufPeek:
+        """See Format."""
+        if source.kind not in ("json", "schema"):
+            raise ConfigError(
+                f"Protobuf values name no {source.kind}", "take the event type from a field or the schema's name"
+            )
+        return ProtobufPeek(self._sorter.checked(), source)
+
+    def reader(
+        self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
+    ) -> ProtobufReader:
+        """See Format."""
+        return ProtobufReader(self._sorter.checked(), Asked.by(event_type, schema, routing))
+
+
+class Sorter:
+    """Finds who wrote each value."""
+
+    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+        self._form = form
+        self._schemas = schemas
+
+    def checked(self) -> Sorter:
+        """This one. Raises ConfigError if unframed values are of no message."""
+        if not self._form.has_ids:
+            _ = self._own
+        return self
+
+    @cached_property
+    def _own(self) -> Writer:
+        return own_writer(self._form)
+
+    def groups(self, values: pa.BinaryArray, batch: Batch, refused: dict[int, str]) -> Iterator[Group]:
+        """Values by their writers, all that can be read; the others are put among the refused. Null ones are not
+        looked at."""
+        there = values.is_valid().to_numpy(zero_copy_only=False)
+        if not self._form.has_ids:
+            yield Group("", self._own, np.flatnonzero(there), 0)
+            return
+        ids = confluent_ids(values)
+        refused |= dict.fromkeys(np.flatnonzero(there & (ids == NO_ID)).tolist(), NO_FRAME)
+        framed = np.flatnonzero(ids != NO_ID)
+        found = heads(batch, framed)
+        refused |= dict.fromkeys(framed[found.damaged].tolist(), NO_INDEXES)
+        for place, at in found.places.items():
+            of_place = ids[framed[at]]
+            for schema_id in np.unique(of_place).tolist():
+                some = at[of_place == schema_id]
+                text = self._schemas.text(schema_id)
+                if text is None:
+                    refused |= dict.fromkeys(framed[some].tolist(), f"unknown_schema_id: {schema_id}")
+                else:
+                    writer = writer_of(text, place, self._form.schemas)
+                    yield Group(f"id {schema_id}", writer, framed[some], found.skipped[some])
+
+
+def _batch(values: pa.BinaryArray) -> Batch:
+    return Batch(values, Places(["$"]))
+
+
+def _unresolvable(group: Group, why: object) -> dict[int, str]:
+    """Of each row of a group the reason that there is no way to read it."""
+    of = f"{group.shown}: " if group.shown else ""
+    return dict.fromkeys(group.rows.tolist(), f"unresolvable_schema: {of}{why}")
+
+
+class ProtobufPeek:
+    """See Peek."""
+
+    def __init__(self, sorter: Sorter, source: TypeFrom) -> None:
+        self._sorter = sorter
+        self._source = source
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """See Peek."""
+        asked = pc.if_else(skipped, None, values) if skipped.true_count else values
+        batch, reasons = _batch(asked), dict[int, str]()
+        rows, found = [np.zeros(0, np.int64)], [pa.nulls(0, pa.string())]
+        for group in self._sorter.groups(asked, batch, reasons):
+            if self._source.kind == "json":
+                told, types = self._by_field(group, batch, reasons)
+            else:
+                told, types = self._by_name(group, reasons)
+            rows.append(told)
+            found.append(types)
+        at = np.full(len(values), -1, np.int64)
+        every = np.concatenate(rows)
+        at[every] = np.arange(len(every))
+        return pa.concat_arrays(found).take(pa.array(at, mask=at < 0)), reasons
+
+    def _by_name(self, group: Group, reasons: dict[int, str]) -> tuple[np.ndarray, pa.StringArray]:
+        name = group.writer.name
+        if not name:
+            reasons |= _unresolvable(group, group.writer.why)
+            return group.rows[:0], pa.nulls(0, pa.string())
+        if self._source.name == "short":
+            name = name.rpartition(".")[2]
+        return group.rows, pa.repeat(pa.scalar(name, pa.string()), len(group.rows))
+
+    def _by_field(self, group: Group, batch: Batch, reasons: dict[int, str]) -> tuple[np.ndarray, pa.StringArray]:
+        writer, path = group.writer, self._source.name.split(".")
+        if writer.wired is None:
+            reasons |= _unresolvable(group, writer.why)
+            return group.rows[:0], pa.nulls(0, pa.string())
+        try:
+            EventType(writer.wired.type, tuple(path))
+        except Unfit as unfit:
+            reasons |= _unresolvable(group, unfit)
+            return group.rows[:0], pa.nulls(0, pa.string())
+        typed = writer.reads(batch, group.rows, group.skipped, path)
+        reasons |= typed.refused
+        types, why = EventType(typed.record.type, tuple(path)).peeked(typed.record)
+        reasons |= {int(typed.rows[at]): reason for at, reason in why.items()}
+        return typed.rows, types
+
+
+class ProtobufReader:
+    """See Reader. Keeps what is compiled per writer."""
+
+    def __init__(self, sorter: Sorter, asked: Asked) -> None:
+        self._sorter = sorter
+        self._asked = asked
+        self._fits: dict[tuple[str, int], Fit] = {}
+
+    def read(self, values: pa.BinaryArray) -> Read:
+        """See Reader."""
+        batch = _batch(values)
+        nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+        refused = dict.fromkeys(nulls.tolist(), TOMBSTONE)
+        reads = [self._of(group, batch) for group in self._sorter.groups(values, batch, refused)]
+        for read in reads:
+            refused |= read.refused
+        if not reads:
+            return nothing_read(self._asked, refused)
+        return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
+
+    def _of(self, group: Group, batch: Batch) -> Read:
+        if group.writer.wired is None:
+            return nothing_read(self._asked, _unresolvable(group, group.writer.why))
+        key = (group.shown, id(group.writer))
+        if key not in self._fits:
+            self._fits[key] = Fit(group.writer.wired.type, self._asked, group.shown)
+        return self._fits[key].read(group.writer.reads(batch, group.rows, group.skipped))

@@ -1,0 +1,126 @@
+"""Who wrote a message: a schema, and which of its messages. Compiled once per process. Runs on Spark executors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from exporter.core.schemas import SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.reasons import Places
+from exporter.formats.protobuf.decode import decoded
+from exporter.formats.protobuf.descriptors import BadSchema, descriptors
+from exporter.formats.protobuf.model import Descriptors
+from exporter.formats.protobuf.plan import Unusable, plan_of
+from exporter.formats.protobuf.wired import Wired, wired
+from exporter.formats.typed.typed import Typed
+
+BLOCK_ROWS = 16_384
+BLOCK_BYTES = 16 << 20
+"""Rows and bytes that are read in one go: what is made of them on the way takes several times as much."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One message of one schema. name: its full name; empty if there is none. why: it cannot be read; empty if it can.
+
+    places: the paths of its reasons.
+    """
+
+    name: str
+    why: str
+    wired: Wired | None
+    places: Places
+
+    def reads(self, batch: Batch, rows: np.ndarray, skipped: int | np.ndarray, path: Sequence[str] = ()) -> Typed:
+        """Some values of a batch, none null. skipped: bytes of each in front of its message. path: only what stands
+        there is made a column."""
+        if self.wired is None:
+            raise TypeError(f"{self.name} cannot be read: {self.why}")
+        own = copy.copy(batch)
+        own.places = self.places.copy()
+        made = self.wired.only(path) if path else self.wired
+        ends = np.cumsum(batch.ends[rows] - batch.starts[rows])
+        parts: list[Typed] = []
+        at = 0
+        while at < len(rows) or not parts:
+            done = ends[at - 1] if at else 0
+            to = min(at + BLOCK_ROWS, max(at + 1, int(np.searchsorted(ends, done + BLOCK_BYTES, "right"))))
+            heads = skipped[at:to] if isinstance(skipped, np.ndarray) else skipped
+            parts.append(decoded(own, made, rows[at:to], heads))
+            at = to
+        return parts[0] if len(parts) == 1 else _together(parts)
+
+
+@lru_cache(maxsize=256)
+def writer_of(schema: SchemaText, place: tuple[int, ...] | str, wanted: tuple[tuple[str, str], ...]) -> Writer:
+    """The writer of a schema. place: message indexes, or a full name. wanted: files of the reader's schemas.
+
+    Raises ConfigError if what reads descriptors is not installed, or if a file of the reader cannot be used.
+    """
+    name = place if isinstance(place, str) else ""
+    places = Places()
+    try:
+        written = _descriptors(schema)
+        if not isinstance(place, str):
+            shown = ".".join(map(str, place))
+            name = written.places.get(place, "")
+            if not name:
+                return Writer("", f"its file has no message {shown}", None, places)
+        plan = plan_of(written, name, _with_message(wanted, name))
+    except BadSchema as error:
+        return Writer(name, error.message, None, places)
+    except Unusable as error:
+        return Writer(name, str(error), None, places)
+    return Writer(name, "", wired(plan, places), places)
+
+
+def own_writer(form: ValueFormat) -> Writer:
+    """The writer of values without a frame. Raises ConfigError if the settings do not say which message they are."""
+    files = [(name, descriptors(text)) for name, text in form.schemas]
+    name = form.message
+    if not name:
+        outer = [found for _, one in files for place, found in one.places.items() if len(place) == 1]
+        if len(outer) != 1:
+            raise ConfigError(
+                f"values are Protobuf without a frame, and the schema files have {len(outer)} messages",
+                "say which one the values are: `message`, its full name",
+            )
+        name = outer[0]
+    for (_, text), (_, one) in zip(form.schemas, files, strict=True):
+        if name in one.messages:
+            writer = writer_of(SchemaText("PROTOBUF", text), name, ())
+            if writer.why:
+                raise ConfigError(f"message {name} cannot be read: {writer.why}", "leave out what no column can hold")
+            return writer
+    raise ConfigError(f"no schema file has a message {name}", "give its full name, with the package")
+
+
+@lru_cache(maxsize=64)
+def _descriptors(schema: SchemaText) -> Descriptors:
+    return descriptors(schema.text, schema.references)
+
+
+def _with_message(files: tuple[tuple[str, str], ...], name: str) -> Descriptors | None:
+    """What the reader has of a message; None if it has none of that name."""
+    for file, text in files:
+        try:
+            found = _descriptors(SchemaText("PROTOBUF", text))
+        except BadSchema as error:
+            raise ConfigError(f"schema file {file}: {error.message}", error.hint) from None
+        if name in found.messages:
+            return found
+    return None
+
+
+def _together(parts: Sequence[Typed]) -> Typed:
+    refused = {row: reason for part in parts for row, reason in part.refused.items()}
+    record = pa.concat_arrays([part.record for part in parts])
+    return Typed(np.concatenate([part.rows for part in parts]), record, refused, sum(part.truncated for part in parts))
