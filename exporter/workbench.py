@@ -15,6 +15,7 @@ from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
+from exporter.core.schemas import SchemaSource
 from exporter.core.specs import Specs
 from exporter.core.value_format import JSON
 from exporter.errors import ConfigError
@@ -36,12 +37,16 @@ WAL_DEADLINE_SECS = 10.0
 
 @dataclass(frozen=True)
 class Workbench:
-    """What every verb that touches the lake needs. As a context manager it closes itself."""
+    """What every verb that touches the lake needs. As a context manager it closes itself.
+
+    schemas: None where no values name theirs by an id.
+    """
 
     lake: Lake
     topics: TopicReader
     routing: Routing
     evolutions: Evolutions = field(default_factory=Evolutions)
+    schemas: SchemaSource | None = None
 
     @property
     def session(self) -> Any:

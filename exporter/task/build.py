@@ -167,7 +167,7 @@ def build_service(
         routing=bench.routing,
         committer=committer,
         log_check=log_check,
-        drain=DrainRounds(rounds, poison),
+        drain=DrainRounds(rounds, poison, bench.schemas),
         first_position=first_position(settings),
         on_gap=settings.on_gap,
     )
@@ -187,6 +187,7 @@ def build_service(
                 committer=committer,
                 evolutions=bench.evolutions,
                 specs=bench.lake.specs,
+                schemas=bench.schemas,
             ),
             committer=committer,
             journal=journal,
@@ -198,6 +199,7 @@ def build_service(
             until_caught_up=until_caught_up,
             alive=lambda: spark.alive(bench.session),
             on_progress=on_progress,
+            schemas=bench.schemas,
         )
     )
 
