@@ -5,6 +5,7 @@
     anything else, or nothing                 trouble, which decides nothing: refused, timed out, 401, 403, 5xx, a
                                               redirect, a page of a proxy, too long, not what the API says
 
+Each request has a connection of its own: they are rare, and of one that was kept nobody knows whether it still stands.
 A conversation (a schema, what it refers to, whether the registry is the one that it was) is held with one server, and
 begun anew with the next one on trouble. Credentials go to the servers that are named, and into no text.
 """
@@ -17,6 +18,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
@@ -68,7 +70,7 @@ class Server:
 
     url: str
     headers: Mapping[str, str]
-    pool: urllib3.PoolManager
+    context: ssl.SSLContext | None
     timeout_secs: float
 
     @property
@@ -132,24 +134,20 @@ class Server:
         """Status and body. A body that drips is cut off at the time-out too."""
         deadline = time.monotonic() + self.timeout_secs
         limits = urllib3.Timeout(connect=min(self.timeout_secs, CONNECT_SECS_MAX), read=self.timeout_secs)
-        response = self.pool.request(
-            "GET", self.url + path, headers=self.headers, timeout=limits, retries=False, redirect=False,
-            preload_content=False,
-        )  # fmt: skip
-        body, whole = bytearray(), False
-        try:
-            while chunk := response.read(1 << 16):
+        body = bytearray()
+        with ExitStack() as stack:
+            pool = stack.enter_context(urllib3.PoolManager(1, ssl_context=self.context))
+            response = pool.request(
+                "GET", self.url + path, headers=self.headers, timeout=limits, retries=False, redirect=False,
+                preload_content=False,
+            )  # fmt: skip
+            stack.callback(response.close)
+            while chunk := response.read1(1 << 16):
                 body += chunk
                 if len(body) > ANSWER_BYTES_MAX:
                     raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
                 if time.monotonic() > deadline:
                     raise _Trouble(f"not done after {self.timeout_secs:g} s")
-            whole = True
-        finally:
-            if whole:
-                response.release_conn()
-            else:
-                response.close()
         return response.status, bytes(body)
 
     def _unreachable(self, what: str) -> RegistryUnreachable:
@@ -185,20 +183,15 @@ class Client:
             return found
         raise RegistryUnreachable("; ".join(said), _HINT)
 
-    def close(self) -> None:
-        for server in self.servers:
-            server.pool.clear()
-
 
 def connect(options: RegistryOptions) -> Client:
     """A client; nothing is asked yet. Raises ConfigError for files that cannot be used."""
     keep_secret(options.password, options.token)
     context = _context(options) if any(url.startswith("https:") for url in options.urls) else None
-    pool = urllib3.PoolManager(num_pools=max(1, len(options.urls)), maxsize=2, ssl_context=context)
-    return Client([_server(url.rstrip("/"), options, pool) for url in options.urls])
+    return Client([_server(url.rstrip("/"), options, context) for url in options.urls])
 
 
-def _server(url: str, options: RegistryOptions, pool: urllib3.PoolManager) -> Server:
+def _server(url: str, options: RegistryOptions, context: ssl.SSLContext | None) -> Server:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{shown(url)} is no address of a schema registry", "write for example: http://registry:8081")
@@ -206,14 +199,14 @@ def _server(url: str, options: RegistryOptions, pool: urllib3.PoolManager) -> Se
     if parts.username is not None and not user:
         user, password = unquote(parts.username), unquote(parts.password or "")
         keep_secret(password)
-    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", "Connection": "close"}
     if options.token:
         headers["Authorization"] = f"Bearer {options.token}"
     elif user:
         headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
     keep_secret(headers.get("Authorization", "").partition(" ")[2])
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return Server(bare, headers, pool, options.timeout_secs)
+    return Server(bare, headers, context, options.timeout_secs)
 
 
 def _context(options: RegistryOptions) -> ssl.SSLContext:
