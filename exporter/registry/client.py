@@ -23,8 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
-import urllib3
-
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.registry.options import RegistryOptions
@@ -117,6 +115,8 @@ class Server:
 
     def _get(self, path: str, no: int = 0) -> Any:
         """The answer as parsed JSON; None for 404 with the error code `no`."""
+        from urllib3.exceptions import HTTPError  # it takes 0.1 s: only who asks a registry waits for it
+
         try:
             status, body = self._answer(path)
             content = _parsed(body)
@@ -127,11 +127,13 @@ class Server:
                 return None
             says = body[:ERROR_BYTES_SHOWN].decode("utf-8", "replace").strip()
             raise _Trouble(f"HTTP {status} {says}".strip())
-        except (_Trouble, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except (_Trouble, HTTPError, OSError, ValueError) as error:
             raise self._unreachable(f"{path}: {_why(error)}") from error
 
     def _answer(self, path: str) -> tuple[int, bytes]:
         """Status and body. A body that drips is cut off at the time-out too."""
+        import urllib3
+
         deadline = time.monotonic() + self.timeout_secs
         limits = urllib3.Timeout(connect=min(self.timeout_secs, CONNECT_SECS_MAX), read=self.timeout_secs)
         body = bytearray()
@@ -269,7 +271,7 @@ def _why(error: Exception) -> str:
     """In words; urllib3 tells where its objects lie in memory."""
     if isinstance(error, _Trouble):
         return str(error)
-    if isinstance(error, urllib3.exceptions.ConnectTimeoutError | urllib3.exceptions.ReadTimeoutError):
+    if type(error).__name__ in ("ConnectTimeoutError", "ReadTimeoutError"):
         return "no answer in time"
     reason = getattr(error, "reason", None) or error
     return str(reason).rpartition(">: ")[2] or type(error).__name__

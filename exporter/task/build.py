@@ -76,6 +76,7 @@ def run(
         with jvm_watched(session):
             bench = open_workbench(settings, session)
             try:
+                bench.load_schemas()
                 return _exported(settings, bench, until_caught_up, on_progress, watch)
             finally:
                 ending.leave()
