@@ -15,9 +15,11 @@ import pytest
 
 from exporter.core.schemas import SchemaText, Unknown
 from exporter.errors import InvariantBroken, RegistryUnreachable
+from exporter.lake.lake import stored_event_types
 from exporter.registry.pins import NOTHING, Pinned, Pins
 from exporter.stores.file import FileStore
 from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.obstacles import in_the_way
 from exporter.stores.store import Store
 from offsets.names import BadName, event_type_of, pin_file, table_folder
 from offsets.ranges import TopicPartition
@@ -199,7 +201,7 @@ def test_a_listing_that_is_late_hides_no_decision(monkeypatch: pytest.MonkeyPatc
 def test_names_of_registries_are_folders_and_no_event_type_has_such_a_folder() -> None:
     """So VACUUM of no table of ours ever comes near."""
     assert pin_file("default", 7, 0) == "_schemas.pins/default/7/0.json"
-    for name in ("", "a/b", "..", "a b", "a.b", "x" * 300):
+    for name in ("", "a/b", "..", "a b", "a.b", "x" * 300, "_delta_log"):
         with pytest.raises(BadName):
             pin_file(name, 7, 0)
     for numbers in ((-1, 0), (0, -1)):
@@ -208,6 +210,14 @@ def test_names_of_registries_are_folders_and_no_event_type_has_such_a_folder() -
     assert table_folder("_schemas.pins") != "_schemas.pins"
     with pytest.raises(BadName):
         event_type_of("_schemas.pins")
+
+
+def test_no_table_is_seen_where_decisions_are(store: Store) -> None:
+    """By what lists the tables for the sweep, the audit, the maintenance and everything else, nor by an odd name."""
+    Pins(store, "default").add(7, LONG)
+    store.write_once("_schemas.pins/_delta_log/00000000000000000000.json", b"{}")
+    store.write_once("order/_delta_log/00000000000000000000.json", b"{}")
+    assert [*stored_event_types(store)] == ["order"] and [*in_the_way(store, ["order", "_schemas.pins"])] == []
 
 
 def test_what_was_read_is_brought_to_disk_by_whoever_goes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
