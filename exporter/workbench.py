@@ -15,6 +15,7 @@ from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
+from exporter.core.schemas import SchemaSource
 from exporter.core.specs import Specs
 from exporter.core.value_format import JSON
 from exporter.errors import ConfigError
@@ -23,8 +24,11 @@ from exporter.formats.formats import format_of
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
+from exporter.registry.options import RegistryOptions
+from exporter.registry.source import Registry
 from exporter.settings.meaning import evolutions, routing, specs_of
 from exporter.settings.model import Settings
+from exporter.settings.table import revealed
 from exporter.spark import session as spark
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
@@ -36,17 +40,29 @@ WAL_DEADLINE_SECS = 10.0
 
 @dataclass(frozen=True)
 class Workbench:
-    """What every verb that touches the lake needs. As a context manager it closes itself."""
+    """What every verb that touches the lake needs. As a context manager it closes itself.
+
+    schemas: also where no values name theirs by an id: those of an older configuration may have. None: nobody asks.
+    """
 
     lake: Lake
     topics: TopicReader
     routing: Routing
     evolutions: Evolutions = field(default_factory=Evolutions)
+    schemas: SchemaSource | None = None
 
     @property
     def session(self) -> Any:
         """The lake's."""
         return self.lake.session
+
+    def load_schemas(self) -> None:
+        """Read what is decided of schema ids, and record what the settings name, before anything is read.
+
+        Raises RegistryUnreachable, InvariantBroken.
+        """
+        if isinstance(self.schemas, Registry):
+            self.schemas.start()
 
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
@@ -131,7 +147,32 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     specs, widens = specs_of(settings), settings.type_widening
     configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs))
     lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens)
-    return Workbench(lake, topics, configuration, evolutions(settings, parse_hints(session, settings)))
+    evolving = evolutions(settings, parse_hints(session, settings))
+    return Workbench(lake, topics, configuration, evolving, open_registry(settings))
+
+
+def open_registry(settings: Settings) -> Registry:
+    """Decisions on ids of schemas, those under the name that the settings have and any other; nothing is asked yet."""
+    return Registry(registry_options(settings), settings.store, settings.sync)
+
+
+def registry_options(settings: Settings) -> RegistryOptions:
+    """[schema_registry], as its client takes it."""
+    table = settings.schema_registry
+    return RegistryOptions(
+        urls=table.urls,
+        name=table.name,
+        subjects=table.subjects,
+        username=table.username,
+        password=revealed(table.password) or "",
+        token=revealed(table.token) or "",
+        ca_file=table.ca_file,
+        cert_file=table.cert_file,
+        key_file=table.key_file,
+        timeout_secs=table.timeout_secs,
+        unknown_schema_id=table.unknown_schema_id,
+        unknown_after_secs=table.unknown_after_secs,
+    )
 
 
 def open_lake(settings: Settings) -> Lake:

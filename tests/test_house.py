@@ -38,7 +38,7 @@ MAY_USE = {
     "registry": "core formats stores ground offsets",
     "spark": "stores ground offsets",
     "monitor": "core ground offsets",
-    "workbench": "settings kafka core formats lake wal spark ground offsets",
+    "workbench": "settings kafka core formats lake wal registry spark ground offsets",
     "operate": "settings kafka core rounds executor arrow stores protocol lake wal spark workbench ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",

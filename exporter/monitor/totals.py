@@ -37,7 +37,8 @@ class Spread:
 @dataclass
 class Totals:
     """committed: rows by event type. outcomes: commits by (event type, outcome), one of several partitions once per
-    outcome. stages: seconds by stage. counts: what the tasks of the rounds counted, summed.
+    outcome. lookups: of schema ids, by outcome. stages: seconds by stage. counts: what the tasks of the rounds
+    counted, summed.
     """
 
     records: int = 0
@@ -51,6 +52,7 @@ class Totals:
     counts: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     rebalances: Counter[str] = field(default_factory=Counter)
+    lookups: Counter[str] = field(default_factory=Counter)
     stages: dict[str, Spread] = field(default_factory=dict)
     round_records: Spread = field(default_factory=lambda: Spread(RECORDS_BOUNDS))
 
@@ -83,6 +85,6 @@ class Totals:
         """As they are now. By hand, for each passing of the loop asks for it, and copy.deepcopy is slow."""
         return replace(
             self, committed=self.committed.copy(), counts=self.counts.copy(), outcomes=self.outcomes.copy(),
-            rebalances=self.rebalances.copy(), round_records=self.round_records.copy(),
+            rebalances=self.rebalances.copy(), lookups=self.lookups.copy(), round_records=self.round_records.copy(),
             stages={stage: spread.copy() for stage, spread in self.stages.items()},
         )  # fmt: skip

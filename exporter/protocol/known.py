@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs, table_spec
 from exporter.core.writers import Writer, WriterKey, park
@@ -57,11 +58,13 @@ class KnownTables:
         evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
         specs: Specs | None = None,
+        schemas: SchemaSource | None = None,
     ) -> None:
         """evolutions: which tables grow; None: none. clock: that of the loop.
 
-        specs: of the tables that this task makes; by day without.
+        specs: of the tables that this task makes; by day without. schemas: None where values have no ids.
         """
+        self._schemas = schemas
         self._app = app
         self._routing = routing
         self._topics = topics
@@ -82,6 +85,11 @@ class KnownTables:
     def new_types(self) -> set[str]:
         """The undeclared event types that have a table, as far as this task knows."""
         return {name for name in self.fingerprints if self._routing.is_new(name)}
+
+    @property
+    def decided(self) -> KnownSchemas:
+        """What is decided of schema ids by now (protocol 3.8)."""
+        return NO_SCHEMAS if self._schemas is None else self._schemas.known(self._routing.registry)
 
     def tell(self, said: Mapping[TopicPartition, str]) -> None:
         """The verdicts of a reading that is under way; callable from the thread that reads."""

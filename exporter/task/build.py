@@ -76,6 +76,7 @@ def run(
         with jvm_watched(session):
             bench = open_workbench(settings, session)
             try:
+                bench.load_schemas()
                 return _exported(settings, bench, until_caught_up, on_progress, watch)
             finally:
                 ending.leave()
@@ -167,7 +168,7 @@ def build_service(
         routing=bench.routing,
         committer=committer,
         log_check=log_check,
-        drain=DrainRounds(rounds, poison),
+        drain=DrainRounds(rounds, poison, bench.schemas),
         first_position=first_position(settings),
         on_gap=settings.on_gap,
     )
@@ -187,6 +188,7 @@ def build_service(
                 committer=committer,
                 evolutions=bench.evolutions,
                 specs=bench.lake.specs,
+                schemas=bench.schemas,
             ),
             committer=committer,
             journal=journal,
@@ -198,6 +200,7 @@ def build_service(
             until_caught_up=until_caught_up,
             alive=lambda: spark.alive(bench.session),
             on_progress=on_progress,
+            schemas=bench.schemas,
         )
     )
 

@@ -111,6 +111,7 @@ class NextRound:
             evolutions=self._known.planned.evolutions,
             json_text=self._lake.json_text,
             specs=self._known.specs,
+            schemas=self._known.decided,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
