@@ -171,9 +171,19 @@ def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
         for form in configuration.formats:
             format_of(form).peek(configuration.type_from)
     for name in schemas:
+        _check_raw(configuration, name)
         for reading in map(format_of, configuration.formats):
             Decoder(name, reading.schema(configuration.schemas[name], name), configuration, reading)
     return configuration
+
+
+def _check_raw(configuration: Routing, name: str) -> None:
+    """Raises ConfigError if a type of raw values is declared with anything but their one column."""
+    form = configuration.format_of(name) if configuration.type_from.kind == "topic" else configuration.value_format
+    columns = [one["name"] for one in json.loads(configuration.schemas[name])["fields"]]
+    if form.is_raw and columns != ["value"]:
+        what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
+        raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

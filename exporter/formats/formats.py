@@ -9,8 +9,16 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
+from exporter.formats.json_schema.format import JsonSchema
+from exporter.formats.raw.format import Raw
+from exporter.formats.unframed import Unframed
 
-FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {"json": lambda form, schemas: Json()}
+FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {
+    "json": lambda form, schemas: Unframed(Json()) if form.frame == "confluent" else Json(),
+    "json_schema": JsonSchema,
+    "string": lambda form, schemas: Raw(form),
+    "bytes": lambda form, schemas: Raw(form),
+}
 
 
 def format_of(form: ValueFormat, schemas: KnownSchemas = NO_SCHEMAS) -> Format:
