@@ -23,8 +23,11 @@ from exporter.formats.formats import format_of
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
+from exporter.registry.options import RegistryOptions
+from exporter.registry.source import Registry
 from exporter.settings.meaning import evolutions, own_names, routing, specs_of, value_formats
 from exporter.settings.model import Settings
+from exporter.settings.table import revealed
 from exporter.spark import session as spark
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
@@ -184,6 +187,28 @@ def _check_raw(configuration: Routing, name: str) -> None:
     if form.is_raw and columns != ["value"]:
         what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
         raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")
+
+
+def open_schemas(settings: Settings) -> Registry | None:
+    """The decisions on schema ids; None if no values have any. Nothing is read or asked yet. Raises ConfigError."""
+    if not any(form.has_ids for _, form in value_formats(settings)):
+        return None
+    table = settings.schema_registry
+    options = RegistryOptions(
+        urls=table.urls,
+        name=table.name,
+        subjects=table.subjects,
+        username=table.username,
+        password=revealed(table.password) or "",
+        token=revealed(table.token) or "",
+        ca_file=table.ca_file,
+        cert_file=table.cert_file,
+        key_file=table.key_file,
+        timeout_secs=table.timeout_secs,
+        unknown_schema_id=table.unknown_schema_id,
+        unknown_after_secs=table.unknown_after_secs,
+    )
+    return Registry(options, settings.store, settings.sync)
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

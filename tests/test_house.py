@@ -23,7 +23,7 @@ FLOORS_MAX = 12
 MAY_USE = {
     "entry": "cli ground",
     "cli": "settings task kafka core stores spark workbench operate demo drill ground",
-    "settings": "core stores ground offsets",
+    "settings": "core formats stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal spark monitor workbench ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
@@ -38,7 +38,7 @@ MAY_USE = {
     "registry": "core formats stores ground offsets",
     "spark": "stores ground offsets",
     "monitor": "core ground offsets",
-    "workbench": "settings kafka core formats lake wal spark ground offsets",
+    "workbench": "settings kafka core registry formats lake wal spark ground offsets",
     "operate": "settings kafka core rounds executor arrow stores protocol lake wal spark workbench ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from google.protobuf import descriptor_pb2
 
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolve import Evolution
@@ -111,6 +112,30 @@ def test_schema_files_are_kept_by_their_names_and_not_by_their_places() -> None:
     Path("x.desc").write_bytes(b"\x01\xff")
     form = routing(loaded('[value_format]\nkind = "protobuf"\nschema_files = ["x.desc"]\n' + BARE), {}).value_format
     assert form.schemas == (("x.desc", base64.b64encode(b"\x01\xff").decode()),)
+
+
+def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
+    """Names of imports count from a folder above the file; what is not there is told."""
+    pytest.importorskip("grpc_tools")
+    Path("protos/shop/common").mkdir(parents=True)
+    Path("protos/shop/order.proto").write_text(
+        'syntax = "proto3";\npackage shop;\nimport "shop/common/money.proto";\n'
+        'import "google/protobuf/timestamp.proto";\nmessage Order { Money total = 1; '
+        "google.protobuf.Timestamp at = 2; }\n"
+    )
+    money = Path("protos/shop/common/money.proto")
+    money.write_text('syntax = "proto3";\npackage shop;\nmessage Money { int64 cents = 1; }\n')
+    tables = '[value_format]\nkind = "protobuf"\nschema_files = ["protos/shop/order.proto"]\n' + BARE
+    ((name, text),) = routing(loaded(tables), {}).value_format.schemas
+    files = descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(text)).file
+    assert name == "order.proto"
+    assert {file.name for file in files} == {
+        "order.proto", "shop/common/money.proto", "google/protobuf/timestamp.proto"
+    }  # fmt: skip
+    money.unlink()
+    assert "it imports 'shop/common/money.proto', which is neither beside it nor" in refused(tables)
+    money.write_text("message")
+    assert "order.proto does not compile" in refused(tables)
 
 
 @pytest.mark.parametrize(
