@@ -23,7 +23,7 @@ FLOORS_MAX = 12
 MAY_USE = {
     "entry": "cli ground",
     "cli": "settings task kafka core stores spark workbench operate demo drill ground",
-    "settings": "core stores ground offsets",
+    "settings": "core formats stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal spark monitor workbench ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",

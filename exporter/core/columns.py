@@ -66,14 +66,14 @@ class _Node(NamedTuple):
     name: str | None
 
 
-def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY) -> None:
+def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own: Iterable[str] = ()) -> None:
     """Raises ConfigError for the first name that no column may have, or that cannot cut the table as the spec says.
 
-    The text is that of `StructType.json()`.
+    The text is that of `StructType.json()`. own: further names of columns that the exporter writes (record_columns.py).
     """
     fields = json.loads(spark_schema_json)["fields"]
     _check_cut(fields, event_type, spec)
-    ours = reserved(spec)
+    ours = {*reserved(spec), *map(_folded, own)}
     for field in fields:
         name = _folded(field["name"])
         if name in ours or name.startswith(INSIDE_OURS):

@@ -51,7 +51,7 @@ from exporter.settings.meaning import evolutions, routing, specs_of
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
-from exporter.workbench import Workbench, parse_hints, parse_schemas
+from exporter.workbench import Workbench, parse_hints, schemas_of
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -171,7 +171,7 @@ class Export:
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         specs = specs_of(settings)
-        schemas = parse_schemas(spark, settings.declared, specs)
+        schemas = schemas_of(settings, spark)
         lake = Lake(
             spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs,
             type_widening=settings.type_widening,
