@@ -187,6 +187,7 @@ def build_service(
                 committer=committer,
                 evolutions=bench.evolutions,
                 specs=bench.lake.specs,
+                record_columns=bench.lake.record_columns,
             ),
             committer=committer,
             journal=journal,

@@ -111,6 +111,7 @@ class NextRound:
             evolutions=self._known.planned.evolutions,
             json_text=self._lake.json_text,
             specs=self._known.specs,
+            record_columns=self._lake.record_columns,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
