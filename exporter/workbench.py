@@ -26,7 +26,7 @@ from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
-from exporter.settings.meaning import evolutions, own_names, routing, specs_of, value_formats
+from exporter.settings.meaning import evolutions, own_names, record_columns, routing, specs_of, value_formats
 from exporter.settings.model import Settings
 from exporter.settings.table import revealed
 from exporter.spark import session as spark
@@ -154,7 +154,8 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     session = session or _short_lived(settings)
     specs, widens = specs_of(settings), settings.type_widening
     configuration = routing_of(settings, session)
-    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens)
+    own = record_columns(settings)
+    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens, own)
     evolving = evolutions(settings, parse_hints(session, settings))
     return Workbench(lake, topics, configuration, evolving, open_registry(settings))
 
@@ -185,7 +186,7 @@ def registry_options(settings: Settings) -> RegistryOptions:
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    settled = settings.sync, settings.json_text, specs_of(settings)
+    settled = settings.sync, settings.json_text, specs_of(settings), settings.type_widening, record_columns(settings)
     return Lake(_short_lived(settings), settings.table_root, settings.app, *settled)
 
 

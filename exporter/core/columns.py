@@ -36,6 +36,8 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 """Spark schema JSON of an event type without declared columns: all of a record is in `_rescued`, or in evolved ones."""
 EVOLVED = "exporter.evolved"
 """Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew."""
+RECORD = "exporter.record"
+"""Metadata of a column that is no value's: what it has of the record, `key`, `headers`, `timestamp_type`, or `cdc`."""
 JSON_TEXT = "exporter.json"
 """Metadata of a field that holds JSON as text: at which places, by commas: `.`, `element`, `value`, `element.value`."""
 

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from exporter import __version__
-from exporter.core.manifest import REASON
+from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
 
@@ -163,6 +163,8 @@ METRICS: tuple[Described, ...] = (
               _count("rescued")),
     Described("exporter_records_stripped_total", "counter", "Records staged without fields that the schema does not "
               "know (unknown_fields = ignore).", (), _count("ignored")),
+    Described("exporter_tombstones_total", "counter", "Records without a value that are in no table (tombstones = "
+              "count).", (), _count(TOMBSTONES)),
     Described("exporter_timestamps_cut_total", "counter", "Timestamps whose digits beyond microseconds were cut.", (),
               _count("truncated")),
     Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "

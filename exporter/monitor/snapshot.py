@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from exporter.core.manifest import TOMBSTONES
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.totals import Totals
@@ -198,6 +199,7 @@ class Snapshot:
             "leases": dict(self.leases),
             "records_read": self.totals.records,
             "rows_committed": sum(self.totals.committed.values()),
+            "tombstones": self.totals.counts[TOMBSTONES],
             "failed_writes_ratio": self.totals.failed_share,
             "secs": self.totals.secs(),
             "partitions": [

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from exporter.core.manifest import MICROS, STEPS
+from exporter.core.manifest import MICROS, STEPS, TOMBSTONES
 
 SECS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 RECORDS_BOUNDS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)
@@ -58,8 +58,9 @@ class Totals:
 
     @property
     def skipped(self) -> int:
-        """Records that were read and not staged: their table had them, or they are condemned."""
-        return max(0, self.records - self.staged_rows)
+        """Records that were read and not staged: their table had them, or they are condemned. Without those that have
+        no value and are in no table."""
+        return max(0, self.records - self.staged_rows - self.counts[TOMBSTONES])
 
     @property
     def failed_share(self) -> float | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
 from exporter.core.seen import Seen
@@ -23,6 +24,7 @@ from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_identity
+from exporter.lake.record_fields import in_the_way, with_record_fields
 from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -59,10 +61,12 @@ class KnownTables:
         clock: Callable[[], float] = time.monotonic,
         specs: Specs | None = None,
         schemas: SchemaSource | None = None,
+        record_columns: RecordColumns | None = None,
     ) -> None:
         """evolutions: which tables grow; None: none. clock: that of the loop.
 
         specs: of the tables that this task makes; by day without. schemas: None where values have no ids.
+        record_columns: what all have of the record itself.
         """
         self._schemas = schemas
         self._app = app
@@ -70,7 +74,7 @@ class KnownTables:
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs)
+        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs, record_columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
@@ -114,9 +118,12 @@ class KnownTables:
         self.untimed = (self.untimed - {name}) | untimed({name: view})
         if name in self.untimed:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
-        plain = declared is not None and holds_just(view, declared, self._made.of(name))
+        plain = declared is not None and any(
+            holds_just(view, one, self._made.of(name))
+            for one in (declared, with_record_fields(declared, self.planned.of_record))
+        )
         self.plain = self.plain | {name} if plain else self.plain - {name}
-        reason = refuses(view, declared)
+        reason = refuses(view, declared) or (in_the_way(view, self.planned.of_record) if declared is not None else "")
         if reason:
             log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason

@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolve import Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs
+from exporter.lake.record_fields import record_fields, with_record_fields
 from exporter.lake.schema import table_schema
 from offsets.table_log import TableView
 
@@ -43,8 +44,15 @@ class Foreseen:
 class PlannedColumns:
     """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared."""
 
-    def __init__(self, routing: Routing, evolutions: Evolutions, specs: Specs | None = None) -> None:
-        """specs: of the tables that are to be made; by day without."""
+    def __init__(
+        self,
+        routing: Routing,
+        evolutions: Evolutions,
+        specs: Specs | None = None,
+        record_columns: RecordColumns | None = None,
+    ) -> None:
+        """specs: of the tables that are to be made; by day without. record_columns: what all have of the record."""
+        self.of_record = record_fields(record_columns or RecordColumns(), routing)
         self.evolutions = evolutions
         self._specs = specs or Specs()
         self.decoded: dict[str, str] = {}
@@ -100,6 +108,8 @@ class PlannedColumns:
         return fingerprint
 
     def _seeded(self, name: str, schema: str) -> str:
+        if name != DEAD_LETTERS:
+            schema = with_record_fields(schema, self.of_record)
         if self.evolutions.of(name) is None:
             return schema
         for foreseen in self._foreseen[name]:
@@ -121,7 +131,7 @@ def _decoded(routing: Routing, schemas: Mapping[str, str]) -> dict[str, str]:
 
 
 def _declared(routing: Routing, name: str) -> str:
-    return routing.schemas.get(name, NO_COLUMNS)
+    return routing.columns_of(name)
 
 
 def _beforehand(routing: Routing) -> list[dict[str, Any]]:

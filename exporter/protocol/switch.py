@@ -22,6 +22,7 @@ from exporter.errors import InvariantBroken, TableUnwritable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.properties import check_identity
+from exporter.lake.record_fields import kept, record_fields
 from exporter.lake.schema import SchemaChange, schema_change, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -178,6 +179,8 @@ class Switcher:
             columns=decoded_as_is(old, views),
             json_text=lake.json_text,
             specs=lake.specs.with_tables(views),
+            record_columns=lake.record_columns,
+            kept=kept(views, record_fields(lake.record_columns, old)),
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -189,6 +189,7 @@ def build_service(
                 evolutions=bench.evolutions,
                 specs=bench.lake.specs,
                 schemas=bench.schemas,
+                record_columns=bench.lake.record_columns,
             ),
             committer=committer,
             journal=journal,

@@ -112,6 +112,7 @@ class NextRound:
             json_text=self._lake.json_text,
             specs=self._known.specs,
             schemas=self._known.decided,
+            record_columns=self._lake.record_columns,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

@@ -47,7 +47,7 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.meaning import evolutions, routing, specs_of
+from exporter.settings.meaning import evolutions, record_columns, routing, specs_of
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
@@ -174,7 +174,7 @@ class Export:
         schemas = schemas_of(settings, spark)
         lake = Lake(
             spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs,
-            type_widening=settings.type_widening,
+            type_widening=settings.type_widening, record_columns=record_columns(settings),
         )  # fmt: skip
         try:
             growing = evolutions(settings, parse_hints(spark, settings))

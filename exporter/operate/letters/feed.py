@@ -24,6 +24,7 @@ from exporter.errors import DependencyUnreachable, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties
+from exporter.lake.record_fields import kept, record_fields
 from exporter.lake.schema import untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -92,7 +93,8 @@ class Feed:
             self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
             columns=decoded_as_is(self._routing, self._reading.views),
-            specs=self._lake.specs.with_tables(self._reading.views),
+            specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
+            kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:
