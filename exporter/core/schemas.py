@@ -64,6 +64,12 @@ class KnownSchemas:
         found = self.decisions.get(schema_id, ())
         return found[-1] if found and isinstance(found[-1], SchemaText) else None
 
+    @property
+    def texts(self) -> KnownSchemas:
+        """The schemas alone: what was unknown once is read by the text that there is by now (protocol 4.9)."""
+        texts = {schema_id: found[-1] for schema_id, found in self.decisions.items() if found}
+        return KnownSchemas({one: (text,) for one, text in texts.items() if isinstance(text, SchemaText)})
+
 
 NO_SCHEMAS = KnownSchemas()
 

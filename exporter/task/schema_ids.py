@@ -134,15 +134,13 @@ class SchemaIds:
         for schema_id, decision in answers.decisions.items():
             self._asked_at[schema_id] = now
             lookups[kind_of(decision)] += 1
-            here = [tp for tp, one in self._waiting.items() if schema_id in one.ids]
-            for tp in here:
+            for tp in [tp for tp, one in self._waiting.items() if schema_id in one.ids]:
                 self._waiting[tp].asked = True
                 if decision is not None:
                     del self._waiting[tp]
-            if decision is not None:
-                log.info(Event.SCHEMA_DECIDED, id=schema_id, decision=kind_of(decision), partitions=len(here))
         self._tell()
-        if answers.trouble:
+        if answers.at is not None:
+            self._asked_at[answers.at] = now  # the next time the others come first
             lookups["unreachable"] += 1
             self._trouble = answers.trouble
             for one in self._waiting.values():

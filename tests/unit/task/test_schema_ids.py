@@ -127,6 +127,18 @@ def test_a_registry_that_does_not_answer_is_an_outage_and_decides_nothing() -> N
     assert not task.watch.outages.open and not task.ids.waiting
 
 
+def test_an_id_without_an_answer_holds_back_no_other_one() -> None:
+    """It comes last when they are asked again."""
+    source = FakeSource({7: TEXT})
+    source.stalled = {3}
+    task = Task(source)
+    task.ended(P0, 8, 3)
+    task.passes()
+    task.ended(P1, 8, 7)
+    task.passes(60.0)
+    assert set(task.ids.waiting) == {P0} and task.watch.outages.open
+
+
 def test_a_registry_that_has_not_answered_for_too_long_ends_the_task() -> None:
     """With the exit code of what is unreachable; meanwhile it is asked, but not at every passing."""
     source = FakeSource()
