@@ -1,6 +1,6 @@
 """Partitions that wait for the schemas of their records; the others go on meanwhile (protocol 3.8).
 
-    a fragment ended before a missing id ── it waits: no plan is made for its partition
+    a fragment ended before a missing id ── it waits: no plan goes beyond the record
     looked up ── a text, or unknown ──────> recorded: the partition goes on with the next round
               ├─ not decided yet ─────────> asked again after a pause; /readyz says so
               └─ no answer ───────────────> an outage: asked again, given up after give_up_secs
@@ -44,7 +44,7 @@ class _Waiting:
 
 
 class SchemaIds:
-    """Of one task. waiting: the partitions for which no plan is to be made."""
+    """Of one task."""
 
     def __init__(
         self,
@@ -69,8 +69,9 @@ class SchemaIds:
         self._tell()
 
     @property
-    def waiting(self) -> Collection[TopicPartition]:
-        return self._waiting.keys()
+    def waiting(self) -> Mapping[TopicPartition, int]:
+        """The partitions that wait, and the offset before which each may be read."""
+        return {tp: one.at for tp, one in self._waiting.items()}
 
     def stuck(self) -> dict[TopicPartition, str]:
         """Partitions whose ids were looked up in vain, and what they wait for."""

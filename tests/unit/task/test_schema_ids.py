@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.core.manifest import RoundResult
-from exporter.core.schemas import Unknown
+from exporter.core.schemas import Schemas, Unknown
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import DependencyUnreachable, InvariantBroken
 from exporter.kafka.assignment import Assigned, Leaving
@@ -242,7 +242,7 @@ class SchemaWorld(World):
         self.rounds = self.ended = EndsAtMissing()
         given = {**super().given(), "schemas": self.source}
         known = {"app": "app", "routing": ROUTING, "topics": given["topics"], "committer": self.committer}
-        return {**given, "known": KnownTables(**known, schemas=self.source)}
+        return {**given, "known": KnownTables(**known, schemas=Schemas(self.source))}
 
     def frontier(self, tp: TopicPartition) -> int:
         writer = self.service._writers.get(WriterKey("dead_letters", tp))
