@@ -15,7 +15,7 @@ from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
-from exporter.core.schemas import SchemaSource
+from exporter.core.schemas import SchemaColumns, SchemaSource
 from exporter.core.specs import Specs
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
@@ -43,6 +43,7 @@ class Workbench:
     """What every verb that touches the lake needs. As a context manager it closes itself.
 
     schemas: also where no values name theirs by an id: those of an older configuration may have. None: nobody asks.
+    columns: that follow from schemas.
     """
 
     lake: Lake
@@ -50,6 +51,7 @@ class Workbench:
     routing: Routing
     evolutions: Evolutions = field(default_factory=Evolutions)
     schemas: SchemaSource | None = None
+    columns: SchemaColumns | None = None
 
     @property
     def session(self) -> Any:

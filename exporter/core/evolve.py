@@ -96,6 +96,8 @@ def grown(table_json: str, seen: Seen, evolution: Evolution) -> str:
 
     table_json: Spark schema JSON.
     """
+    if not evolution.infers:
+        return table_json
     table = json.loads(table_json)
     growth = _Growth(evolution, columns_of(table))
     merged = growth.struct(table, seen, "", 0)

@@ -21,10 +21,14 @@ Ends = Mapping[TopicPartition, int]
 
 @dataclass(frozen=True)
 class Answers:
-    """What look-ups came to: id -> decision, None if there is none yet; and what ended them, if they were ended."""
+    """What look-ups came to: id -> decision, None if there is none yet.
+
+    trouble: what ended them, if they were ended. at: the id at which that was.
+    """
 
     decisions: Mapping[int, Decision | None]
     trouble: str = ""
+    at: int | None = None
 
     def decides(self, ids: Iterable[int]) -> bool:
         """Whether anything is decided of any of the ids."""
@@ -51,7 +55,7 @@ def looked_up(
         try:
             decisions[schema_id] = source.look_up(registry, schema_id, ends, now=time.monotonic())
         except RegistryUnreachable as error:
-            return Answers(decisions, error.message)
+            return Answers(decisions, error.message, schema_id)
     return Answers(decisions)
 
 

@@ -17,7 +17,7 @@ from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs, table_spec
 from exporter.core.writers import Writer, WriterKey, park
@@ -60,13 +60,12 @@ class KnownTables:
         evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
         specs: Specs | None = None,
-        schemas: SchemaSource | None = None,
+        schemas: Schemas = Schemas(),  # noqa: B008 - a frozen value
         record_columns: RecordColumns | None = None,
     ) -> None:
         """evolutions: which tables grow; None: none. clock: that of the loop.
 
-        specs: of the tables that this task makes; by day without. schemas: None where values have no ids.
-        record_columns: what all have of the record itself.
+        specs: of the tables that this task makes; by day without. record_columns: what all have of the record itself.
         """
         self._schemas = schemas
         self._app = app
@@ -74,7 +73,7 @@ class KnownTables:
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs, record_columns)
+        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs, record_columns, schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
@@ -93,7 +92,21 @@ class KnownTables:
     @property
     def decided(self) -> KnownSchemas:
         """What is decided of schema ids by now (protocol 3.8)."""
-        return NO_SCHEMAS if self._schemas is None else self._schemas.known(self._routing.registry)
+        source = self._schemas.source
+        return NO_SCHEMAS if source is None else source.known(self._routing.registry)
+
+    def foresee(self, name: str, key: str) -> bool:
+        """Plan columns for records of a type that are written by a registered schema; whether there are any.
+
+        key: as Fragment.met has it.
+        """
+        columns = self._schemas.columns
+        if columns is None or self.planned.evolutions.of(name) is None:
+            return False
+        fields = columns.of_key(key, self.decided)
+        if fields:
+            self.planned.foresee(name, fields, f"schema {key}")
+        return bool(fields)
 
     def tell(self, said: Mapping[TopicPartition, str]) -> None:
         """The verdicts of a reading that is under way; callable from the thread that reads."""

@@ -15,6 +15,7 @@ from exporter.aside import aside
 from exporter.core.bisection import Bisection
 from exporter.core.order import StagingBudget
 from exporter.core.roll import RollLimits
+from exporter.core.schemas import Schemas
 from exporter.ending import ending
 from exporter.faults import Fault, point
 from exporter.kafka.assignment import Assignment
@@ -188,7 +189,7 @@ def build_service(
                 committer=committer,
                 evolutions=bench.evolutions,
                 specs=bench.lake.specs,
-                schemas=bench.schemas,
+                schemas=Schemas(bench.schemas, bench.columns),
                 record_columns=bench.lake.record_columns,
             ),
             committer=committer,

@@ -1,6 +1,6 @@
 """Partitions that wait for the schemas of their records; the others go on meanwhile (protocol 3.8).
 
-    a fragment ended before a missing id ── it waits: no plan is made for its partition
+    a fragment ended before a missing id ── it waits: no plan goes beyond the record
     looked up ── a text, or unknown ──────> recorded: the partition goes on with the next round
               ├─ not decided yet ─────────> asked again after a pause; /readyz says so
               └─ no answer ───────────────> an outage: asked again, given up after give_up_secs
@@ -44,7 +44,7 @@ class _Waiting:
 
 
 class SchemaIds:
-    """Of one task. waiting: the partitions for which no plan is to be made."""
+    """Of one task."""
 
     def __init__(
         self,
@@ -69,8 +69,9 @@ class SchemaIds:
         self._tell()
 
     @property
-    def waiting(self) -> Collection[TopicPartition]:
-        return self._waiting.keys()
+    def waiting(self) -> Mapping[TopicPartition, int]:
+        """The partitions that wait, and the offset before which each may be read."""
+        return {tp: one.at for tp, one in self._waiting.items()}
 
     def stuck(self) -> dict[TopicPartition, str]:
         """Partitions whose ids were looked up in vain, and what they wait for."""
@@ -134,15 +135,13 @@ class SchemaIds:
         for schema_id, decision in answers.decisions.items():
             self._asked_at[schema_id] = now
             lookups[kind_of(decision)] += 1
-            here = [tp for tp, one in self._waiting.items() if schema_id in one.ids]
-            for tp in here:
+            for tp in [tp for tp, one in self._waiting.items() if schema_id in one.ids]:
                 self._waiting[tp].asked = True
                 if decision is not None:
                     del self._waiting[tp]
-            if decision is not None:
-                log.info(Event.SCHEMA_DECIDED, id=schema_id, decision=kind_of(decision), partitions=len(here))
         self._tell()
-        if answers.trouble:
+        if answers.at is not None:
+            self._asked_at[answers.at] = now  # the next time the others come first
             lookups["unreachable"] += 1
             self._trouble = answers.trouble
             for one in self._waiting.values():

@@ -243,8 +243,8 @@ class Service:
     def _start_round(self, now: float) -> None:
         if self._retention.gapped or self._anchoring.waits or self._recovering.running:
             return
-        held = {*self._ownership.leaving, *self._schema_ids.waiting}
-        ends = {tp: end for tp, end in self._ends.readable.items() if tp not in held}
+        leaving, waiting = self._ownership.leaving, self._schema_ids.waiting
+        ends = {tp: min(end, waiting.get(tp, end)) for tp, end in self._ends.readable.items() if tp not in leaving}
         self._ownership.read_again(self._next_round.tick(now, self._writers, ends, self._finish.read_through))
 
     def _look_at_ends(self, now: float) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.errors import DependencyUnreachable, TableUnreadable
@@ -51,8 +52,10 @@ Staged = Mapping[TopicPartition, Sequence[StagedFile]]
 class Feed:
     """Of one reading of the tables."""
 
-    def __init__(self, reading: ReplayReading) -> None:
+    def __init__(self, reading: ReplayReading, schemas: KnownSchemas = NO_SCHEMAS) -> None:
+        """schemas: the texts that the rows were judged by."""
         self._reading = reading
+        self._schemas = schemas
         self._lake = reading.lake
         self._routing = reading.routing
 
@@ -71,6 +74,8 @@ class Feed:
                     "start it again; if it fails again, leave rows out by --offsets, --type, --reason or --day",
                 ) from error
             for fragment in fragments:
+                if fragment.missing:
+                    raise Moved(f"schema ids without a text: {sorted(fragment.missing)}")
                 for name, files in fragment.files.items():
                     staged[name][fragment.plan.tp] += files
         point(Fault.AFTER_REPLAY_STAGE)
@@ -95,6 +100,7 @@ class Feed:
             columns=decoded_as_is(self._routing, self._reading.views),
             specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
             kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
+            schemas=self._schemas,
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:

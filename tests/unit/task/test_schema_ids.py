@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.core.manifest import RoundResult
-from exporter.core.schemas import Unknown
+from exporter.core.schemas import Schemas, Unknown
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import DependencyUnreachable, InvariantBroken
 from exporter.kafka.assignment import Assigned, Leaving
@@ -127,6 +127,18 @@ def test_a_registry_that_does_not_answer_is_an_outage_and_decides_nothing() -> N
     assert not task.watch.outages.open and not task.ids.waiting
 
 
+def test_an_id_without_an_answer_holds_back_no_other_one() -> None:
+    """It comes last when they are asked again."""
+    source = FakeSource({7: TEXT})
+    source.stalled = {3}
+    task = Task(source)
+    task.ended(P0, 8, 3)
+    task.passes()
+    task.ended(P1, 8, 7)
+    task.passes(60.0)
+    assert set(task.ids.waiting) == {P0} and task.watch.outages.open
+
+
 def test_a_registry_that_has_not_answered_for_too_long_ends_the_task() -> None:
     """With the exit code of what is unreachable; meanwhile it is asked, but not at every passing."""
     source = FakeSource()
@@ -230,7 +242,7 @@ class SchemaWorld(World):
         self.rounds = self.ended = EndsAtMissing()
         given = {**super().given(), "schemas": self.source}
         known = {"app": "app", "routing": ROUTING, "topics": given["topics"], "committer": self.committer}
-        return {**given, "known": KnownTables(**known, schemas=self.source)}
+        return {**given, "known": KnownTables(**known, schemas=Schemas(self.source))}
 
     def frontier(self, tp: TopicPartition) -> int:
         writer = self.service._writers.get(WriterKey("dead_letters", tp))
