@@ -67,7 +67,7 @@ THIRD_PARTIES = {
     "spark": "py4j pyspark",
     "monitor": "prometheus_client",
     "workbench": "pyspark",
-    "operate": "apscheduler py4j pyarrow pyspark",
+    "operate": "apscheduler fastavro google py4j pyarrow pyspark",
     "local": "kafka typing_extensions",
     "demo": "confluent_kafka kafka rich",
     "drill": "click kafka pyarrow pydantic",

@@ -12,6 +12,7 @@ from functools import cached_property
 from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.schemas import KnownSchemas
 from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_identity
@@ -53,7 +54,8 @@ class Pinned:
     record was given up (its dead letter may be committed before any position passes it). gaps: offsets
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
     epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
-    the greatest offset that a replay of dead letters has added to a type's table.
+    the greatest offset that a replay of dead letters has added to a type's table. schemas: what is decided of the ids
+    of each registry, by its name.
     """
 
     views: dict[str, TableView]
@@ -68,6 +70,7 @@ class Pinned:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
+    schemas: Mapping[str, KnownSchemas] = field(default_factory=dict)
 
     @cached_property
     def greatest(self) -> Mapping[TopicPartition, int]:
