@@ -12,7 +12,7 @@ table, topic or consumer group is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
@@ -21,7 +21,6 @@ from typing import Any, Protocol
 from py4j.protocol import Py4JError
 
 from exporter.core.routing import Routing
-from exporter.core.schemas import KnownSchemas
 from exporter.errors import DependencyUnreachable
 from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
@@ -30,7 +29,7 @@ from exporter.log_events import Event
 from exporter.operate.audit.compare import compare, was_cut
 from exporter.operate.audit.files import LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
-from exporter.operate.audit.pin import Pinned, pin, pin_gaps
+from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
 from exporter.text import first_line
 from offsets.ranges import TopicIdentity, TopicPartition
@@ -63,7 +62,6 @@ def audit(
     day: date | None = None,
     from_offsets: Mapping[TopicPartition, int] | None = None,
     content_share: float | None = None,
-    schemas: Callable[[str], KnownSchemas] | None = None,
 ) -> AuditReport:
     """Compare the topics with the tables of lake.app. Writes nothing.
 
@@ -73,16 +71,14 @@ def audit(
     timestamp where the event time cannot be read). from_offsets: topic partition -> first offset to look at; other
     partitions are looked at from their beginning. content_share: of the records, 0 to 1, whose contents are compared
     whole; None: all of a small topic, so many of a large one that it takes seconds (contents/frames.py).
-    schemas: what is decided of the ids of a registry, by its name; asked for once the tables are pinned.
 
-    Raises BrokerSilent, TableUnreadable, InvariantBroken if a topic is not the one that was exported, and
-    DependencyUnreachable if the comparison itself cannot be run.
+    Raises BrokerSilent, TableUnreadable, ConfigError for a format that cannot be audited here, InvariantBroken if a
+    topic is not the one that was exported, and DependencyUnreachable if the comparison itself cannot be run.
     """
     started = time.monotonic()
     identities = topics.identities()
     pinned = pin(lake, identities, routing)
-    if schemas is not None:  # decided before any position passed the ids: whatever is covered is decided
-        pinned.schemas = {name: schemas(name) for name in sorted({one.registry for one in pinned.routings})}
+    pinned.schemas = pin_schemas(lake, pinned.routings)
     compacted, note = _compacted(lake.session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []
     wanted = dict(from_offsets or {})

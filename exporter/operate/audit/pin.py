@@ -19,6 +19,7 @@ from exporter.lake.properties import check_identity
 from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.sql import LETTERS
+from exporter.registry.pins import Pins
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import (
@@ -197,3 +198,14 @@ def pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str
     for (name, tp, _), ranges in by_epoch.items():
         if twice := first_overlap(ranges):
             pinned.problems.append(f"the gap {twice[0]} of table {name}, {tp} is recorded twice")
+
+
+def pin_schemas(lake: Lake, routings: Sequence[Routing]) -> dict[str, KnownSchemas]:
+    """What is recorded of the ids of each registry whose schemas some values name, by the registry's name.
+
+    Read behind the tables: what they cover was decided before any position passed it. Raises RegistryUnreachable where
+    the records cannot be read.
+    """
+    asked = {one.registry for one in routings if any(form.has_ids for form in one.formats)}
+    books = {name: Pins(lake.store, name) for name in sorted(asked)}
+    return {name: KnownSchemas({one: pins.read(one).decisions for one in pins.ids()}) for name, pins in books.items()}
