@@ -39,7 +39,13 @@ class Plan:
     @property
     def name(self) -> str:
         """Full name of the record."""
-        return str(self.whole["name"]) if type(self.whole) is dict and "name" in self.whole else ""
+        return str(self.whole["name"])
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other full names of it."""
+        space = self.name.rpartition(".")[0]
+        return tuple(one if "." in one or not space else f"{space}.{one}" for one in self.whole.get("aliases", ()))
 
 
 class AvroValues:
@@ -60,17 +66,18 @@ class AvroValues:
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         plan, body = self._plan(body, schema)
-        stream = io.BytesIO(body)
+        stream, by = io.BytesIO(body), self._reader(plan)
         try:
-            raw = self._fastavro.schemaless_reader(stream, plan.plain, None, return_named_type=True)
+            wanted = None if by is plan else by.plain
+            raw = self._fastavro.schemaless_reader(stream, plan.plain, wanted, return_named_type=True)
         except (RecursionError, MemoryError) as error:
             raise Undecided(str(error)) from error
         except Exception as error:
             raise Refused(f"fastavro: {error!r}") from error
         if stream.tell() != len(body):
             raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
-        document = _Shaping(plan.named, self._form.semantic_types == "connect").of(plan.whole, raw)
-        return Sent(document if type(document) is dict else {"value": document}, plan.name)
+        document = _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
+        return Sent(document, plan.name)
 
     def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
         """What reads a value, and what is to be read."""
@@ -88,6 +95,12 @@ class AvroValues:
         if plan is None:
             raise Undecided("it is not told which of the schemas these values have")
         return plan, body
+
+    def _reader(self, writer: Plan) -> Plan:
+        """By which a writer's values are read: the file's that has its name, or has it as an alias; else as written."""
+        found = [self._files[writer.name]] if writer.name in self._files else []
+        found = found or [one for one in self._files.values() if writer.name in one.aliases]
+        return found[0] if len(found) == 1 else writer
 
     def _of_registry(self, schema: SchemaText) -> Plan:
         if schema not in self._plans:
@@ -129,6 +142,8 @@ class AvroValues:
                 given = json.loads(text)
                 whole = self._fastavro.parse_schema(given, named_schemas=named)
                 plain = self._fastavro.parse_schema(_without_logical(given), named_schemas=plain_named)
+            if type(whole) is not dict or whole["type"] not in ("record", "error"):
+                raise Refused("the schema is no record")
             _check(whole, named, ())
         except Refused:
             raise
@@ -158,8 +173,7 @@ def _without_logical(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_without_logical(one) for one in schema]
     if isinstance(schema, dict):
-        dropped = {"logicalType", "default"}
-        return {key: _without_logical(one) for key, one in schema.items() if key not in dropped}
+        return {key: _without_logical(one) for key, one in schema.items() if key != "logicalType"}
     return schema
 
 
@@ -239,7 +253,7 @@ class _Shaping:
         kinds = {one if isinstance(one, str) else one["type"] for one in some}
         if len(some) == 1 or kinds in ({"int", "long"}, {"float", "double"}):
             return found
-        return {f"member_{_called(member)}": found}
+        return {f"member_{_called(member).lower()}": found}
 
 
 def _member(members: list[Any], value: Any, named: Mapping[str, Any]) -> Any:

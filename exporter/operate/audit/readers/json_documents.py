@@ -8,7 +8,7 @@ from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.contents.documents import NotJson, read
 from exporter.operate.audit.readers.reader import Refused, Sent
-from exporter.operate.audit.readers.semantics import meant
+from exporter.operate.audit.readers.semantics import CONNECT, ZONED, meant
 
 
 class JsonDocuments:
@@ -20,38 +20,41 @@ class JsonDocuments:
 
 
 class ConnectJson:
-    """Connect's {"schema": ..., "payload": ...}. By option the names of its types say what a value means."""
+    """Connect's {"schema": ..., "payload": ...}: names of types say what a value means, Debezium's by option."""
 
     def __init__(self, form: ValueFormat) -> None:
-        self._meant = form.semantic_types == "connect"
+        self._debezium = form.semantic_types == "connect"
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         found = _object(body)
-        if "payload" not in found or set(found) - {"schema", "payload"}:
-            raise Refused("no payload")
+        if set(found) != {"schema", "payload"}:
+            raise Refused("no payload beside a schema")
         told, payload = found.get("schema"), found["payload"]
         name = str(told.get("name") or "") if type(told) is dict else ""
-        if self._meant and type(told) is dict:
-            payload = _meant(told, payload)
+        payload = self._shaped(told, payload)
         if type(payload) is not dict:
             raise Refused("the payload is no object")
         return Sent(payload, name)
 
-
-def _meant(schema: Any, value: Any) -> Any:
-    """A value by its Connect schema; as it is where the two do not meet."""
-    if value is None or type(schema) is not dict:
+    def _shaped(self, schema: Any, value: Any) -> Any:
+        """A value by its Connect schema; as it is where the two do not meet."""
+        if value is None or type(schema) is not dict:
+            return value
+        name = schema.get("name")
+        if type(name) is str and (name.startswith(CONNECT) or (self._debezium and name != ZONED)):
+            found = meant(name, schema.get("parameters") or {}, value)
+            if found is not value:
+                return found
+        kind = schema.get("type")
+        if kind == "struct" and type(value) is dict:
+            fields = {one.get("field"): one for one in schema.get("fields") or ()}
+            return {name: self._shaped(fields.get(name), one) for name, one in value.items()}
+        if kind == "array" and type(value) is list:
+            return [self._shaped(schema.get("items"), one) for one in value]
+        if kind == "map" and type(value) is dict:
+            return {name: self._shaped(schema.get("values"), one) for name, one in value.items()}
         return value
-    kind = schema.get("type")
-    if kind == "struct" and type(value) is dict:
-        fields = {one.get("field"): one for one in schema.get("fields") or ()}
-        return {name: _meant(fields.get(name), one) for name, one in value.items()}
-    if kind == "array" and type(value) is list:
-        return [_meant(schema.get("items"), one) for one in value]
-    if kind == "map" and type(value) is dict:
-        return {name: _meant(schema.get("values"), one) for name, one in value.items()}
-    return meant(schema.get("name") or "", schema.get("parameters") or {}, value)
 
 
 class RawValues:

@@ -22,12 +22,14 @@ class Sent:
     """One value. document: as documents.py has it, with what JSON lacks as in typed.py; an object at the top.
 
     name: full name of its schema. source: of what is in an envelope, where the row is from. enveloped: the envelope.
+    comparable: the document is all of the row; else whole contents are not compared.
     """
 
     document: Any
     name: str = ""
     source: str = ""
     enveloped: Any = None
+    comparable: bool = True
 
 
 class Reader(Protocol):

@@ -10,10 +10,10 @@ from functools import cached_property
 
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
-from exporter.core.value_format import ValueFormat
+from exporter.core.value_format import Envelope, ValueFormat
 from exporter.operate.audit.contents.compare import instant, value_at
 from exporter.operate.audit.expected.expected import reader_of
-from exporter.operate.audit.readers.envelopes import unwrapped
+from exporter.operate.audit.readers.envelopes import MEMBERS, unwrapped
 from exporter.operate.audit.readers.reader import Reader, Refused, Sent, Undecided
 from offsets.ranges import TopicPartition
 
@@ -59,13 +59,16 @@ def event_type_of(sent: Sent, source: TypeFrom) -> str | None:
         return (sent.name.rpartition(".")[2] if source.name == "short" else sent.name) or None
     if source.kind == "source":
         return sent.source or None
-    found = value_at(sent.document, source.name.split("."))
+    found = value_at(sent.document if sent.enveloped is None else sent.enveloped, source.name.split("."))
     return found if type(found) is str else None
 
 
-def event_time_of(sent: Sent, source: EventTime) -> int | None:
-    """Its event time in microseconds since 1970; None if it says none."""
-    return instant(value_at(sent.document, source.path.split(".")), source.unit)
+def event_time_of(sent: Sent, source: EventTime, envelope: Envelope) -> int | None:
+    """Its event time in microseconds since 1970; None if it says none, or if a row and its envelope may both say it."""
+    parts, where = source.path.split("."), sent.document
+    if parts[0] in MEMBERS.get(envelope, ()):
+        where = None if parts[0] in sent.document else sent.enveloped
+    return instant(value_at(where, parts), source.unit)
 
 
 class Readings:

@@ -12,16 +12,19 @@ from exporter.operate.audit.contents.times import micros
 from exporter.operate.audit.contents.typed import Day, Instant
 from exporter.operate.audit.readers.reader import Refused
 
-_DAYS = {"org.apache.kafka.connect.data.Date", "io.debezium.time.Date"}
+CONNECT = "org.apache.kafka.connect.data."
+"""How Connect's own names begin, which count in its JSON in any case."""
+_DAYS = {f"{CONNECT}Date", "io.debezium.time.Date"}
 _INSTANTS = {
-    "org.apache.kafka.connect.data.Timestamp": 1_000,
+    f"{CONNECT}Timestamp": 1_000,
     "io.debezium.time.Timestamp": 1_000,
     "io.debezium.time.MicroTimestamp": 1_000_000,
     "io.debezium.time.NanoTimestamp": 1_000_000_000,
 }
 """Name -> how many to a second."""
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-_ZONED = "io.debezium.time.ZonedTimestamp"
+_DECIMAL = f"{CONNECT}Decimal"
+_VARIABLE = "io.debezium.data.VariableScaleDecimal"
+ZONED = "io.debezium.time.ZonedTimestamp"
 
 
 def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
@@ -33,11 +36,14 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
     if name in _INSTANTS and type(value) is int:
         per_second = _INSTANTS[name]
         return Instant(value * 1_000_000 // per_second, value if per_second > 1_000_000 else None)
-    if name == _ZONED and type(value) is str:
+    if name == ZONED and type(value) is str:
         found = micros(value)
         if found is None:
             raise Refused("no zoned timestamp")
         return Instant(found)
+    if name == _VARIABLE and type(value) is dict and type(value.get("scale")) is int:
+        number = value.get("value")
+        return _decimal(number, value["scale"]) if isinstance(number, (str, bytes)) else value
     if name == _DECIMAL and type(value) in (str, bytes):
         return _decimal(value, int(parameters.get("scale", 0)))
     return value

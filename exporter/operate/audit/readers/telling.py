@@ -72,8 +72,7 @@ class _Teller:
             key = (form, routing.registry)
             if key not in seen:
                 seen[key] = self._read(key, value, TopicPartition(topic, partition), offset)
-            sent = seen[key]
-            found.append(_REFUSED if isinstance(sent, Refused) else _judged(sent, routing) if sent else _UNDECIDED)
+            found.append(_entry(seen[key], routing, form))
         return found
 
     def _read(
@@ -89,12 +88,15 @@ class _Teller:
             return None
 
 
-def _judged(sent: Sent, routing: Routing) -> dict[str, Any]:
+def _entry(sent: Sent | None | Refused, routing: Routing, form: ValueFormat) -> dict[str, Any]:
+    """What is told of a value by one configuration; None: it cannot be read here."""
+    if not isinstance(sent, Sent):
+        return _UNDECIDED if sent is None else _REFUSED
     source, time = routing.type_from, routing.event_time
     inside = source.kind in ("json", "schema", "source")
     return {
         "whole": True,
         "doubtful": False,
         "event_type": event_type_of(sent, source) if inside else None,
-        "time": event_time_of(sent, time) if time.kind == "json" else None,
+        "time": event_time_of(sent, time, form.envelope) if time.kind == "json" else None,
     }
