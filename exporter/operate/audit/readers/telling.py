@@ -88,7 +88,7 @@ class _Teller:
             return None
 
 
-def _entry(sent: Sent | None | Refused, routing: Routing, form: ValueFormat) -> dict[str, Any]:
+def _entry(sent: Sent | Refused | None, routing: Routing, form: ValueFormat) -> dict[str, Any]:
     """What is told of a value by one configuration; None: it cannot be read here."""
     if not isinstance(sent, Sent):
         return _UNDECIDED if sent is None else _REFUSED
