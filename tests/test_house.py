@@ -39,7 +39,8 @@ MAY_USE = {
     "spark": "stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry spark ground offsets",
-    "operate": "settings kafka core rounds executor arrow stores protocol lake wal spark workbench ground offsets",
+    "operate": "settings kafka core rounds executor arrow stores protocol lake wal registry spark workbench "
+    "ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",
     "drill": "settings kafka core lake wal spark workbench operate local ground offsets",
@@ -67,7 +68,7 @@ THIRD_PARTIES = {
     "spark": "py4j pyspark",
     "monitor": "prometheus_client",
     "workbench": "pyspark",
-    "operate": "apscheduler py4j pyarrow pyspark",
+    "operate": "apscheduler fastavro google py4j pyarrow pyspark",
     "local": "kafka typing_extensions",
     "demo": "confluent_kafka kafka rich",
     "drill": "click kafka pyarrow pydantic",
