@@ -10,11 +10,18 @@ from exporter.errors import ConfigError
 from exporter.formats.avro.format import Avro
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
+from exporter.formats.json_schema.format import JsonSchema
 from exporter.formats.protobuf.format import Protobuf
+from exporter.formats.raw.format import Raw
+from exporter.formats.unframed import Unframed
 
 FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {
-    "json": lambda form, schemas: Json(),
+    "json": lambda form, schemas: Unframed(Json()) if form.frame == "confluent" else Json(),
     "avro": Avro,
+    "protobuf": Protobuf,
+    "json_schema": JsonSchema,
+    "string": lambda form, schemas: Raw(form),
+    "bytes": lambda form, schemas: Raw(form),
 }
 
 
