@@ -70,6 +70,7 @@ def _merged(one: Read, other: Read) -> Read:
         joined(one.ignored, other.ignored).combine_chunks(),
         other.refused,
         one.truncated + other.truncated,
+        None if one.cdc is None or other.cdc is None else joined(one.cdc, other.cdc).combine_chunks(),
     )
 
 

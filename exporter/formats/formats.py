@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.envelopes.texts import EnvelopedTexts
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
 
-FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {"json": lambda form, schemas: Json()}
+FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {
+    "json": lambda form, schemas: Json() if form.envelope == "none" else EnvelopedTexts(Json(), form),
+    "connect_json": lambda form, schemas: EnvelopedTexts(Json(), form),
+}
 
 
 def format_of(form: ValueFormat, schemas: KnownSchemas = NO_SCHEMAS) -> Format:
