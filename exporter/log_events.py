@@ -49,6 +49,7 @@ class Event(str, Enum):
     RAW_READ_FAILED = "raw_read_failed", "The first record of a round that failed could not be read raw either."
     NEIGHBOUR_UNREADABLE = "neighbour_unreadable", "Nor one beside it: the broker is to blame, or what it keeps."
     MANIFEST_DISCARDED = "manifest_discarded", "What a round staged is out of date for a type; it is read again."
+    SCHEMA_MISSING = "schema_missing", "Nothing is decided of a schema id yet: its partition waits until it is."
     COLUMNS_PLANNED = "columns_planned", "New fields were seen: what has them is read again, into columns."
     COMMIT_LANDED = "commit_landed", "Rows are in a table: version, rows, files, positions."
     COMMIT_REFUSED = "commit_refused", "Another task had moved the position; it is read again. Once is normal."

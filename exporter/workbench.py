@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -15,16 +15,20 @@ from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
+from exporter.core.schemas import SchemaColumns, SchemaSource
 from exporter.core.specs import Specs
-from exporter.core.value_format import JSON
+from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
-from exporter.settings.meaning import evolutions, routing, specs_of
+from exporter.registry.options import RegistryOptions
+from exporter.registry.source import Registry
+from exporter.settings.meaning import evolutions, own_names, record_columns, routing, specs_of, value_formats
 from exporter.settings.model import Settings
+from exporter.settings.table import revealed
 from exporter.spark import session as spark
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
@@ -36,17 +40,31 @@ WAL_DEADLINE_SECS = 10.0
 
 @dataclass(frozen=True)
 class Workbench:
-    """What every verb that touches the lake needs. As a context manager it closes itself."""
+    """What every verb that touches the lake needs. As a context manager it closes itself.
+
+    schemas: also where no values name theirs by an id: those of an older configuration may have. None: nobody asks.
+    columns: that follow from schemas.
+    """
 
     lake: Lake
     topics: TopicReader
     routing: Routing
     evolutions: Evolutions = field(default_factory=Evolutions)
+    schemas: SchemaSource | None = None
+    columns: SchemaColumns | None = None
 
     @property
     def session(self) -> Any:
         """The lake's."""
         return self.lake.session
+
+    def load_schemas(self) -> None:
+        """Read what is decided of schema ids, and record what the settings name, before anything is read.
+
+        Raises RegistryUnreachable, InvariantBroken.
+        """
+        if isinstance(self.schemas, Registry):
+            self.schemas.start()
 
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
@@ -62,10 +80,17 @@ class Workbench:
         self.close()
 
 
-def parse_schemas(session: Any, declared: dict[str, str], specs: Specs | None = None) -> dict[str, str]:
+def parse_schemas(
+    session: Any,
+    declared: dict[str, str],
+    specs: Specs | None = None,
+    forms: Collection[ValueFormat] = (JSON,),
+    own: Collection[str] = (),
+) -> dict[str, str]:
     """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used.
 
-    specs: how the tables are cut; by day without.
+    specs: how the tables are cut; by day without. forms: the formats that are to carry them. own: names of columns
+    that the exporter writes beside those of each table.
     """
     schemas: dict[str, str] = {}
     broken: list[ConfigError] = []
@@ -74,8 +99,9 @@ def parse_schemas(session: Any, declared: dict[str, str], specs: Specs | None = 
         try:
             if name in declared:
                 schemas[name] = _parsed(name, declared[name])
-                format_of(JSON).schema(schemas[name], name)
-            check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name))
+                for form in forms:
+                    format_of(form).schema(schemas[name], name)
+            check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name), own)
         except ConfigError as error:
             broken.append(error)
     if broken:
@@ -129,14 +155,40 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics.require()
     session = session or _short_lived(settings)
     specs, widens = specs_of(settings), settings.type_widening
-    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs))
-    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens)
-    return Workbench(lake, topics, configuration, evolutions(settings, parse_hints(session, settings)))
+    configuration = routing_of(settings, session)
+    own = record_columns(settings)
+    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens, own)
+    evolving = evolutions(settings, parse_hints(session, settings))
+    return Workbench(lake, topics, configuration, evolving, open_registry(settings))
+
+
+def open_registry(settings: Settings) -> Registry:
+    """Decisions on ids of schemas, those under the name that the settings have and any other; nothing is asked yet."""
+    return Registry(registry_options(settings), settings.store, settings.sync)
+
+
+def registry_options(settings: Settings) -> RegistryOptions:
+    """[schema_registry], as its client takes it."""
+    table = settings.schema_registry
+    return RegistryOptions(
+        urls=table.urls,
+        name=table.name,
+        subjects=table.subjects,
+        username=table.username,
+        password=revealed(table.password) or "",
+        token=revealed(table.token) or "",
+        ca_file=table.ca_file,
+        cert_file=table.cert_file,
+        key_file=table.key_file,
+        timeout_secs=table.timeout_secs,
+        unknown_schema_id=table.unknown_schema_id,
+        unknown_after_secs=table.unknown_after_secs,
+    )
 
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    settled = settings.sync, settings.json_text, specs_of(settings)
+    settled = settings.sync, settings.json_text, specs_of(settings), settings.type_widening, record_columns(settings)
     return Lake(_short_lived(settings), settings.table_root, settings.app, *settled)
 
 
@@ -145,12 +197,59 @@ def _short_lived(settings: Settings) -> Any:
     return spark.start(master, memory, f"exporter {settings.app}", short_lived=True, java=java)
 
 
+def schemas_of(settings: Settings, session: Any) -> dict[str, str]:
+    """Event type -> Spark schema JSON, of the types whose columns the settings declare. Raises ConfigError."""
+    forms = [form for _, form in value_formats(settings)]
+    return parse_schemas(session, settings.declared, specs_of(settings), forms, own_names(settings))
+
+
+def routing_of(settings: Settings, session: Any) -> Routing:
+    """The routing configuration. Raises ConfigError for one that cannot work."""
+    return checked_routing(settings, schemas_of(settings, session))
+
+
 def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
     """The routing configuration, tried out once here, so that the executors never meet one that cannot work."""
     configuration = routing(settings, schemas)
+    if configuration.type_from.kind in ("json", "schema", "source"):
+        for form in configuration.formats:
+            format_of(form).peek(configuration.type_from)
     for name in schemas:
-        Decoder.of(name, configuration)
+        _check_raw(configuration, name)
+        for reading in map(format_of, configuration.formats):
+            Decoder(name, reading.schema(configuration.schemas[name], name), configuration, reading)
     return configuration
+
+
+def _check_raw(configuration: Routing, name: str) -> None:
+    """Raises ConfigError if a type of raw values is declared with anything but their one column."""
+    form = configuration.format_of(name) if configuration.type_from.kind == "topic" else configuration.value_format
+    columns = [one["name"] for one in json.loads(configuration.schemas[name])["fields"]]
+    if form.is_raw and columns != ["value"]:
+        what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
+        raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")
+
+
+def open_schemas(settings: Settings) -> Registry | None:
+    """The decisions on schema ids; None if no values have any. Nothing is read or asked yet. Raises ConfigError."""
+    if not any(form.has_ids for _, form in value_formats(settings)):
+        return None
+    table = settings.schema_registry
+    options = RegistryOptions(
+        urls=table.urls,
+        name=table.name,
+        subjects=table.subjects,
+        username=table.username,
+        password=revealed(table.password) or "",
+        token=revealed(table.token) or "",
+        ca_file=table.ca_file,
+        cert_file=table.cert_file,
+        key_file=table.key_file,
+        timeout_secs=table.timeout_secs,
+        unknown_schema_id=table.unknown_schema_id,
+        unknown_after_secs=table.unknown_after_secs,
+    )
+    return Registry(options, settings.store, settings.sync)
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

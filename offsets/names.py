@@ -190,7 +190,7 @@ def _within(partition: Partition, name: str) -> str:
 
 def pins_folder(registry: str) -> str:
     """The folder of what is decided about one registry's ids. Raises BadName."""
-    if not APP.match(registry) or len(registry) > FOLDER_BYTES_MAX:
+    if not APP.match(registry) or len(registry) > FOLDER_BYTES_MAX or registry.lower() == LOG_FOLDER:
         raise BadName(f"not a name of a registry: {registry[:40]!r}; letters, digits, _ and - make one")
     return f"{PINS_FOLDER}/{registry}"
 

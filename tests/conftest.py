@@ -38,6 +38,13 @@ def dynamodb() -> Iterator[str]:
         yield endpoint
 
 
+@pytest.fixture(scope="session")
+def registry() -> Iterator[str]:
+    """URL of a real schema registry, the same for all tests."""
+    with services.schema_registry() as url:
+        yield url
+
+
 @pytest.fixture
 def topic(kafka: str) -> Callable[..., str]:
     """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""

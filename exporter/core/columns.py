@@ -36,6 +36,8 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 """Spark schema JSON of an event type without declared columns: all of a record is in `_rescued`, or in evolved ones."""
 EVOLVED = "exporter.evolved"
 """Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew."""
+RECORD = "exporter.record"
+"""Metadata of a column that is no value's: what it has of the record, `key`, `headers`, `timestamp_type`, or `cdc`."""
 JSON_TEXT = "exporter.json"
 """Metadata of a field that holds JSON as text: at which places, by commas: `.`, `element`, `value`, `element.value`."""
 
@@ -66,14 +68,14 @@ class _Node(NamedTuple):
     name: str | None
 
 
-def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY) -> None:
+def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own: Iterable[str] = ()) -> None:
     """Raises ConfigError for the first name that no column may have, or that cannot cut the table as the spec says.
 
-    The text is that of `StructType.json()`.
+    The text is that of `StructType.json()`. own: further names of columns that the exporter writes (record_columns.py).
     """
     fields = json.loads(spark_schema_json)["fields"]
     _check_cut(fields, event_type, spec)
-    ours = reserved(spec)
+    ours = {*reserved(spec), *map(_folded, own)}
     for field in fields:
         name = _folded(field["name"])
         if name in ours or name.startswith(INSIDE_OURS):

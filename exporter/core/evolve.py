@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.core.columns import EVOLVED, JSON_TEXT, Names, is_own, unfit
+from exporter.core.columns import EVOLVED, JSON_TEXT, RECORD, Names, is_own, unfit
 from exporter.core.evolved import STEPS, columns_of, with_new
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.seen import At, Seen
@@ -96,6 +96,8 @@ def grown(table_json: str, seen: Seen, evolution: Evolution) -> str:
 
     table_json: Spark schema JSON.
     """
+    if not evolution.infers:
+        return table_json
     table = json.loads(table_json)
     growth = _Growth(evolution, columns_of(table))
     merged = growth.struct(table, seen, "", 0)
@@ -134,7 +136,7 @@ class _Growth:
 
     def _inside(self, have: Any, seen: Seen | None, path: str, depth: int) -> Any:
         """A field of the table that is there, with what was seen below it."""
-        if not seen or (not depth and is_own(have["name"])):
+        if not seen or (not depth and (is_own(have["name"]) or RECORD in have.get("metadata", {}))):
             return have
         kind = self._kind(have["type"], seen, f"{path}{have['name']}", depth + 1)
         return have if kind is have["type"] else {**have, "type": kind}
@@ -243,7 +245,8 @@ def _with_fields(have: Any, fields: Sequence[Mapping[str, Any]], origin: str, to
     kept = []
     for one in have["fields"]:
         inner = wanted.pop(one["name"], None)
-        kind = _with_inside(one["type"], inner["type"], origin) if inner is not None else one["type"]
+        is_values = inner is not None and RECORD not in one.get("metadata", {})
+        kind = _with_inside(one["type"], inner["type"], origin) if inner and is_values else one["type"]
         kept.append(one if kind is one["type"] else {**one, "type": kind})
     names = Names(one["name"] for one in have["fields"])
     new = [

@@ -31,6 +31,9 @@ class RoundResult:
 TYPES_OVER_MAX = "types_over_max"
 """Count of the records that were not staged because of `new_types_max`."""
 
+TOMBSTONES = "tombstones"
+"""Count of the records without a value that are in no table, as the setting `tombstones` says."""
+
 REASON = "dead_letters:"
 """Before a reason's code: count of the dead letters that were staged for it."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from exporter.core.columns import JsonText
 from exporter.core.evolve import Evolutions
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.specs import Specs
@@ -61,6 +62,8 @@ class StagingOrder:
     evolutions: of which types it is told what was seen beside that.
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
     json_text: how columns for any JSON hold their values. schemas: what is decided of schema ids (protocol 3.8).
+    record_columns: what tables have of the record itself, beside what envelopes say. kept: event type -> which of these
+    columns its table has; None: all have them, or get them.
     """
 
     root: str
@@ -84,3 +87,5 @@ class StagingOrder:
     json_text: JsonText = "as_sent"
     specs: Specs = field(default_factory=Specs)
     schemas: KnownSchemas = NO_SCHEMAS
+    record_columns: RecordColumns = field(default_factory=RecordColumns)
+    kept: Mapping[str, frozenset[str]] | None = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from offsets.ranges import TopicPartition
 
@@ -64,8 +64,30 @@ class KnownSchemas:
         found = self.decisions.get(schema_id, ())
         return found[-1] if found and isinstance(found[-1], SchemaText) else None
 
+    @property
+    def texts(self) -> KnownSchemas:
+        """The schemas alone: what was unknown once is read by the text that there is by now (protocol 4.9)."""
+        texts = {schema_id: found[-1] for schema_id, found in self.decisions.items() if found}
+        return KnownSchemas({one: (text,) for one, text in texts.items() if isinstance(text, SchemaText)})
+
 
 NO_SCHEMAS = KnownSchemas()
+
+
+Fields: TypeAlias = Sequence[Mapping[str, Any]]
+"""Of a Spark schema, as parsed JSON."""
+
+
+class SchemaColumns(Protocol):
+    """Which columns follow from schemas; what no column can hold is left out."""
+
+    def of_key(self, key: str, schemas: KnownSchemas) -> Fields:
+        """Those of records that were written by a registered schema. key: as Fragment.met has it."""
+        ...
+
+    def of_type(self, event_type: str) -> Fields:
+        """Those of a type whose schema is in the settings; none if it is not, or if it is not known which it is."""
+        ...
 
 
 class SchemaSource(Protocol):
@@ -85,3 +107,11 @@ class SchemaSource(Protocol):
         recorded.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """What a task goes by. source: None where values have no ids. columns: None where none follow from schemas."""
+
+    source: SchemaSource | None = None
+    columns: SchemaColumns | None = None

@@ -106,14 +106,14 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     from exporter.lake.lake import Lake
     from exporter.operate.audit.audit import audit
     from exporter.settings.load import load
-    from exporter.settings.meaning import routing, specs_of
-    from exporter.workbench import parse_schemas
+    from exporter.settings.meaning import specs_of
+    from exporter.workbench import routing_of
 
     settings = load(config, {}, {})
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     try:
         lake = Lake(session, settings.table_root, settings.app, specs=specs_of(settings))
-        configuration = routing(settings, parse_schemas(session, settings.declared, specs_of(settings)))
+        configuration = routing_of(settings, session)
         report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
     finally:
         topics.close()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, HEADERS_TYPE, KAFKA_TYPE
+from exporter.executor.extras import without_empty
 from offsets.ranges import TopicPartition
 
 Dead = tuple[int, str | None, str, str]
@@ -19,9 +19,7 @@ Dead = tuple[int, str | None, str, str]
 def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[Dead], tp: TopicPartition, epoch: int) -> pa.Table:
     """The dead-letter rows of a batch that holds just the bad records, in the order of `dead`."""
     nothing = pa.nulls(len(dead), pa.int64())
-    lists = batch.column("headers").cast(HEADERS_TYPE) if "headers" in batch.schema.names else None
-    if lists is not None:  # no headers came as an empty list; Kafka has no empty one
-        lists = pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, HEADERS_TYPE), lists)
+    lists = without_empty(batch.column("headers")) if "headers" in batch.schema.names else None
     return pa.Table.from_arrays(
         [
             coordinates(tp, epoch, batch.column("offset"), batch.column("timestamp")),

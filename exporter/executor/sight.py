@@ -28,7 +28,8 @@ class Sight:
     def look(self, name: str, tp: TopicPartition, table: pa.Table) -> None:
         """Rows as they are staged, with `_kafka` and `_rescued`."""
         rescued = table.column("_rescued")
-        if rescued.null_count == len(rescued) or self._evolutions.of(name) is None:
+        evolution = self._evolutions.of(name)
+        if rescued.null_count == len(rescued) or evolution is None or not evolution.infers:
             return
         seen = self._seen.setdefault((name, tp), Seen())
         kept = rescued.is_valid()

@@ -22,20 +22,21 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held
 from exporter.arrow.keys import letter_keys
-from exporter.arrow.own_columns import KAFKA_COLUMN
-from exporter.core.columns import EVENT_TIME
-from exporter.core.manifest import REASON, TYPES_OVER_MAX
+from exporter.arrow.own_columns import CDC_COLUMN
+from exporter.core.manifest import REASON, TOMBSTONES, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.value_format import ValueFormat
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
+from exporter.executor.extras import Extras
 from exporter.executor.framing import Framing
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.partitioning import Partitioning
 from exporter.executor.route import Router
+from exporter.executor.rows import by_value, first_and_last, located, record_bytes
 from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
 from exporter.faults import Fault, point
@@ -73,6 +74,7 @@ class _Task:
         self._order = order
         self._store = open_store(order.root)
         self._framing = Framing(order.routing, order.schemas)
+        self._extras = Extras(order)
         self._routers: dict[ValueFormat, Router] = {}
         self._decoders: dict[tuple[ValueFormat, str], Decoder] = {}
         self._partitionings: dict[str, Partitioning] = {}
@@ -90,9 +92,9 @@ class _Task:
         """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
         self._steps.now("route")
         batch = headers.joined(batch)
-        by_topic = _by_value(batch, "topic") if "topic" in batch.schema.names else [(self._only_topic(), batch)]
+        by_topic = by_value(batch, "topic") if "topic" in batch.schema.names else [(self._only_topic(), batch)]
         for topic, of_topic in by_topic:
-            for partition, part in _by_value(of_topic, "partition"):
+            for partition, part in by_value(of_topic, "partition"):
                 self._add_partition(part, TopicPartition(topic, partition))
         self._bound()
         self._steps.now("fetch")
@@ -161,7 +163,7 @@ class _Task:
             return
         counts = self._counts.setdefault(tp, Counter())
         counts["records"] += batch.num_rows
-        counts["bytes"] += _record_bytes(batch)
+        counts["bytes"] += record_bytes(batch)
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         batch, untimely = held(batch)
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
@@ -175,6 +177,10 @@ class _Task:
             elif len(rows):
                 dead += self._add_type(batch, tp, plan, name, rows, schemas)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
+        if self._framing.form(tp.topic).tombstones == "count" and (nulls := batch.column("value").null_count):
+            counts[TOMBSTONES] += nulls
+            empty = set(pc.indices_nonzero(batch.column("value").is_null()).to_pylist())
+            dead = [row for row in dead if row[0] not in empty]
         if dead and letters_bound is not None:
             self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
 
@@ -211,8 +217,12 @@ class _Task:
         taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
         offsets = batch.column("offset").take(taken)
         times = timestamps if taken is rows else timestamps.take(decoded.good)
-        keys, cut = self._partitioning(name).cut(decoded.table)
+        rest, cdc = decoded.table, None
+        if rest.column_names[-1] == CDC_COLUMN:  # behind the event time; a declared one stands before it
+            rest, cdc = rest.remove_column(rest.num_columns - 1), rest.column(CDC_COLUMN)
+        keys, cut = self._partitioning(name).cut(rest)
         table = located(cut, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
+        table = self._extras.added(name, table, batch, taken, cdc)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
             table, keys, taken = table.filter(fresh), keys.filter(fresh), taken.filter(fresh)
@@ -262,7 +272,7 @@ class _Task:
                     partition = self._partitioning(name).partition(number)
                     self._growing[key] = GrowingFile(self._origin(name, self._order.plans[tp]), partition)
                 growing = self._growing[key]
-                growing.add(part, *_first_and_last(part))
+                growing.add(part, *first_and_last(part))
                 if growing.pending_bytes >= GROUP_BYTES_MAX:
                     self._encode(growing)
                 if len(self._growing) > 2 * self._order.room.files:  # one split may bring as many partitions as rows
@@ -363,37 +373,3 @@ class _Task:
                 self._store.sync(f"{table_folder(name)}/{file.path}")
             self._finished.append((name, tp, file))
             self._carry_left -= carried.size_bytes if carried else 0
-
-
-def _record_bytes(batch: pa.RecordBatch) -> int:
-    """Bytes of keys, values and headers."""
-    columns = [batch.column("key"), batch.column("value")]
-    if "headers" in batch.schema.names:
-        columns += batch.column("headers").flatten().flatten()
-    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
-
-
-def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.Table:
-    """Decoded rows as their table holds them: `_kafka`, `_event_time`, the columns, `_rescued`.
-
-    decoded: its last column is the event time. timed: false for a table with a column `_event_time` of its own; it
-    stays that of a configuration, too, that was recorded when the name was not the exporter's.
-    """
-    last = decoded.num_columns - 1
-    rows, times = decoded.remove_column(last), decoded.column(last)
-    if timed and not any(name.lower() == EVENT_TIME for name in rows.column_names):
-        rows = rows.add_column(0, EVENT_TIME, times)
-    return rows.add_column(0, KAFKA_COLUMN, kafka)
-
-
-def _first_and_last(table: pa.Table) -> tuple[int, int]:
-    """The offsets of the first and the last row."""
-    coordinates = table.column(KAFKA_COLUMN)
-    return coordinates[0]["offset"].as_py(), coordinates[-1]["offset"].as_py()
-
-
-def _by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """Each value of a column with its rows, in order; the batch itself where there is one value only."""
-    values = pc.unique(batch.column(column)).to_pylist()
-    for value in values:
-        yield value, batch if len(values) == 1 else batch.filter(pc.equal(batch.column(column), value))

@@ -7,13 +7,23 @@ from collections.abc import Callable, Mapping
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.avro.format import Avro
+from exporter.formats.envelopes.texts import EnvelopedTexts
 from exporter.formats.format import Format
 from exporter.formats.json.format import Json
+from exporter.formats.json_schema.format import JsonSchema
 from exporter.formats.protobuf.format import Protobuf
+from exporter.formats.raw.format import Raw
+from exporter.formats.unframed import Unframed
 
 FORMATS: Mapping[str, Callable[[ValueFormat, KnownSchemas], Format]] = {
-    "json": lambda form, schemas: Json(),
+    "json": lambda form, schemas: _texts(form),
+    "connect_json": lambda form, schemas: _texts(form),
+    "avro": Avro,
     "protobuf": Protobuf,
+    "json_schema": JsonSchema,
+    "string": lambda form, schemas: Raw(form),
+    "bytes": lambda form, schemas: Raw(form),
 }
 
 
@@ -26,3 +36,10 @@ def format_of(form: ValueFormat, schemas: KnownSchemas = NO_SCHEMAS) -> Format:
             f"it knows {', '.join(sorted(FORMATS))}: run the version that this configuration was recorded by",
         )
     return found(form, schemas)
+
+
+def _texts(form: ValueFormat) -> Format:
+    """JSON, in what stands around it: a frame without, an envelope within."""
+    within = form.kind == "connect_json" or form.envelope != "none"
+    made: Format = EnvelopedTexts(Json(), form) if within else Json()
+    return Unframed(made) if form.frame == "confluent" else made

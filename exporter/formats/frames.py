@@ -84,6 +84,21 @@ def framed(
     return found
 
 
+def unread(values: pa.BinaryArray, form: ValueFormat, schemas: KnownSchemas) -> Framed:
+    """The frames of values that are read by texts alone, wherever they stood: what has none is unknown."""
+    if not form.has_ids:
+        return Framed(np.full(len(values), NO_ID, np.int64))
+    ids = confluent_ids(values)
+    lacking = np.isin(ids, [one for one in np.unique(ids).tolist() if one != NO_ID and schemas.text(one) is None])
+    return Framed(ids, {}, {row: f"{UNKNOWN}: {ids[row]}" for row in np.flatnonzero(lacking).tolist()})
+
+
+def ids_without_text(values: pa.BinaryArray, form: ValueFormat, schemas: KnownSchemas) -> list[int]:
+    """The ids of values that cannot be read, as often as they stand there."""
+    found = unread(values, form, schemas)
+    return [int(found.ids[row]) for row in found.unknown]
+
+
 def confluent_ids(values: pa.BinaryArray) -> np.ndarray:
     """The id in front of each value, as int64; NO_ID for null values and those without a frame."""
     start, size, raw = _bytes_of(values)

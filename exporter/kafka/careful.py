@@ -32,7 +32,9 @@ MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
 DAMAGED = "CorruptRecordError"
 """Names the error of a batch whose checksum is wrong."""
-COLUMNS = pa.schema([*RECORD_FIELDS, (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
+TIMESTAMP_TYPE = "timestampType"
+"""As Spark's source calls it: 0 where the producer gave the timestamp, 1 where the broker did."""
+COLUMNS = pa.schema([*RECORD_FIELDS, (TIMESTAMP_TYPE, pa.int32()), (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
 DDL = as_ddl(COLUMNS)
 
 
@@ -130,6 +132,7 @@ class _Rows:
                 "offset": record.offset,
                 "timestamp": millis * 1000 if LEAST_US <= millis * 1000 <= MOST_US else None,
                 "headers": [{"key": name, "value": text} for name, text in record.headers or ()],
+                TIMESTAMP_TYPE: record.timestamp_type,
                 KAFKA_MS: millis,
                 VALUE_BYTES: len(value) if long else None,
             }

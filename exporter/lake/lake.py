@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from exporter.core.columns import JsonText
+from exporter.core.record_columns import RecordColumns
 from exporter.core.specs import Specs, table_spec
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
@@ -34,12 +35,13 @@ class Lake:
         json_text: JsonText = "as_sent",
         specs: Specs | None = None,
         type_widening: bool = False,
+        record_columns: RecordColumns | None = None,
     ) -> None:
         """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
         json_text: how columns for any JSON hold their values.
 
         specs: of the tables that are made here; by day without. type_widening: whether a table's columns may get the
-        wider types that are declared.
+        wider types that are declared. record_columns: what tables have of the record itself; nothing without.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
@@ -54,6 +56,7 @@ class Lake:
         self.sync = sync
         self.json_text = json_text
         self.type_widening = type_widening
+        self.record_columns = record_columns or RecordColumns()
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)

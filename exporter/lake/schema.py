@@ -252,3 +252,13 @@ def holds_just(view: TableView, schema_json: str, spec: Spec = DAY) -> bool:
     """True if files that fit schema and spec fit the table: no further columns, constraints or column mapping."""
     same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == spec.column_names
     return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)
+
+
+def has_plain_time(field: Mapping[str, Any]) -> bool:
+    """Whether a field of a Spark schema, as parsed JSON, is or holds a time without a zone (TIMESTAMP_NTZ)."""
+    return _NTZ in json.dumps(field)
+
+
+def takes_plain_times(view: TableView) -> bool:
+    """Whether columns of such times can be added to a table, which needs a feature of it."""
+    return _NTZ_FEATURE in view.writer_features or _NTZ in view.schema_json

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from exporter import __version__
-from exporter.core.manifest import REASON
+from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
 
@@ -109,8 +109,13 @@ METRICS: tuple[Described, ...] = (
               lambda s: _one(len(s.owned))),
     Described("exporter_waiting_partitions", "gauge", "Owned partitions that are not recovered from the tables yet.",
               (), lambda s: _one(len(s.waiting))),
-    Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again; the log and "
-              "/readyz say why.", (), lambda s: _one(len(s.stuck))),
+    Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again, or whose "
+              "schemas are not to be had; the log and /readyz say why.", (), lambda s: _one(len(s.stuck))),
+    Described("exporter_schema_ids_missing", "gauge", "Schema ids of records that cannot be read before something is "
+              "decided of them.", (), lambda s: _one(s.schema_ids)),
+    Described("exporter_schema_lookups_total", "counter", "Look-ups of missing schema ids: text, unknown (decided to "
+              "be), undecided (asked again) or unreachable (no answer).", ("outcome",),
+              lambda s: [((outcome,), count) for outcome, count in sorted(s.totals.lookups.items())]),
     Described("exporter_rebalances_total", "counter", "Partitions that were assigned, revoked (handed over) or lost "
               "(taken away while this task was cut off).", ("kind",),
               lambda s: [((kind,), s.totals.rebalances[kind]) for kind in ("assigned", "revoked", "lost")]),
@@ -158,6 +163,8 @@ METRICS: tuple[Described, ...] = (
               _count("rescued")),
     Described("exporter_records_stripped_total", "counter", "Records staged without fields that the schema does not "
               "know (unknown_fields = ignore).", (), _count("ignored")),
+    Described("exporter_tombstones_total", "counter", "Records without a value that are in no table (tombstones = "
+              "count).", (), _count(TOMBSTONES)),
     Described("exporter_timestamps_cut_total", "counter", "Timestamps whose digits beyond microseconds were cut.", (),
               _count("truncated")),
     Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from exporter.core.manifest import TOMBSTONES
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.totals import Totals
@@ -53,12 +54,13 @@ class PartitionStatus:
 @dataclass(frozen=True)
 class Snapshot:
     """at, started: monotonic seconds. wall_ms: the clock's time at `at`. waiting: owned, but not recovered yet.
-    stuck: of which rounds fail again and again, and why.
+    stuck: which cannot be read on, and why.
 
     ends: offset after the last record, as last read; readable: after the last one before an open transaction, which
     has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
+    schema_ids: of which nothing is decided yet; None where values have none.
     """
 
     at: float
@@ -80,6 +82,7 @@ class Snapshot:
     leases: Mapping[str, int] = field(default_factory=dict)
     wal_calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
     owed: int | None = None
+    schema_ids: int | None = None
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)
@@ -92,7 +95,7 @@ class Snapshot:
         for name, trouble in sorted(self.troubles.items()):
             return f"{name} does not answer: {trouble.error}"
         for tp, error in self.stuck.items():
-            return f"{tp}: its rounds fail again and again: {error}"
+            return f"{tp}: {error}"
         if self.waiting:
             return f"{len(self.waiting)} of {len(self.owned)} partitions are not recovered yet"
         if not self.owned and self.at - self.started < STANDBY_SECS:
@@ -196,6 +199,7 @@ class Snapshot:
             "leases": dict(self.leases),
             "records_read": self.totals.records,
             "rows_committed": sum(self.totals.committed.values()),
+            "tombstones": self.totals.counts[TOMBSTONES],
             "failed_writes_ratio": self.totals.failed_share,
             "secs": self.totals.secs(),
             "partitions": [

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from exporter.core.manifest import MICROS, STEPS
+from exporter.core.manifest import MICROS, STEPS, TOMBSTONES
 
 SECS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 RECORDS_BOUNDS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)
@@ -37,7 +37,8 @@ class Spread:
 @dataclass
 class Totals:
     """committed: rows by event type. outcomes: commits by (event type, outcome), one of several partitions once per
-    outcome. stages: seconds by stage. counts: what the tasks of the rounds counted, summed.
+    outcome. lookups: of schema ids, by outcome. stages: seconds by stage. counts: what the tasks of the rounds
+    counted, summed.
     """
 
     records: int = 0
@@ -51,13 +52,15 @@ class Totals:
     counts: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     rebalances: Counter[str] = field(default_factory=Counter)
+    lookups: Counter[str] = field(default_factory=Counter)
     stages: dict[str, Spread] = field(default_factory=dict)
     round_records: Spread = field(default_factory=lambda: Spread(RECORDS_BOUNDS))
 
     @property
     def skipped(self) -> int:
-        """Records that were read and not staged: their table had them, or they are condemned."""
-        return max(0, self.records - self.staged_rows)
+        """Records that were read and not staged: their table had them, or they are condemned. Without those that have
+        no value and are in no table."""
+        return max(0, self.records - self.staged_rows - self.counts[TOMBSTONES])
 
     @property
     def failed_share(self) -> float | None:
@@ -83,6 +86,6 @@ class Totals:
         """As they are now. By hand, for each passing of the loop asks for it, and copy.deepcopy is slow."""
         return replace(
             self, committed=self.committed.copy(), counts=self.counts.copy(), outcomes=self.outcomes.copy(),
-            rebalances=self.rebalances.copy(), round_records=self.round_records.copy(),
+            rebalances=self.rebalances.copy(), lookups=self.lookups.copy(), round_records=self.round_records.copy(),
             stages={stage: spread.copy() for stage, spread in self.stages.items()},
         )  # fmt: skip

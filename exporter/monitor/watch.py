@@ -56,6 +56,7 @@ class Watch:
         self._give_up_secs = give_up_secs
         self.snapshot: Snapshot | None = None
         self.busy_since: float | None = None
+        self.schema_ids: int | None = None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.started = clock()
@@ -146,7 +147,7 @@ class Watch:
     ) -> None:
         """One passing of the loop. wal_waits: commits wait for the log. owed: completions that it lacks.
 
-        stuck: why rounds of a partition fail again and again. Raises DependencyUnreachable.
+        stuck: why a partition cannot be read on. Raises DependencyUnreachable.
         """
         if wal_waits:
             self.outages.seen(WAL, "commits wait for it", now)
@@ -183,6 +184,7 @@ class Watch:
             leases=self._leases(),
             wal_calls=self._wal_calls(),
             owed=owed,
+            schema_ids=self.schema_ids,
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

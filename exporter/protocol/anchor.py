@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import moved_to, user_metadata
 from exporter.errors import ConfigError, ExporterError, TableUnwritable
@@ -271,5 +270,5 @@ def declared_schema(routing: Routing, name: str, spec: Spec) -> str | None:
         return table_schema(None)
     declared = routing.schemas.get(name)
     if declared is None and routing.takes_new(name):
-        declared = NO_COLUMNS
+        declared = routing.columns_of(name)
     return None if declared is None else table_schema(declared, spec)

@@ -4,6 +4,7 @@
     it comes to nothing ─── Interrupted: everything is read again after a pause; what failed is remembered here, so that
                             the next rounds are tried partition by partition, then by halves
     one record alone fails  it becomes a dead letter, and everything is read again at once
+    schema ids are missing  they are looked up; what cannot be decided yet interrupts it, too
 
 Before it reads and while it waits it asks whether it may go on: neither a stop nor the end of the JVM is waited out,
 and nothing is condemned in a partition that was taken away. Nothing is decided here about positions.
@@ -17,15 +18,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from exporter.core.backoff import Backoff
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.plan import Budget
-from exporter.core.writers import PartitionPlan
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
+from exporter.core.writers import Fragment, PartitionPlan
+from exporter.errors import RegistryUnreachable
 from exporter.protocol.condemn import Poison, Poisoned
+from exporter.protocol.deciding import Ends, by_id, lacking, looked_up
 from exporter.rounds.rounds import Rounds
 from offsets.ranges import TopicPartition
 
 WAIT_SECS = 0.2
+UNDECIDED = Backoff(1.0, 30.0)
+"""Between two looks for a schema id that is not decided yet."""
 
 
 class Interrupted(Exception):
@@ -42,11 +49,20 @@ class Interrupted(Exception):
 class DrainRounds:
     """What the drains of one task have in common: sizes of records, and partitions whose rounds failed."""
 
-    def __init__(self, rounds: Callable[[Callable[[Future[Any]], Future[Any]]], Rounds], poison: Poison) -> None:
-        """rounds: makes them, given what makes a future tell that it is done."""
+    def __init__(
+        self,
+        rounds: Callable[[Callable[[Future[Any]], Future[Any]]], Rounds],
+        poison: Poison,
+        schemas: SchemaSource | None = None,
+    ) -> None:
+        """rounds: makes them, given what makes a future tell that it is done. schemas: None if values have no ids."""
         self._done = threading.Event()
         self._rounds = rounds(self._telling)
         self._poison = poison
+        self._schemas = schemas
+        self._failures = 0
+        self.undecided: dict[TopicPartition, str] = {}
+        """Partitions whose drain waits for the schemas of their records, and what is the matter."""
 
     def budget(self) -> Budget:
         return self._rounds.budget()
@@ -89,6 +105,33 @@ class DrainRounds:
         if result.counts.get("records"):
             self._poison.passed()
         return result
+
+    def known(self, registry: str) -> KnownSchemas:
+        """What is decided of the schema ids of a registry by now."""
+        return NO_SCHEMAS if self._schemas is None else self._schemas.known(registry)
+
+    def decide(self, fragments: Sequence[Fragment], registry: str, ends: Ends, go_on: Callable[[], None]) -> None:
+        """Look up what the fragments that ended early lack (protocol 3.8). ends: of the drain. go_on: as in `read`.
+
+        Raises Interrupted where a partition cannot go on yet, RegistryUnreachable, InvariantBroken.
+        """
+        lack = lacking(fragments)
+        if not lack or self._schemas is None:
+            return
+        answers = looked_up(self._schemas, registry, by_id(lack, ends).items(), go_on)
+        for tp, ids in lack.items():
+            self.undecided.pop(tp, None)
+            if not answers.decides(ids):
+                why = answers.trouble or "the registry has no such schema so far"
+                self.undecided[tp] = f"it waits for schema id {min(ids)}: {why}"
+        if answers.trouble:
+            raise RegistryUnreachable(answers.trouble)
+        if not self.undecided:
+            self._failures = 0
+            return
+        pause = UNDECIDED.after(self._failures)
+        self._failures += 1
+        raise Interrupted("; ".join(f"{tp}: {says}" for tp, says in self.undecided.items()), pause)
 
     def close(self) -> None:
         self._rounds.close()

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 
 from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs, table_spec
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_identity
+from exporter.lake.record_fields import in_the_way, with_record_fields
 from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -57,17 +60,20 @@ class KnownTables:
         evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
         specs: Specs | None = None,
+        schemas: Schemas = Schemas(),  # noqa: B008 - a frozen value
+        record_columns: RecordColumns | None = None,
     ) -> None:
         """evolutions: which tables grow; None: none. clock: that of the loop.
 
-        specs: of the tables that this task makes; by day without.
+        specs: of the tables that this task makes; by day without. record_columns: what all have of the record itself.
         """
+        self._schemas = schemas
         self._app = app
         self._routing = routing
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs)
+        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs, record_columns, schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
@@ -82,6 +88,25 @@ class KnownTables:
     def new_types(self) -> set[str]:
         """The undeclared event types that have a table, as far as this task knows."""
         return {name for name in self.fingerprints if self._routing.is_new(name)}
+
+    @property
+    def decided(self) -> KnownSchemas:
+        """What is decided of schema ids by now (protocol 3.8)."""
+        source = self._schemas.source
+        return NO_SCHEMAS if source is None else source.known(self._routing.registry)
+
+    def foresee(self, name: str, key: str) -> bool:
+        """Plan columns for records of a type that are written by a registered schema; whether there are any.
+
+        key: as Fragment.met has it.
+        """
+        columns = self._schemas.columns
+        if columns is None or self.planned.evolutions.of(name) is None:
+            return False
+        fields = columns.of_key(key, self.decided)
+        if fields:
+            self.planned.foresee(name, fields, f"schema {key}")
+        return bool(fields)
 
     def tell(self, said: Mapping[TopicPartition, str]) -> None:
         """The verdicts of a reading that is under way; callable from the thread that reads."""
@@ -106,9 +131,12 @@ class KnownTables:
         self.untimed = (self.untimed - {name}) | untimed({name: view})
         if name in self.untimed:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
-        plain = declared is not None and holds_just(view, declared, self._made.of(name))
+        plain = declared is not None and any(
+            holds_just(view, one, self._made.of(name))
+            for one in (declared, with_record_fields(declared, self.planned.of_record))
+        )
         self.plain = self.plain | {name} if plain else self.plain - {name}
-        reason = refuses(view, declared)
+        reason = refuses(view, declared) or (in_the_way(view, self.planned.of_record) if declared is not None else "")
         if reason:
             log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason

@@ -17,19 +17,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolve import Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.schemas import SchemaColumns
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs
-from exporter.lake.schema import table_schema
+from exporter.lake.record_fields import record_fields, with_record_fields
+from exporter.lake.schema import has_plain_time, table_schema, takes_plain_times
 from offsets.table_log import TableView
 
 PLANS_KEPT = 8
 """Plans of a table that are remembered: files that were staged for them may not be committed yet."""
+FILES = "schema files"
 SETTINGS = "settings"
-"""Where the fields come from in which the event type and the event time stand."""
+"""Where fields come from: schemas of the settings; the event type and the event time stand in them."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,29 @@ class Foreseen:
 class PlannedColumns:
     """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared."""
 
-    def __init__(self, routing: Routing, evolutions: Evolutions, specs: Specs | None = None) -> None:
-        """specs: of the tables that are to be made; by day without."""
+    def __init__(
+        self,
+        routing: Routing,
+        evolutions: Evolutions,
+        specs: Specs | None = None,
+        record_columns: RecordColumns | None = None,
+        columns: SchemaColumns | None = None,
+    ) -> None:
+        """specs: of the tables that are to be made; by day without. record_columns: what all have of the record.
+
+        columns: that follow from schemas of the settings.
+        """
+        self.of_record = record_fields(record_columns or RecordColumns(), routing)
         self.evolutions = evolutions
+        self._columns = columns
+        self._plain_times: set[str] = set()
         self._specs = specs or Specs()
         self.decoded: dict[str, str] = {}
         self._routing = routing
         self._schemas: dict[str, str] = {}
         self._by_fingerprint: dict[str, dict[str, str]] = defaultdict(dict)
-        told = Foreseen(_beforehand(routing), SETTINGS)
-        self._foreseen: dict[str, list[Foreseen]] = defaultdict(lambda: [told])
+        self._told = Foreseen(_beforehand(routing), SETTINGS)
+        self._foreseen: dict[str, list[Foreseen]] = {}
 
     def foresee(self, name: str, fields: Sequence[Mapping[str, Any]], origin: str) -> None:
         """Give a type that grows these columns too, from the next table that is accepted, grown or made on.
@@ -60,15 +76,17 @@ class PlannedColumns:
         fields: of a Spark schema, as parsed JSON. origin: where they are from, for EVOLVED. What the table has as
         another type stays as it is there.
         """
-        self._foreseen[name].append(Foreseen(fields, origin))
+        self._foreseen_of(name).append(Foreseen(fields, origin))
 
     def accept(self, name: str, view: TableView) -> str:
         """Stage for the table as it is now; the fingerprint of what is staged."""
+        self._look_at(name, view)
         return self._plan(name, view, self._seeded(name, view.schema_json))
 
     def grow(self, name: str, view: TableView, seen: Seen) -> str:
         """Stage for more columns than the table has now, or than were planned; the fingerprint of what is staged."""
         evolution = self.evolutions.of(name)
+        self._look_at(name, view)
         base = union(view.schema_json, self._schemas.get(name, view.schema_json)) or view.schema_json
         return self._plan(name, view, grown(self._seeded(name, base), seen, evolution) if evolution else base)
 
@@ -82,6 +100,11 @@ class PlannedColumns:
         """Whether columns follow from what was seen in files that were staged for this fingerprint."""
         schema, evolution = self.schema_of(name, fingerprint), self.evolutions.of(name)
         return bool(schema) and evolution is not None and grown(schema, seen, evolution) is not schema
+
+    def lacks(self, name: str, fingerprint: str) -> bool:
+        """Whether files that were staged for this fingerprint lack a column that is known beforehand."""
+        schema = self.schema_of(name, fingerprint)
+        return bool(schema) and self._seeded(name, schema) is not schema
 
     def schema_of(self, name: str, fingerprint: str) -> str:
         """The table's schema that a fingerprint was of; empty if that is not known any more."""
@@ -100,11 +123,31 @@ class PlannedColumns:
         return fingerprint
 
     def _seeded(self, name: str, schema: str) -> str:
+        if name != DEAD_LETTERS:
+            schema = with_record_fields(schema, self.of_record)
         if self.evolutions.of(name) is None:
             return schema
-        for foreseen in self._foreseen[name]:
-            schema = known_beforehand(schema, foreseen.fields, foreseen.origin)
+        for foreseen in self._foreseen_of(name):
+            fields = [one for one in foreseen.fields if name not in self._plain_times or not has_plain_time(one)]
+            schema = known_beforehand(schema, fields, foreseen.origin)
         return schema
+
+    def _foreseen_of(self, name: str) -> list[Foreseen]:
+        """What is known beforehand of a type: of its schema, if the settings have it, before the rest."""
+        if name not in self._foreseen:
+            fields = self._columns.of_type(name) if self._columns is not None else ()
+            self._foreseen[name] = [Foreseen(fields, FILES), self._told] if fields else [self._told]
+        return self._foreseen[name]
+
+    def _look_at(self, name: str, view: TableView) -> None:
+        """A table that has no feature for times without a zone gets no column of them: its commit could not add both.
+
+        Their values stay in `_rescued`.
+        """
+        if takes_plain_times(view):
+            self._plain_times.discard(name)
+        else:
+            self._plain_times.add(name)
 
 
 def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str, str]:
@@ -121,7 +164,7 @@ def _decoded(routing: Routing, schemas: Mapping[str, str]) -> dict[str, str]:
 
 
 def _declared(routing: Routing, name: str) -> str:
-    return routing.schemas.get(name, NO_COLUMNS)
+    return routing.columns_of(name)
 
 
 def _beforehand(routing: Routing) -> list[dict[str, Any]]:

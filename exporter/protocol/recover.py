@@ -98,7 +98,8 @@ class Recovery:
         raises ends it. tell: called with the verdicts of each reading, in this thread.
 
         Raises InvariantBroken to stop, Fenced if another task is at work, ConfigError, TableUnreadable,
-        DependencyUnreachable, WalUnreachable; BrokerSilent and Interrupted to be called again later.
+        DependencyUnreachable, WalUnreachable; BrokerSilent, RegistryUnreachable and Interrupted to be called again
+        later.
         """
         identities = self._topics.identities_of({tp.topic for tp in tps})
         kept, patience = set(unchanged), Patience()
@@ -130,6 +131,10 @@ class Recovery:
     def stuck(self) -> dict[TopicPartition, str]:
         """Partitions whose drain fails again and again, and why."""
         return self._drain.stuck() if self._drain is not None else {}
+
+    def undecided(self) -> dict[TopicPartition, str]:
+        """Partitions whose drain waits for the schemas of their records, and what is the matter."""
+        return {**self._drain.undecided} if self._drain is not None else {}
 
     def _confirmed(
         self,

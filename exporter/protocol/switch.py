@@ -11,6 +11,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from exporter.core.order import StagingOrder
 from exporter.core.outcome import Committer, Landed, Unknown, Unwritten
@@ -21,6 +22,7 @@ from exporter.errors import InvariantBroken, TableUnwritable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.properties import check_identity
+from exporter.lake.record_fields import kept, record_fields
 from exporter.lake.schema import SchemaChange, schema_change, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -125,18 +127,18 @@ class Switcher:
         """Read, stage and commit until every writer of one epoch is at `through`."""
         if self._rounds is None:
             raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
-        ends = {tp: offset + 1 for tp, offset in through.items()}
+        rounds, ends = self._rounds, {tp: offset + 1 for tp, offset in through.items()}
         lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
         condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in through}
 
         def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
-            return self._order(views, plans, old, condemned)
+            return replace(self._order(views, plans, old, condemned), schemas=rounds.known(old.registry))
 
         def poisoned(plan: PartitionPlan) -> Poisoned:
             return self._poisoned(views, plan, old)
 
-        while plans := plan_round(writers, ends, self._rounds.budget(), time.monotonic()):
-            result = self._rounds.read(plans, condemned, order, poisoned, go_on)
+        while plans := plan_round(writers, ends, rounds.budget(), time.monotonic()):
+            result = rounds.read(plans, condemned, order, poisoned, go_on)
             self._check_topics(identities, {one.plan.tp: one.plan.start - 1 for one in result.fragments})
             for fragment in result.fragments:
                 if unanchored := missing_anchors(writers, fragment):
@@ -147,6 +149,7 @@ class Switcher:
                     )
             writers, _ = integrate_all(writers, result.fragments, time.monotonic())
             self._commit(writers)
+            rounds.decide(result.fragments, old.registry, ends, go_on)
 
     def _check_topics(
         self, identities: Mapping[str, TopicIdentity], positions: Mapping[TopicPartition, int]
@@ -176,6 +179,8 @@ class Switcher:
             columns=decoded_as_is(old, views),
             json_text=lake.json_text,
             specs=lake.specs.with_tables(views),
+            record_columns=lake.record_columns,
+            kept=kept(views, record_fields(lake.record_columns, old)),
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

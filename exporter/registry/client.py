@@ -5,6 +5,7 @@
     anything else, or nothing                 trouble, which decides nothing: refused, timed out, 401, 403, 5xx, a
                                               redirect, a page of a proxy, too long, not what the API says
 
+Each request has a connection of its own: they are rare, and of one that was kept nobody knows whether it still stands.
 A conversation (a schema, what it refers to, whether the registry is the one that it was) is held with one server, and
 begun anew with the next one on trouble. Credentials go to the servers that are named, and into no text.
 """
@@ -17,11 +18,10 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
-
-import urllib3
 
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, RegistryUnreachable
@@ -68,7 +68,7 @@ class Server:
 
     url: str
     headers: Mapping[str, str]
-    pool: urllib3.PoolManager
+    context: ssl.SSLContext | None
     timeout_secs: float
 
     @property
@@ -115,6 +115,8 @@ class Server:
 
     def _get(self, path: str, no: int = 0) -> Any:
         """The answer as parsed JSON; None for 404 with the error code `no`."""
+        from urllib3.exceptions import HTTPError  # it takes 0.1 s: only who asks a registry waits for it
+
         try:
             status, body = self._answer(path)
             content = _parsed(body)
@@ -125,31 +127,29 @@ class Server:
                 return None
             says = body[:ERROR_BYTES_SHOWN].decode("utf-8", "replace").strip()
             raise _Trouble(f"HTTP {status} {says}".strip())
-        except (_Trouble, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except (_Trouble, HTTPError, OSError, ValueError) as error:
             raise self._unreachable(f"{path}: {_why(error)}") from error
 
     def _answer(self, path: str) -> tuple[int, bytes]:
         """Status and body. A body that drips is cut off at the time-out too."""
+        import urllib3
+
         deadline = time.monotonic() + self.timeout_secs
         limits = urllib3.Timeout(connect=min(self.timeout_secs, CONNECT_SECS_MAX), read=self.timeout_secs)
-        response = self.pool.request(
-            "GET", self.url + path, headers=self.headers, timeout=limits, retries=False, redirect=False,
-            preload_content=False,
-        )  # fmt: skip
-        body, whole = bytearray(), False
-        try:
-            while chunk := response.read(1 << 16):
+        body = bytearray()
+        with ExitStack() as stack:
+            pool = stack.enter_context(urllib3.PoolManager(1, ssl_context=self.context))
+            response = pool.request(
+                "GET", self.url + path, headers=self.headers, timeout=limits, retries=False, redirect=False,
+                preload_content=False,
+            )  # fmt: skip
+            stack.callback(response.close)
+            while chunk := response.read1(1 << 16):
                 body += chunk
                 if len(body) > ANSWER_BYTES_MAX:
                     raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
                 if time.monotonic() > deadline:
                     raise _Trouble(f"not done after {self.timeout_secs:g} s")
-            whole = True
-        finally:
-            if whole:
-                response.release_conn()
-            else:
-                response.close()
         return response.status, bytes(body)
 
     def _unreachable(self, what: str) -> RegistryUnreachable:
@@ -185,20 +185,15 @@ class Client:
             return found
         raise RegistryUnreachable("; ".join(said), _HINT)
 
-    def close(self) -> None:
-        for server in self.servers:
-            server.pool.clear()
-
 
 def connect(options: RegistryOptions) -> Client:
     """A client; nothing is asked yet. Raises ConfigError for files that cannot be used."""
     keep_secret(options.password, options.token)
     context = _context(options) if any(url.startswith("https:") for url in options.urls) else None
-    pool = urllib3.PoolManager(num_pools=max(1, len(options.urls)), maxsize=2, ssl_context=context)
-    return Client([_server(url.rstrip("/"), options, pool) for url in options.urls])
+    return Client([_server(url.rstrip("/"), options, context) for url in options.urls])
 
 
-def _server(url: str, options: RegistryOptions, pool: urllib3.PoolManager) -> Server:
+def _server(url: str, options: RegistryOptions, context: ssl.SSLContext | None) -> Server:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{shown(url)} is no address of a schema registry", "write for example: http://registry:8081")
@@ -206,14 +201,14 @@ def _server(url: str, options: RegistryOptions, pool: urllib3.PoolManager) -> Se
     if parts.username is not None and not user:
         user, password = unquote(parts.username), unquote(parts.password or "")
         keep_secret(password)
-    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", "Connection": "close"}
     if options.token:
         headers["Authorization"] = f"Bearer {options.token}"
     elif user:
         headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
     keep_secret(headers.get("Authorization", "").partition(" ")[2])
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return Server(bare, headers, pool, options.timeout_secs)
+    return Server(bare, headers, context, options.timeout_secs)
 
 
 def _context(options: RegistryOptions) -> ssl.SSLContext:
@@ -276,7 +271,7 @@ def _why(error: Exception) -> str:
     """In words; urllib3 tells where its objects lie in memory."""
     if isinstance(error, _Trouble):
         return str(error)
-    if isinstance(error, urllib3.exceptions.ConnectTimeoutError | urllib3.exceptions.ReadTimeoutError):
+    if type(error).__name__ in ("ConnectTimeoutError", "ReadTimeoutError"):
         return "no answer in time"
     reason = getattr(error, "reason", None) or error
     return str(reason).rpartition(">: ")[2] or type(error).__name__

@@ -29,4 +29,4 @@ class RegistryOptions:
     key_file: Path | None = None
     timeout_secs: float = 10.0
     unknown_schema_id: Literal["dead_letter", "stall"] = "dead_letter"
-    unknown_after_secs: float = 120.0
+    unknown_after_secs: float = 60.0

@@ -1,7 +1,7 @@
 """What is decided about ids of schemas, as files beside the tables (protocol 3.8). Written once, never changed.
 
-    <table_root>/_schemas.pins/<registry>/<id>/0.json     {"decision": "unknown", "through": {"orders": {"0": 119}}, ...}
-                                               1.json     {"decision": "text", "kind": "AVRO", "text": ..., ...}
+    <table_root>/_schemas.pins/<registry>/<id>/0.json   {"decision": "unknown", "through": {"orders": {"0": 119}}, ...}
+                                               1.json   {"decision": "text", "kind": "AVRO", "text": ..., ...}
 
 An id's files are numbered from 0 without a gap, and the text is the last. Whoever adds one makes the file that must not
 be there yet: who comes second reads again and goes by what is there. Also read by the audit; asks no registry.
@@ -75,16 +75,16 @@ class Pins:
 
     def read(self, schema_id: int) -> Pinned:
         """What is decided about an id; NOTHING if nothing is."""
-        found = NOTHING
         folder = f"{pins_folder(self.registry)}/{schema_id}"
         try:
-            while (body := self._body(pin_file(self.registry, schema_id, found.count))) is not None:
-                found = self._with(found, schema_id, body)
-            listed = [self._number(name.removesuffix(".json"), folder) for name in self._listed(folder)]
+            found = self._from(NOTHING, schema_id)
+            while (last := self._last(folder)) >= found.count:
+                more = self._from(found, schema_id)  # others may have come while it was listed
+                if more.count == found.count:
+                    raise self._broken(folder, f"there is a file {last}.json, and no {found.count}.json")
+                found = more
         except OSError as error:
             raise self._out(folder, error) from error
-        if max(listed, default=-1) >= found.count:  # which a listing that is late does not say
-            raise self._broken(folder, f"there is a file {max(listed)}.json, and no {found.count}.json")
         return found
 
     def settle(self, schema_id: int) -> None:
@@ -113,14 +113,23 @@ class Pins:
                 raise self._out(path, error) from error
         raise RegistryUnreachable(f"{self.store.uri(path)} is there, and cannot be read", "look at the storage")
 
-    def _body(self, path: str) -> bytes | None:
+    def _from(self, found: Pinned, schema_id: int) -> Pinned:
+        """With the files that follow what was found, by their names: a listing may be late."""
         try:
-            return self.store.read(path)
+            while True:
+                body = self.store.read(pin_file(self.registry, schema_id, found.count))
+                found = self._with(found, schema_id, body)
         except FileNotFoundError:
-            return None
+            return found
 
-    def _listed(self, folder: str) -> list[str]:
-        return [name for name in self.store.names(folder) if not name.startswith(".")]
+    def _last(self, folder: str) -> int:
+        """The greatest number that is listed; -1 if there is none."""
+        try:
+            names = self.store.names(folder)
+        except FileNotFoundError:  # it came to be meanwhile
+            return -1
+        listed = [name.removesuffix(".json") for name in names if not name.startswith(".")]
+        return max((self._number(name, folder) for name in listed), default=-1)
 
     def _number(self, name: str, folder: str) -> int:
         try:

@@ -1,4 +1,4 @@
-"""Protobuf as registries have it: a file's text, or its FileDescriptorProto in base64, made one set that has everything.
+"""Protobuf as registries have it, a file's text or its FileDescriptorProto in base64, made one set with all imports.
 
 Confluent's servers give the text, unless asked otherwise; what was registered by confluent-kafka's Python client is the
 descriptor, and some servers give back just what they got.

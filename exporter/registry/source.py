@@ -130,10 +130,6 @@ class Registry:
                 raise
             log.warning(Event.REGISTRY_SILENT, error=error.message, ids=len(book.pinned))
 
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-
     def known(self, registry: str) -> KnownSchemas:
         """All that is recorded and has been read by now; the files are read where this is the first question."""
         return self._book(registry).known()
@@ -217,7 +213,7 @@ class Registry:
         if vouchers and len(gone) == len(vouchers):
             ids = ", ".join(map(str, sorted(gone)))
             raise RegistryUnreachable(
-                f"{server.shown} knows no ids any more that it has given: {ids}; so what it does not know means nothing",
+                f"{server.shown} no longer knows ids that it gave ({ids}); so that it knows no id means nothing",
                 "bring its content back, or give it another `[schema_registry] name` if it is another registry",
             )
         if not vouchers and answer is None and not server.subjects():
@@ -248,7 +244,7 @@ class Registry:
         )
 
     def _look_around(self, server: Server, book: _Book) -> None:
-        """All versions of all subjects, and some ids that are in none of them."""
+        """All versions of all subjects, and some ids that may be in none of them."""
         for subject in self.options.subjects:
             for version in server.versions(subject):
                 registered = server.version(subject, version)
@@ -259,6 +255,8 @@ class Registry:
                     self._pin(book, registered.id, registered, whole(server, registered))
                 else:
                     self._compare(server, registered.id, pinned, registered)
+        if not book.pinned:
+            server.subjects()  # so that a wrong address is told at once
         self._require_same(server, book, Registered("AVRO", ""))
 
     def _pin(self, book: _Book, schema_id: int, registered: Registered, schema: SchemaText) -> SchemaText:

@@ -235,7 +235,7 @@ class RoundReader:
             reader = reader.option(name, value)
         if group := self._options.get("kafka.group.id"):
             reader = reader.option("kafka.group.id", f"{group}-{isolation}")
-        needless = ["timestampType"]
+        needless = [] if order.record_columns.timestamp_type else ["timestampType"]
         if len(assign) == 1 and order.routing.type_from.kind != "topic":
             needless.append("topic")
         if cut.records_max is not None:

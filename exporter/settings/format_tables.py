@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from exporter.core.value_format import Envelope, Frame, Kind
 from exporter.settings.table import Table, revealed
 from exporter.settings.values import Seconds, SecondsFrom0
+from offsets.names import pins_folder
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
     "avro": (".avsc",),
@@ -194,6 +195,7 @@ class SchemaRegistry(Table):
     def _a_name(cls, name: str) -> str:
         if not re.fullmatch("[A-Za-z0-9_-]{1,100}", name):
             raise ValueError("should have letters, digits, _ and - only, 100 at most")
+        pins_folder(name)
         return name
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from exporter.core.columns import all_nullable
 from exporter.core.evolve import Evolution, Evolutions, Hint
-from exporter.core.record_columns import RecordColumns
+from exporter.core.record_columns import CDC, RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.specs import Specs
 from exporter.core.value_format import ValueFormat
@@ -29,8 +29,7 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
     """The routing configuration. schemas: event type -> Spark schema JSON, of exactly those with declared columns."""
     if set(schemas) != set(settings.declared):
         raise ValueError(f"schemas of {sorted(schemas)} for the declared types {sorted(settings.declared)}")
-    form = value_format(settings, settings.value_format)
-    others = tuple((pattern, value_format(settings, table)) for pattern, table in settings.topic_formats.items())
+    (_, form), *others = value_formats(settings)
     made = Routing(
         type_from=settings.type_from.meant,
         event_time=settings.event_time.meant,
@@ -43,7 +42,7 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         event_time_ahead_max_secs=settings.event_time_ahead_max_secs,
         generation=settings.generation,
         value_format=form,
-        topic_formats=others,
+        topic_formats=tuple(others),
         registry=settings.schema_registry.name,
     )
     canonical = {
@@ -53,8 +52,14 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
     return replace(made, types=tuple(sorted(canonical.items())))
 
 
-def value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
-    """One of the formats, with its default frame and the schemas of its files."""
+def value_formats(settings: Settings) -> list[tuple[str, ValueFormat]]:
+    """The formats and the pattern of the topics that each is of; the first one is of all others, and has none."""
+    tables = [("", settings.value_format), *settings.topic_formats.items()]
+    return [(pattern, _value_format(settings, table)) for pattern, table in tables]
+
+
+def _value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
+    """With its default frame and the schemas of its files."""
     return ValueFormat(
         kind=table.kind,
         frame=table.framed(bool(settings.schema_registry.urls)),
@@ -71,6 +76,12 @@ def record_columns(settings: Settings) -> RecordColumns:
     return RecordColumns(settings.key_column, settings.headers_column, settings.timestamp_type_column)
 
 
+def own_names(settings: Settings) -> tuple[str, ...]:
+    """Names of top-level columns that these settings take, beside those that every table has."""
+    is_enveloped = any(form.envelope != "none" for _, form in value_formats(settings))
+    return (*record_columns(settings).given, *((CDC,) if is_enveloped else ()))
+
+
 def _canonical(schema_json: str, optional: bool) -> str:
     """optional: whether nothing that is declared is required."""
     schema = json.loads(schema_json)
@@ -83,8 +94,7 @@ def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> E
     A type without declared columns gets those of its schema, where the format has schemas, and nothing else unless it
     is told to grow.
     """
-    tables = (settings.value_format, *settings.topic_formats.values())
-    known = settings.unknown_fields == "rescue" and any(value_format(settings, one).has_schemas for one in tables)
+    known = settings.unknown_fields == "rescue" and any(form.has_schemas for _, form in value_formats(settings))
 
     def one(evolve: str | None, of_type: Mapping[str, Hint], declared: bool) -> Evolution | None:
         if (evolve or settings.evolve) != "off":

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from exporter.errors import ConfigError
 from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.problem import Problem
+
+_IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*;""", re.MULTILINE)
+_GOOGLES = "google/protobuf/"
+"""Names that begin so are of files that the compiler has itself."""
 
 
 def read_schema_files(tables: Iterable[ValueFormatTable], problems: list[Problem]) -> dict[Path, str]:
@@ -25,10 +29,11 @@ def read_schema_files(tables: Iterable[ValueFormatTable], problems: list[Problem
             try:
                 found[path] = _read(path)
             except OSError as error:
-                what = f"schema_files: {path} cannot be read: {error.strerror}"
+                what = f"schema_files: {error.filename or path} cannot be read: {error.strerror}"
                 problems.append(Problem(what, "the path is relative to the TOML file"))
             except ValueError as error:
-                problems.append(Problem(f"schema_files: {path} is no JSON: {error}", "compare it with its source"))
+                what = "UTF-8" if isinstance(error, UnicodeDecodeError) else f"JSON: {error}"
+                problems.append(Problem(f"schema_files: {path} is no {what}", "compare it with where it is from"))
             except ConfigError as error:
                 problems.append(Problem(f"schema_files: {path}: {error.message}", error.hint))
     return found
@@ -40,6 +45,31 @@ def _read(path: Path) -> str:
     if suffix == ".desc":
         return base64.b64encode(path.read_bytes()).decode()
     if suffix == ".proto":
-        compiler = importlib.import_module("exporter.formats.protobuf.compile")  # it needs an extra
-        return base64.b64encode(compiler.descriptor_set(path)).decode()
+        from exporter.formats.protobuf.compile import descriptor_set
+
+        return base64.b64encode(descriptor_set(_with_imports(path), path.name)).decode()
     return json.dumps(json.loads(path.read_text("utf-8")), separators=(",", ":"), ensure_ascii=False)
+
+
+def _with_imports(path: Path) -> dict[str, str]:
+    """The texts of a .proto file and of all that it imports, by the names by which they are imported.
+
+    What is imported is looked for beside the first file and in the folders above it: one of them is where the names
+    count from. Raises OSError, and ConfigError for one that is nowhere.
+    """
+    texts = {path.name: path.read_text("utf-8")}
+    left = [path.name]
+    while left:
+        for name in _IMPORT.findall(texts[left.pop()]):
+            if name in texts or name.startswith(_GOOGLES):
+                continue
+            there = (folder / name for folder in path.absolute().parents)
+            file = next((one for one in there if one.is_file()), None)
+            if file is None:
+                raise ConfigError(
+                    f"it imports {name!r}, which is neither beside it nor below a folder above it",
+                    "put it there, or give a descriptor set: protoc --include_imports --descriptor_set_out=x.desc",
+                )
+            texts[name] = file.read_text("utf-8")
+            left.append(name)
+    return texts

@@ -38,7 +38,7 @@ JAVA_MAJOR_MAX = 23
 """Hadoop in Spark 4.0 calls Subject.getSubject, which always throws since Java 24 (JEP 486)."""
 
 FETCH_SECS_MAX = 900
-"""How long one fetch may take: the largest set is 50 MB, so this still serves a line of 0.5 Mbit/s."""
+"""How long one fetch may take: the largest set but one is 50 MB, so this still serves a line of 0.5 Mbit/s."""
 
 JARS_PER_IVY = 16
 """Ivy fetches one jar after the other; a set larger than this is split over several Ivy processes."""
@@ -65,7 +65,10 @@ _IVY_SETTINGS = """<ivysettings>
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of jars.txt. `sha256` is 64 hex digits. extension: jar, or that of a library for the JVM to load."""
+    """One line of jars.txt. `sha256` is 64 hex digits.
+
+    extension: jar, that of a library for the JVM to load, or tar.gz of a server (archives.py). classifier: Maven's.
+    """
 
     set_name: str
     group: str
@@ -73,11 +76,13 @@ class Jar:
     version: str
     sha256: str
     extension: str = "jar"
+    classifier: str = ""
 
     @property
     def file_name(self) -> str:
         """The name in the cache folder, as Maven names it."""
-        return f"{self.artifact}-{self.version}.{self.extension}"
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{classifier}.{self.extension}"
 
 
 def jar_paths(set_name: str) -> list[Path]:
@@ -231,8 +236,8 @@ def _run_ivy(java: Path, ivy: Path, groups: Sequence[Sequence[Jar]], work: Path)
             description.write_text(ivy_file(jars), "utf-8")
             command = [str(java), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", str(ivy), "org.apache.ivy.Main"]
             command += ["-settings", f"{work}/ivysettings.xml", "-ivy", str(description), "-confs", "default"]
-            command += ["-types", "jar", "so", "dylib", "-cache", f"{work}/cache-{number}"]
-            command += ["-retrieve", f"{work}/{number}/[artifact]-[revision].[ext]"]
+            command += ["-types", "jar", "so", "dylib", "tar.gz", "-cache", f"{work}/cache-{number}"]
+            command += ["-retrieve", f"{work}/{number}/[artifact]-[revision](-[classifier]).[ext]"]
             with log.open("wb") as output:
                 running.append((subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT), log))
         for process, log in running:
@@ -251,12 +256,14 @@ def ivy_file(jars: Sequence[Jar]) -> str:
     dependencies = "\n".join(
         f"    <dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
         ' conf="default->default" transitive="false">'
-        f"<artifact name={quoteattr(jar.artifact)} type={quoteattr(jar.extension)} ext={quoteattr(jar.extension)}/>"
+        f"<artifact name={quoteattr(jar.artifact)} type={quoteattr(jar.extension)} ext={quoteattr(jar.extension)}"
+        f"{f' m:classifier={quoteattr(jar.classifier)}' if jar.classifier else ''}/>"
         "</dependency>"
         for jar in jars
     )
     return (
-        '<ivy-module version="2.0">\n  <info organisation="local" module="jars"/>\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
+        '  <info organisation="local" module="jars"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         f"  <dependencies>\n{dependencies}\n  </dependencies>\n</ivy-module>\n"
     )

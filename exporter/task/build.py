@@ -15,6 +15,7 @@ from exporter.aside import aside
 from exporter.core.bisection import Bisection
 from exporter.core.order import StagingBudget
 from exporter.core.roll import RollLimits
+from exporter.core.schemas import Schemas
 from exporter.ending import ending
 from exporter.faults import Fault, point
 from exporter.kafka.assignment import Assignment
@@ -76,6 +77,7 @@ def run(
         with jvm_watched(session):
             bench = open_workbench(settings, session)
             try:
+                bench.load_schemas()
                 return _exported(settings, bench, until_caught_up, on_progress, watch)
             finally:
                 ending.leave()
@@ -167,7 +169,7 @@ def build_service(
         routing=bench.routing,
         committer=committer,
         log_check=log_check,
-        drain=DrainRounds(rounds, poison),
+        drain=DrainRounds(rounds, poison, bench.schemas),
         first_position=first_position(settings),
         on_gap=settings.on_gap,
     )
@@ -187,6 +189,8 @@ def build_service(
                 committer=committer,
                 evolutions=bench.evolutions,
                 specs=bench.lake.specs,
+                schemas=Schemas(bench.schemas, bench.columns),
+                record_columns=bench.lake.record_columns,
             ),
             committer=committer,
             journal=journal,
@@ -198,6 +202,7 @@ def build_service(
             until_caught_up=until_caught_up,
             alive=lambda: spark.alive(bench.session),
             on_progress=on_progress,
+            schemas=bench.schemas,
         )
     )
 

@@ -22,6 +22,8 @@ from exporter.task.others import Others
 from exporter.task.ownership import Ownership
 from offsets.ranges import TopicPartition
 
+ROUNDS_FAIL = "its rounds fail again and again"
+"""How it is told that a partition is stuck in this way."""
 PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 
@@ -128,7 +130,9 @@ def left_out(writers: Iterable[Writer], unread: Mapping[TopicPartition, str]) ->
         since = ", ".join(f"{one.key.tp} from {one.covered + 1} on" for one in behind)
         lines.append(f"table {name} cannot be written: {reason}; offsets that were not exported: {since}")
     for tp, error in sorted(unread.items()):
-        lines.append(f"{tp} cannot be read on, its rounds fail again and again: {error}")
+        lines.append(f"{tp} cannot be read on, {error}")
     hints = ["correct it (`exporter check` names what is asked for)"] * bool(by_table)
-    hints += ["see whether a replica is whole, else `exporter repair --skip`"] * bool(unread)
+    rounds_fail = [error.startswith(ROUNDS_FAIL) for error in unread.values()]
+    hints += ["see whether a replica is whole, else `exporter repair --skip`"] * any(rounds_fail)
+    hints += ["register the schemas, or see `unknown_schema_id`"] * (not all(rounds_fail))
     return FoundProblem("\n  ".join(lines), f"everything else was; {'; '.join(hints)}; and run again")

@@ -1,8 +1,10 @@
 """The columns that follow from a finished round: planned, and what lacks them is read again (protocol 4.10).
 
-    seen in `_rescued` ── no column follows ──> integrated as it is
-                       └─ columns follow ─────> planned; the fragments that lack them are read again with them
-                                                three times in a row already: integrated as it is, they come later
+    seen in `_rescued`,  ── no column follows ──> integrated as it is
+    schemas that were   ── columns follow ──────> planned; the fragments that lack them are read again with them
+    met first                                     three times in a row already: integrated as it is, they come later
+
+What follows from a schema is asked once, when the first of its records comes.
 
 Belongs to the loop's thread.
 """
@@ -37,6 +39,7 @@ class Growing:
         self._lake = lake
         self._known = known
         self._again: Counter[WriterKey] = Counter()
+        self._met: dict[str, set[str]] = defaultdict(set)
         self.to_make: dict[str, str] = {}
 
     def plan(self, result: RoundResult) -> RoundResult:
@@ -45,7 +48,8 @@ class Growing:
         for fragment in result.fragments:
             for name, one in fragment.seen.items():
                 seen[name].merge(one)
-        if not seen and not self._again:
+        schemas = self._schemas_of(result)
+        if not seen and not self._again and not schemas and not any(map(self._lacking, result.fragments)):
             return result
         self.to_make = {}
         news = {
@@ -55,12 +59,32 @@ class Growing:
             if self._is_news(fragment, name)
         }
         grows = {key.event_type for key in news}
-        for name, together in seen.items():
+        for name in sorted(seen.keys() | schemas):
             if name not in self._known.fingerprints:
-                self.to_make[name] = self._known.planned.to_make(name, together)
+                self.to_make[name] = self._known.planned.to_make(name, seen[name])
             elif name in grows:
-                self._grow(name, together)
+                self._grow(name, seen[name])
         return replace(result, fragments=tuple(self._marked(fragment, news) for fragment in result.fragments))
+
+    def _schemas_of(self, result: RoundResult) -> set[str]:
+        """Event types of which columns are planned now, because of schemas whose records came first."""
+        found = set[str]()
+        for fragment in result.fragments:
+            for name, keys in fragment.met.items():
+                for key in sorted(keys - self._met[name]):
+                    self._met[name].add(key)
+                    if self._known.foresee(name, key):
+                        found.add(name)
+        return found
+
+    def _lacking(self, fragment: Fragment) -> list[str]:
+        """The types of a fragment whose files may lack columns that follow from their schemas."""
+        now = self._known.fingerprints
+        return [
+            name
+            for name in fragment.met
+            if any(file.fingerprint not in ("", now.get(name)) for file in fragment.files.get(name, ()))
+        ]
 
     def _grow(self, name: str, seen: Seen) -> None:
         """Plan on the table as it is now: another task may have added the columns already."""
@@ -74,10 +98,11 @@ class Growing:
             log.info(Event.COLUMNS_PLANNED, table=name, version=view.version)
 
     def _is_news(self, fragment: Fragment, name: str) -> bool:
-        seen, files = fragment.seen.get(name), fragment.files.get(name, ())
-        if seen is None:
-            return False
-        return any(self._known.planned.is_news(name, one, seen) for one in {file.fingerprint for file in files} if one)
+        seen, planned = fragment.seen.get(name), self._known.planned
+        staged_for = {file.fingerprint for file in fragment.files.get(name, ()) if file.fingerprint}
+        if name in fragment.met and any(planned.lacks(name, one) for one in staged_for):
+            return True
+        return seen is not None and any(planned.is_news(name, one, seen) for one in staged_for)
 
     def _marked(self, fragment: Fragment, news: Collection[WriterKey]) -> Fragment:
         again: dict[str, str] = {}

@@ -25,6 +25,7 @@ from exporter.task.ownership import Ownership
 from exporter.task.parts import Parts
 from exporter.task.recovering import Recovering
 from exporter.task.retention import Retention
+from exporter.task.schema_ids import SchemaIds
 from exporter.wal.keeper import WalKeeper
 from offsets.ranges import TopicPartition
 
@@ -48,6 +49,7 @@ class Machines:
     retention: Retention
     recovering: Recovering
     ends: Ends
+    schema_ids: SchemaIds
     next_round: NextRound
     group_offset: GroupOffset
     finish: Finish
@@ -89,6 +91,9 @@ def machines(
         retention=retention,
         recovering=_recovering(parts, ownership, waking),
         ends=ends,
+        schema_ids=SchemaIds(
+            source=parts.schemas, registry=parts.routing.registry, watch=parts.watch, waking=waking
+        ),
         next_round=_next_round(parts, rounds, offers),
         group_offset=GroupOffset(commit=parts.membership.commit, wake=parts.wake.set),
         finish=_finish(parts, ends, ownership),

@@ -111,6 +111,8 @@ class NextRound:
             evolutions=self._known.planned.evolutions,
             json_text=self._lake.json_text,
             specs=self._known.specs,
+            schemas=self._known.decided,
+            record_columns=self._lake.record_columns,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from exporter.core.outcome import Committer
 from exporter.core.routing import Routing
+from exporter.core.schemas import SchemaSource
 from exporter.kafka.assignment import Assignment
 from exporter.kafka.topics import TopicReader
 from exporter.lake.lake import Lake
@@ -30,7 +31,8 @@ class Parts:
     """others: of the group, if there is one. rounds: makes them, given what makes a future wake the loop.
 
     journal: that of the committer. log_check: that of the recovery. poison: that of the drains. watch: told of all.
-    wake: set to let the loop pass. alive: whether the JVM that runs Spark is there.
+    wake: set to let the loop pass. alive: whether the JVM that runs Spark is there. schemas: None where values have no
+    ids.
     """
 
     lake: Lake
@@ -51,3 +53,4 @@ class Parts:
     until_caught_up: bool
     alive: Callable[[], bool]
     on_progress: Callable[[Progress], None]
+    schemas: SchemaSource | None = None

@@ -26,13 +26,14 @@ from exporter.errors import (
     InvariantBroken,
     JvmEnded,
     LogCleaned,
+    RegistryUnreachable,
     TableUnreadable,
     TableUnwritable,
 )
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.monitor.outages import KAFKA, STORAGE
+from exporter.monitor.outages import KAFKA, REGISTRY, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.protocol.drain import Interrupted
 from exporter.protocol.known import KnownTables
@@ -89,6 +90,7 @@ class Recovering:
         self._retry_at = float("-inf")
         self._stopped = False
         self._unwanted = ""
+        self._registry_is_out = False
         self.draining = False
 
     @property
@@ -153,6 +155,9 @@ class Recovering:
     def _taken(self, reading: Future[Recovered], now: float) -> dict[WriterKey, Writer]:
         self._reading, self.draining = None, False
         error, whole = reading.exception(), self._ownership.reading_is_whole
+        if self._registry_is_out and not isinstance(error, RegistryUnreachable):
+            self._registry_is_out = False
+            self._watch.outages.over(REGISTRY, now)
         counts = self._ownership.end_reading(came_to_nothing=error is not None)
         if error is not None:
             self._later(error, whole, now)
@@ -177,6 +182,11 @@ class Recovering:
             case BrokerSilent():
                 self._watch.outages.seen(KAFKA, error.message, now)
                 self._retry_at = now + RETRY_SECS
+            case RegistryUnreachable():
+                self._registry_is_out = True
+                waiting = ", ".join(map(str, sorted(self._recovery.undecided())))
+                self._watch.outages.seen(REGISTRY, f"{error.message}; {waiting} waits for it", now)
+                self._retry_at = now + self._watch.outages.pause_secs(REGISTRY, now)
             case Interrupted():
                 log.info(Event.DRAIN_INTERRUPTED, reason=str(error), pause_secs=round(error.pause_secs, 1))
                 self._watch.storage_is_out(now)

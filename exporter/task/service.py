@@ -7,6 +7,7 @@
     gaps, leaving      recover what retention took from; let go what is committed                  retention, ownership
     waiting            recover what has no writers, from the tables                                recovering
     due writers        freeze and offer, one commit per event type; empty markers ride along       offers
+    missing schemas    look up the ids that partitions wait for                                    schema_ids
     ends, next round   look, plan and read, while commits run (back-pressure: staged bytes)        ends, next_round
     group offset       the least position + 1, best effort                                         group_offset
     done?              caught up, or told to stop                                                  finish
@@ -39,6 +40,7 @@ from exporter.errors import (
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.monitor.outages import GROUP, KAFKA, STORAGE
+from exporter.task.finish import ROUNDS_FAIL
 from exporter.task.machines import machines
 from exporter.task.offers import drop_aged
 from exporter.task.parts import Parts
@@ -74,7 +76,7 @@ class Service:
         self._keeper, self._ownership, self._rounds = made.keeper, made.ownership, made.rounds
         self._manifests, self._anchoring, self._offers = made.manifests, made.anchoring, made.offers
         self._retention, self._recovering = made.retention, made.recovering
-        self._ends, self._next_round = made.ends, made.next_round
+        self._ends, self._schema_ids, self._next_round = made.ends, made.schema_ids, made.next_round
         self._group_offset, self._finish = made.group_offset, made.finish
 
     def unread(self) -> dict[TopicPartition, int]:
@@ -104,6 +106,7 @@ class Service:
             self._recovery.close()
             self._keeper.close()
             self._group_offset.close()
+            self._schema_ids.close()
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
 
@@ -142,6 +145,7 @@ class Service:
         self._offer_due(now)
         if self._stop_at is None:
             self._look_at_ends(now)
+            self._schema_ids.tick(now, self._ends.readable)
             self._start_round(now)
         else:
             self._rounds.cancel()
@@ -160,8 +164,14 @@ class Service:
         self._watch.tick(
             now, self._ownership.owned, self._ownership.unrecovered, self._writers, self._known.said,
             self._parts.log_check.said, self._keeper.waits, self._keeper.owed, self._stop_at is not None,
-            {**self._recovery.stuck(), **self._rounds.trouble.stuck()},
+            self._stuck(),
         )  # fmt: skip
+
+    def _stuck(self) -> dict[TopicPartition, str]:
+        """Partitions that cannot be read on, and why."""
+        failing = {**self._recovery.stuck(), **self._rounds.trouble.stuck()}
+        rounds = {tp: f"{ROUNDS_FAIL}: {error}" for tp, error in failing.items()}
+        return {**self._recovery.undecided(), **self._schema_ids.stuck(), **rounds}
 
     @property
     def _is_at_rest(self) -> bool:
@@ -192,6 +202,7 @@ class Service:
         gone, rows = set(tps), Counter[TopicPartition]()
         if not gone:
             return {}
+        self._schema_ids.forget(gone)
         for key in [key for key in self._writers if key.tp in gone]:
             rows[key.tp] += self._writers.pop(key).staged_rows
         return rows
@@ -206,6 +217,7 @@ class Service:
         ready = self._anchoring.tick(now, self._writers, staying, stopping, held=self._recovering.running)
         if ready is not None:
             self._writers = self._manifests.integrate(ready, now, self._writers, self._ownership.staying)
+            self._schema_ids.take(ready.fragments, self._writers, self._ownership.staying)
             if ready.counts.get("records"):
                 self._parts.poison.passed()
             point(Fault.AFTER_INTEGRATE)
@@ -231,8 +243,8 @@ class Service:
     def _start_round(self, now: float) -> None:
         if self._retention.gapped or self._anchoring.waits or self._recovering.running:
             return
-        leaving = self._ownership.leaving
-        ends = {tp: end for tp, end in self._ends.readable.items() if tp not in leaving}
+        leaving, waiting = self._ownership.leaving, self._schema_ids.waiting
+        ends = {tp: min(end, waiting.get(tp, end)) for tp, end in self._ends.readable.items() if tp not in leaving}
         self._ownership.read_again(self._next_round.tick(now, self._writers, ends, self._finish.read_through))
 
     def _look_at_ends(self, now: float) -> None:

@@ -67,6 +67,25 @@ def test_of_many_that_create_one_file_exactly_one_is_told_that_it_did(store: Sto
     assert store.read("folder/x") == str(won).encode()
 
 
+def test_what_others_look_for_by_name_is_created_once_and_whole(store: Store) -> None:
+    """By exactly one of those who try at the same moment; nobody reads a part of it, and nothing else stays there."""
+    read: set[bytes] = set()
+
+    def tried(number: int) -> int | None:
+        try:
+            store.create("deep/folder/x", str(number).encode() * 50_000, sync=number % 8 == 0)
+        except FileExistsError:
+            read.add(store.read("deep/folder/x"))
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        (won,) = [number for number in pool.map(tried, range(10, 74)) if number is not None]
+    assert read == {str(won).encode() * 50_000} and store.names("deep/folder") == ["x"]
+    with pytest.raises(OSError):
+        store.create("deep/folder/x/y", b"")
+
+
 def test_a_file_stands_in_no_other_file_s_place(store: Store) -> None:
     """Neither below a file nor where a folder is."""
     store.write_once("a/b", b"")

@@ -86,7 +86,8 @@ def _bare(values: pa.BinaryArray, schemas: KnownSchemas) -> list[bytes | None]:
 class FakeSource:
     """See SchemaSource. texts: what the registry has. sure: whether it says at once that it has not.
 
-    down: why it does not answer; empty if it does. asked: all ids, in the order in which they were looked up.
+    down: why it does not answer; empty if it does. stalled: ids of which it says nothing. asked: all ids, in the order
+    in which they were looked up.
     """
 
     def __init__(self, texts: Mapping[int, SchemaText] | None = None, sure: bool = True) -> None:
@@ -94,6 +95,7 @@ class FakeSource:
         self.sure = sure
         self.down = ""
         self.broken: Exception | None = None
+        self.stalled: set[int] = set()
         self.asked: list[int] = []
         self.recorded: dict[int, Sequence[Decision]] = {}
 
@@ -108,10 +110,10 @@ class FakeSource:
         self.asked.append(schema_id)
         if self.broken is not None:
             raise self.broken
-        if self.down:
-            raise RegistryUnreachable(self.down)
+        if self.down or schema_id in self.stalled:
+            raise RegistryUnreachable(self.down or f"no id {schema_id}")
         decision: Decision | None = self.texts.get(schema_id)
-        if decision is None and self.sure:
+        if decision is None and self.sure and ends:
             decision = Unknown({tp: end - 1 for tp, end in ends.items()})
         if decision is not None:
             self.recorded[schema_id] = (*self.recorded.get(schema_id, ()), decision)

@@ -47,11 +47,11 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.meaning import evolutions, routing, specs_of
+from exporter.settings.meaning import evolutions, record_columns, routing, specs_of
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
-from exporter.workbench import Workbench, parse_hints, parse_schemas
+from exporter.workbench import Workbench, parse_hints, schemas_of
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -171,10 +171,10 @@ class Export:
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         specs = specs_of(settings)
-        schemas = parse_schemas(spark, settings.declared, specs)
+        schemas = schemas_of(settings, spark)
         lake = Lake(
             spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs,
-            type_widening=settings.type_widening,
+            type_widening=settings.type_widening, record_columns=record_columns(settings),
         )  # fmt: skip
         try:
             growing = evolutions(settings, parse_hints(spark, settings))

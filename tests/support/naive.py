@@ -32,6 +32,7 @@ import deltalake
 import pyarrow.dataset as ds
 from kafka import KafkaConsumer, TopicPartition
 
+from tests.support.naive_formats import Decisions, decisions
 from tests.support.naive_record import (
     EPOCH,
     HELD_US,
@@ -118,10 +119,14 @@ def lake_of(given: Any, compacted: bool = False, timed: bool = True) -> Lake:
     if isinstance(given, Lake):
         return given
     settings = given.settings() if callable(getattr(given, "settings", None)) else given
+    forms = {pattern: _form(settings, table) for pattern, table in settings.topic_formats.items()}
     config = {
-        "type_from": {"kind": settings.type_from.kind, "name": settings.type_from.name},
-        "event_time": {name: getattr(settings.event_time, name) for name in ("kind", "path", "unit")},
-        "types": sorted(settings.declared.items()),
+        "type_from": {"kind": _kind(settings.type_from), "name": settings.type_from.name},
+        "event_time": {**vars(settings.event_time), "kind": _kind(settings.event_time)},
+        "types": sorted({**dict.fromkeys(settings.types, '{"fields":[]}'), **settings.declared}.items()),
+        "value_format": _form(settings, settings.value_format),
+        "topic_formats": [*forms.items()],
+        "registry": settings.schema_registry.name,
         "event_time_min_us": (settings.event_time_min - EPOCH) // US,
         **{name: getattr(settings, name) for name in ("unknown_fields", "new_type", "isolation", "record_bytes_max")},
         "event_time_ahead_max_secs": settings.event_time_ahead_max_secs,
@@ -129,6 +134,18 @@ def lake_of(given: Any, compacted: bool = False, timed: bool = True) -> Lake:
     names, pattern = tuple(settings.topics), settings.topics_pattern
     root = Path(settings.table_root.removeprefix("file://"))
     return Lake(",".join(settings.brokers), names, pattern, root, settings.app, config, compacted, timed)
+
+
+def _kind(table: Any) -> str:
+    """As it is stored: `field` is the newer name of what has always been `json` there."""
+    return "json" if table.kind == "field" else str(table.kind)
+
+
+def _form(settings: Any, table: Any) -> dict[str, Any]:
+    files = [[file.name, settings.schemas[file]] for file in table.schema_files]
+    names = ("kind", "envelope", "tombstones", "message")
+    frame = table.framed(bool(settings.schema_registry.urls))
+    return {**{name: getattr(table, name) for name in names}, "frame": frame, "schemas": sorted(files)}
 
 
 def findings(given: Any, compacted: bool = False, timed: bool = True) -> list[str]:
@@ -146,14 +163,15 @@ def findings(given: Any, compacted: bool = False, timed: bool = True) -> list[st
     found = [line for table in tables.values() for line in table.absent]
     found += _tables_gone(tables) + _truncated(tables, ends)
     rows: dict[At | None, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
-    gaps = _gaps(tables, found)
+    gaps, known = _gaps(tables, found), dict[str, Decisions]()
     for table in tables.values():
         for row in table.rows:
             _file(lake, table, row, set(ends), rows)
     found += [f"row without a record: {name} -: no offset" for name, _ in rows.pop(None, [])]
     for at in sorted({*rows, *messages}):
         held = rows.get(at, [])
-        found += _judged(_Case(lake, tables, at, messages.get(at), held, gaps, starts[at[:2]], ends[at[:2]]))
+        log = starts[at[:2]], ends[at[:2]]
+        found += _judged(_Case(lake, tables, at, messages.get(at), held, gaps, *log, known))
     return sorted(found)
 
 
@@ -168,7 +186,10 @@ def assert_each_once(given: Any, compacted: bool = False, timed: bool = True) ->
 
 @dataclass(frozen=True)
 class _Case:
-    """One offset: the record if a consumer sees it, and (table, row) of all rows. start, end: of the log."""
+    """One offset: the record if a consumer sees it, and (table, row) of all rows. start, end: of the log.
+
+    known: what is recorded of the ids of registries, as far as it was asked for.
+    """
 
     lake: Lake
     tables: Mapping[str, Table]
@@ -178,6 +199,7 @@ class _Case:
     gaps: Mapping[tuple[str, Partition], list[tuple[int, int]]]
     start: int
     end: int
+    known: dict[str, Decisions]
 
     @property
     def tp(self) -> Partition:
@@ -196,7 +218,10 @@ class _Case:
         config = _config(self.lake, self.tables[LETTERS], self.tp, self.at[2])
         if self.message is None or config is None:
             return None
-        return place(self.message, config, _columns(config, self.tables))
+        registry = config.get("registry", "default")
+        if registry not in self.known:
+            self.known[registry] = decisions(self.lake.root, registry)
+        return place(self.message, config, _columns(config, self.tables), self.known[registry])
 
 
 def _judged(case: _Case) -> Iterator[str]:
@@ -209,7 +234,7 @@ def _judged(case: _Case) -> Iterator[str]:
         return
     expected = case.place()
     if not held:
-        if expected is not None and _owed(case, expected):
+        if expected is not None and expected.tables and _owed(case, expected):
             yield f"missing: {expected.table} {where}"
         return
     [(name, row)] = held

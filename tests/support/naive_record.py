@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Unsure, Untold, form_of, read
+
 LETTERS = "dead_letters"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 US = timedelta(microseconds=1)
@@ -24,17 +26,8 @@ UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
 INTEGERS = {"long": 63, "integer": 31, "short": 15, "byte": 7}
 PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)
-Config = Mapping[str, Any]
 Columns = Mapping[str, Any]
 """Column -> type as Spark and Delta write it in JSON."""
-
-
-class _Bad(Exception):
-    """The value is certainly a dead letter."""
-
-
-class _Unsure(Exception):
-    """Plain Python cannot tell. Its argument: the event type, where it is not known yet to the caller."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Place:
-    """tables: any one of these must hold the record. day, at, fields: of the row, where all is certain."""
+    """tables: any one of these must hold the record; none of a tombstone that is only counted. day, at, fields: of the
+    row, where all is certain."""
 
     tables: tuple[str, ...]
     day: date | None = None
@@ -62,58 +56,89 @@ class Place:
     @property
     def table(self) -> str:
         """The event type's table, or the dead letters if the record certainly is one."""
-        return self.tables[0]
+        return self.tables[0] if self.tables else "none"
 
 
-def place(message: Message, config: Config, columns: Mapping[str, Columns]) -> Place:
-    """Where the record belongs. columns: of each declared type."""
-    table = LETTERS
+def place(
+    message: Message, config: Config, columns: Mapping[str, Columns], known: Decisions | None = None
+) -> Place | None:
+    """Where the record belongs; None if nothing can be said.
+
+    columns: of each declared type. known: what is recorded of schema ids.
+    """
+    table, form = LETTERS, form_of(config, message.topic)
+    if message.value is None and form["tombstones"] == "count":
+        return Place(())
     try:
         if message.value is None or len(message.value) > config["record_bytes_max"]:
-            raise _Bad
+            raise Bad
         if not HELD_US[0] <= message.timestamp_us <= HELD_US[1]:
-            raise _Bad
-        table, value = _typed(message, config)
+            raise Bad
+        table, value = _typed(message, config, form, known or {})
         at = _event_time(message, config, value)
         time = EPOCH + timedelta(microseconds=at)
         kinds = columns.get(table, {})
-        _check(value, kinds, config, table in columns)
-        return Place((table,), time.date(), time, {name: value.get(name) for name in kinds})
-    except _Bad:
+        if is_plain(form):
+            _check(value, kinds, config, table in columns)
+            return Place((table,), time.date(), time, {name: value.get(name) for name in kinds})
+        return Place((table,), time.date(), time, {name: one for name, one in value.items() if _is_simple(one)})
+    except Untold:
+        return None
+    except Bad:
         return Place((LETTERS,))
-    except _Unsure as unsure:
+    except Unsure as unsure:
         return Place((*unsure.args, table, LETTERS))
 
 
-def _typed(message: Message, config: Config) -> tuple[str, dict[str, Any]]:
+def is_plain(form: Mapping[str, Any]) -> bool:
+    """Whether values are JSON, and nothing else."""
+    return all(form[name] == PLAIN[name] for name in ("kind", "frame", "envelope"))
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether a row's value of a plain type is equal to it by Python's ==."""
+    return isinstance(value, (bool, int, str)) or (isinstance(value, float) and value == value)
+
+
+def _typed(
+    message: Message, config: Config, form: Mapping[str, Any], known: Decisions
+) -> tuple[str, dict[str, Any]]:
     """The table's event type, and the parsed value."""
     kind, name = config["type_from"]["kind"], config["type_from"]["name"]
     raw: Any
+    value, schema, source = None, "", ""
+    if not is_plain(form):
+        at = (message.topic, message.partition, message.offset)
+        value, schema, source = read(message.value or b"", at, form, known)
     if kind == "topic":
         raw = message.topic
     elif kind == "key":
         raw = _text(message.key)
     elif kind == "header":
         raw = _text(next((value for key, value in reversed(message.headers) if key == name), None))
+    elif kind == "schema":
+        raw = schema.rpartition(".")[2] if name == "short" else schema
+    elif kind == "source":
+        raw = source
     else:
-        raw = _at(_parsed(message.value or b""), name)
+        raw = _at(_parsed(message.value or b"") if value is None else value, name)
     if not isinstance(raw, str) or not raw:
-        raise _Bad
+        raise Bad
     declared = [one for one, _ in config["types"]]
     if raw not in declared and config["new_type"] != "table":
-        raise _Bad
+        raise Bad
     if raw not in declared and not PLAIN_NAME.match(raw):
-        raise _Unsure(raw)
+        raise Unsure(raw)
     if raw not in declared and raw.lower() in {LETTERS, *(one.lower() for one in declared)}:
-        raise _Bad
-    return raw, _parsed(message.value or b"")
+        raise Bad
+    return raw, _parsed(message.value or b"") if value is None else value
 
 
 def _text(raw: bytes | None) -> str:
     try:
         return (raw or b"").decode()
     except UnicodeDecodeError:
-        raise _Bad from None
+        raise Bad from None
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:
@@ -121,27 +146,27 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(found)) < len(found):
-            raise _Bad
+            raise Bad
         return dict(found)
 
     def constant(_: str) -> None:
-        raise _Bad
+        raise Bad
 
     try:
         value = json.loads(raw.decode(), object_pairs_hook=pairs, parse_constant=constant)
     except (UnicodeDecodeError, json.JSONDecodeError):
-        raise _Bad from None
+        raise Bad from None
     except (RecursionError, ValueError):
-        raise _Unsure from None
+        raise Unsure from None
     if not isinstance(value, dict):
-        raise _Bad
+        raise Bad
     return value
 
 
 def _at(value: Any, path: str) -> Any:
     for part in path.split("."):
         if not isinstance(value, dict) or part not in value:
-            raise _Bad
+            raise Bad
         value = value[part]
     return value
 
@@ -152,29 +177,31 @@ def _event_time(message: Message, config: Config, value: dict[str, Any]) -> int:
     if source["kind"] == "record":
         return message.timestamp_us
     raw = _at(value, source["path"])
-    if source["unit"] == "iso":
+    if isinstance(raw, datetime):
+        at = (raw.replace(tzinfo=raw.tzinfo or timezone.utc) - EPOCH) // US
+    elif source["unit"] == "iso":
         at = _instant(raw)
     elif isinstance(raw, bool) or not isinstance(raw, (int, float)):
-        raise _Bad
+        raise Bad
     elif isinstance(raw, float) or source["unit"] not in UNITS_US or abs(raw) > 10**17:
-        raise _Unsure
+        raise Unsure
     else:
         at = int(raw * UNITS_US[source["unit"]])
     ahead = int(config["event_time_ahead_max_secs"] * 1_000_000)
     if not config["event_time_min_us"] <= at <= message.timestamp_us + ahead:
-        raise _Bad
+        raise Bad
     return at
 
 
 def _instant(raw: Any) -> int:
     if not isinstance(raw, str):
-        raise _Bad
+        raise Bad
     if not PLAIN_TIME.match(raw):
-        raise _Unsure
+        raise Unsure
     try:
         return (datetime.fromisoformat(_six_digits(raw)) - EPOCH) // US
     except (ValueError, OverflowError):
-        raise _Unsure from None
+        raise Unsure from None
 
 
 def _six_digits(text: str) -> str:
@@ -191,17 +218,17 @@ def _check(value: dict[str, Any], kinds: Columns, config: Config, declared: bool
     lower = {name.lower(): name for name in kinds}
     for name in value:
         if name not in kinds and name.lower() in lower:
-            raise _Unsure
+            raise Unsure
     if declared and config["unknown_fields"] == "dead_letter" and not set(value) <= known:
-        raise _Bad
+        raise Bad
     unsure = False
     for name, kind in kinds.items():
         fit = fits(kind, value.get(name))
         if fit is False:
-            raise _Bad
+            raise Bad
         unsure = unsure or fit is None
     if unsure:
-        raise _Unsure
+        raise Unsure
 
 
 def fits(kind: Any, value: Any) -> bool | None:

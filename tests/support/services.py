@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient
 
 from exporter.local.broker import Broker, answers
 from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
+from exporter.local.registry import LocalRegistry
 from exporter.local.server import accepts
 
 DOCKER_SECS_MAX = 2.0
@@ -79,6 +80,17 @@ def dynamodb_endpoint() -> Iterator[str]:
     else:
         with DynamoDbLocal() as dynamodb:
             yield dynamodb.endpoint
+
+
+@contextmanager
+def schema_registry() -> Iterator[str]:
+    """URL of a schema registry: $EXPORTER_TEST_REGISTRY, else a child process."""
+    given = os.environ.get("EXPORTER_TEST_REGISTRY")
+    if given:
+        yield given
+    else:
+        with LocalRegistry() as registry:
+            yield registry.url
 
 
 def docker_answers() -> bool:

@@ -45,6 +45,7 @@ def busy_snapshot() -> Snapshot:
     totals.counts.update({"micros:fetch": 100_000, "micros:decode": 300_000})
     totals.committed["order"] = 80
     totals.outcomes.update({("order", "landed"): 3, ("order", "refused"): 1})
+    totals.lookups["text"] = 2
     totals.took("read", 0.3)
     totals.took("commit", 700.0)
     totals.round_records.add(100)
@@ -58,6 +59,7 @@ def busy_snapshot() -> Snapshot:
         leases={"held": 1, "waited_for": 0},
         wal_calls={("put_item", "answered"): 3},
         owed=0,
+        schema_ids=1,
         totals=totals,
     )
 

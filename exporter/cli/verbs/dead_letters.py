@@ -126,13 +126,12 @@ def _tell_row(row: Mapping[str, Any], text: Text) -> None:
 def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading) -> None:
     """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
     from exporter.operate.letters.replay import Replay
-    from exporter.settings.meaning import specs_of
-    from exporter.workbench import checked_routing, open_lake, parse_schemas
+    from exporter.workbench import open_lake, routing_of
 
     settings = load()
     chosen = choose(settings)
     with open_lake(settings) as lake:
-        routing = checked_routing(settings, parse_schemas(lake.session, dict(settings.declared), specs_of(settings)))
+        routing = routing_of(settings, lake.session)
         rows = Replay(lake, routing, chosen).run(apply)
 
     def tell(text: Text) -> None:

@@ -29,11 +29,11 @@ RESCUED = ("in _rescued", "rows", "kinds", "its column")
 def schema(only: str, rescued_rows: int, output: Output, load: Loading) -> None:
     """Each table's columns, where each came from and since when, and what stays in _rescued. Needs no broker."""
     from exporter.operate.schema.schema import table_schemas
-    from exporter.workbench import open_lake, parse_schemas
+    from exporter.workbench import open_lake, schemas_of
 
     settings = load()
     with open_lake(settings) as lake:
-        declared = parse_schemas(lake.session, dict(settings.declared))
+        declared = schemas_of(settings, lake.session)
         names = [name.strip() for name in only.split(",") if name.strip()]
         hints = {name: table.hints for name, table in settings.types.items()}
         for found in table_schemas(lake, declared, hints, names, rescued_rows):

@@ -308,7 +308,8 @@ class Lists:
         if pa.types.is_map(self.kind):
             if len(items):
                 self._refuse_twins(out, rows, entries, items.field(0))
-            items = pa.StructArray.from_arrays([items.field(0), items.field(1)], fields=list(self.kind.field(0).type))
+            sides = [self.kind.key_field, self.kind.item_field]
+            items = pa.StructArray.from_arrays([items.field(0), items.field(1)], fields=sides)
         buffers = [bitmap(self.valid), pa.py_buffer(_offsets(self.sizes))]
         return pa.Array.from_buffers(self.kind, len(self), buffers, children=[items])
 

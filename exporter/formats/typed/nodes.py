@@ -107,7 +107,7 @@ class Nothing:
     def fit(self, array: pa.Array) -> Fitted:
         """See Node."""
         rows = np.flatnonzero(array.is_valid()).tolist() if array.null_count < len(array) else []
-        return Fitted(pa.nulls(len(array), self.target), None, dict.fromkeys(rows, _UNFIT))
+        return Fitted(nulls(len(array), self.target), None, dict.fromkeys(rows, _UNFIT))
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Struct:
         notes: dict[int, tuple[str, Part]] = {}
         for member in self.members:
             if member.node is None or member.at is None:
-                column = pa.nulls(len(array), member.target)
+                column = nulls(len(array), member.target)
             else:
                 found = member.node.fit(sent[member.at])
                 column = found.column
@@ -232,6 +232,15 @@ class Map:
         return Fitted(made, part, _of_rows(items, bad, steps))
 
 
+def nulls(count: int, kind: pa.DataType) -> pa.Array:
+    """Nulls of a type; below those of a struct there is some value wherever none may be null."""
+    if not pa.types.is_struct(kind):
+        return pa.nulls(count, kind)
+    inside = [nulls(count, one.type) for one in kind]
+    columns = [part if one.nullable else filled(part) for one, part in zip(kind, inside, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=pa.repeat(True, count))
+
+
 def nulled(column: pa.Array, rows: np.ndarray) -> pa.Array:
     """The column, null in some rows."""
     keep = np.ones(len(column), bool)
@@ -254,6 +263,8 @@ def _zero(kind: pa.DataType) -> Any:
         return []
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return "" if pa.types.is_string(kind) else b""
+    if pa.types.is_boolean(kind):
+        return False
     return Decimal(0) if pa.types.is_decimal(kind) else 0
 
 

@@ -37,7 +37,7 @@ from exporter.operate.audit.report import (
     Missing,
     examples,
 )
-from exporter.operate.audit.sides import Fields, Sides, compared_fields
+from exporter.operate.audit.sides import Fields, Sides, compared_fields, judges_of
 from exporter.operate.audit.sql import LETTERS
 from exporter.operate.audit.verdicts import verdicts_of
 from offsets.ranges import TopicPartition
@@ -92,8 +92,9 @@ def compare(
     if total <= SHUFFLE_ROWS:  # planning stage by stage then takes longer than the stages
         options["spark.sql.adaptive.enabled"] = "false"
     with _conf(job.session, options):
-        fields = compared_fields(pinned)
-        replays = Replays(pinned, fields) if pinned.replayed else NoReplays()
+        judges = judges_of(pinned, job.topics)
+        fields = compared_fields(pinned, judges)
+        replays = Replays(pinned, judges, fields) if pinned.replayed else NoReplays()
         sides = Sides(job, pinned, logs, fields, replays)
         verdicts = verdicts_of(sides.records(), sides.rows(files), job.day, replays).persist(StorageLevel.DISK_ONLY)
         try:
@@ -167,7 +168,8 @@ def _report(
     bad += contents.bad
     kinds += Counter(different=contents.alone)
     kinds -= Counter(once=contents.alone)
-    wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, "once", "pending", "gone", "unchecked")}
+    other = ("once", "pending", "gone", "unchecked", "filtered")
+    wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, *other)}
     return AuditReport(
         topics,
         checked=checked,

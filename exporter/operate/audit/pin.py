@@ -12,12 +12,14 @@ from functools import cached_property
 from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.schemas import KnownSchemas
 from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_identity
 from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.sql import LETTERS
+from exporter.registry.pins import Pins
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import (
@@ -53,7 +55,8 @@ class Pinned:
     record was given up (its dead letter may be committed before any position passes it). gaps: offsets
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
     epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
-    the greatest offset that a replay of dead letters has added to a type's table.
+    the greatest offset that a replay of dead letters has added to a type's table. schemas: what is decided of the ids
+    of each registry, by its name.
     """
 
     views: dict[str, TableView]
@@ -68,6 +71,7 @@ class Pinned:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
+    schemas: Mapping[str, KnownSchemas] = field(default_factory=dict)
 
     @cached_property
     def greatest(self) -> Mapping[TopicPartition, int]:
@@ -194,3 +198,14 @@ def pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str
     for (name, tp, _), ranges in by_epoch.items():
         if twice := first_overlap(ranges):
             pinned.problems.append(f"the gap {twice[0]} of table {name}, {tp} is recorded twice")
+
+
+def pin_schemas(lake: Lake, routings: Sequence[Routing]) -> dict[str, KnownSchemas]:
+    """What is recorded of the ids of each registry whose schemas some values name, by the registry's name.
+
+    Read behind the tables: what they cover was decided before any position passed it. Raises RegistryUnreachable where
+    the records cannot be read.
+    """
+    asked = {one.registry for one in routings if any(form.has_ids for form in one.formats)}
+    books = {name: Pins(lake.store, name) for name in sorted(asked)}
+    return {name: KnownSchemas({one: pins.read(one).decisions for one in pins.ids()}) for name, pins in books.items()}

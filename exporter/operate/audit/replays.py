@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from exporter.operate.audit import sql as audit_sql
 from exporter.operate.audit.columns import AGAIN_DDL
 from exporter.operate.audit.pin import Pinned
-from exporter.operate.audit.sql import EITHER, LETTERS
+from exporter.operate.audit.sql import EITHER, LETTERS, Judge
 
 TOLD = ("twin", "again_table", "again_fits")
 """What `settled` adds. twin: one row in the dead letters, one in a table that had a replay of that offset or a later
@@ -48,6 +48,7 @@ class Replays(NoReplays):
     """Some table had one. fields: code -> the columns whose values are compared."""
 
     pinned: Pinned
+    judges: Sequence[Judge]
     fields: Mapping[int, Sequence[Mapping[str, Any]]]
     columns = ("again",)
 
@@ -59,7 +60,8 @@ class Replays(NoReplays):
         since = sf.filter("regions", lambda region: region["through"] >= sf.col("offset"))
         frame = records.withColumn("later", sf.transform(since, lambda region: region["routing"]))
         verdicts = []
-        for number, one in enumerate(self.pinned.routings):
+        for one in self.judges:
+            number = one.number
             name, code = f"event_type_{number}", f"expected_{number}"
             frame = frame.withColumn(name, audit_sql.event_type(one))
             frame = frame.withColumn(code, audit_sql.expected(one, self.pinned.codes, sf.col(name)))
@@ -67,7 +69,7 @@ class Replays(NoReplays):
                 sf.struct(
                     sf.lit(number).alias("routing"),
                     sf.col(code).alias("code"),
-                    audit_sql.record_checksum(one.value_format.kind, self.fields, sf.col(code)).alias("hash"),
+                    audit_sql.record_checksum(one, self.fields, sf.col(code)).alias("hash"),
                     audit_sql.event_day(one).alias("day"),
                     audit_sql.kept_time(one, self.pinned.codes, sf.col(code)).alias("time"),
                 )

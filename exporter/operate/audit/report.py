@@ -135,8 +135,9 @@ class AuditReport:
     dead_letters: of the `once`. before_first: below the recorded first position, still in the log.
     gone: rows whose record is no longer in its topic (compacted, expired); no finding.
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
-    unchecked: records whose routing configuration is not recorded or cannot be read. contents: records whose columns
-    and `_rescued` were compared with the whole value, of content_share of all; contents_skipped: too long for that.
+    unchecked: records whose routing configuration is not recorded or cannot be read. filtered: tombstones that are to
+    be counted and to stand in no table. contents: records whose columns and `_rescued` were compared with the whole
+    value, of content_share of all; contents_skipped: too long for that, or their schema is not decided.
     """
 
     topics: tuple[str, ...]
@@ -153,6 +154,7 @@ class AuditReport:
     before_first: int = 0
     gone: int = 0
     unchecked: int = 0
+    filtered: int = 0
     replaying: int = 0
     content_share: float = 0.0
     contents: int = 0
@@ -193,12 +195,13 @@ class AuditReport:
             f"before the first position {self.before_first}, gone from the topic {self.gone}"
         )
         if self.content_share:
-            long = f", {self.contents_skipped} are too long for it" if self.contents_skipped else ""
+            long = f", {self.contents_skipped} cannot be" if self.contents_skipped else ""
             of = "all" if self.content_share >= 1 else f"{100 * self.content_share:.4g} % of all"
             lines.append(f"  contents compared whole: {self.contents} ({of}){long}")
         lines += [f"  {_LABELS[kind]} {getattr(self, kind)}" for kind in FINDINGS if getattr(self, kind)]
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
+        lines += [f"  tombstones, which are in no table {self.filtered}"] if self.filtered else []
         if self.replaying:
             lines.append(
                 f"note: {self.replaying} dead letters are in their tables as well, a replay was interrupted: "

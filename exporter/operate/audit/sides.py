@@ -15,15 +15,17 @@ from pyspark.sql import functions as sf
 
 from exporter.arrow.kafka_time import NO_DAY
 from exporter.core.columns import EVENT_TIME, NO_COLUMNS
-from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit import sql as audit_sql
 from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, in_spans
+from exporter.operate.audit.expected.json_values import wholes
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned
+from exporter.operate.audit.readers.telling import TOLD_DDL, telling
 from exporter.operate.audit.replays import NoReplays
 from exporter.operate.audit.source import careful_records, topic_records
-from exporter.operate.audit.sql import EITHER, LETTERS, UNKNOWN
+from exporter.operate.audit.sql import EITHER, FILTERED, LETTERS, UNKNOWN, Judge
 from offsets.ranges import TopicPartition
 
 Fields = Mapping[int, Sequence[Mapping[str, Any]]]
@@ -51,6 +53,21 @@ class Sides:
         """COVER_DDL."""
         return sf.broadcast(self.job.session.createDataFrame(_cover_rows(self.pinned), COVER_DDL))
 
+    @cached_property
+    def judges(self) -> tuple[Judge, ...]:
+        """The configurations, by their index."""
+        return judges_of(self.pinned, self.job.topics)
+
+    def told_records(self) -> DataFrame:
+        """Those records, and what workers tell of each of which Spark reads no value."""
+        frame = self.raw_records()
+        if all(one.by_spark for one in self.judges):
+            return frame
+        run = telling(tuple(self.pinned.routings), self.pinned.schemas, audit_sql.COMPARED_BYTES_MAX)
+        kinds = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes)
+        told: DataFrame = frame.mapInArrow(run, f"{kinds}, told {TOLD_DDL}")
+        return told
+
     def raw_records(self) -> DataFrame:
         """The records to look at, as the topics have them."""
         if self.job.careful:
@@ -59,14 +76,14 @@ class Sides:
 
     def records(self) -> DataFrame:
         """One slim row per record: expected table, whether it must have a row, checksums, day."""
-        pinned, codes, fields = self.pinned, self.pinned.codes, self.fields
-        frame = self.raw_records().withColumn("timestamp", audit_sql.sane_timestamp()).join(self.info, PARTITION)
+        codes, fields = self.pinned.codes, self.fields
+        frame = self.told_records().withColumn("timestamp", audit_sql.sane_timestamp()).join(self.info, PARTITION)
         event_type = sf.col("event_type")
         frame = (
             _region(frame)
             .withColumn("text", sf.col("value").cast("string"))
             .withColumn("kafka_day", sf.coalesce(sf.col("timestamp").cast("date"), sf.lit(NO_DAY)))
-            .withColumns(audit_sql.wholes(pinned.routings))
+            .withColumns(wholes())
             .withColumn("event_type", self._by_region("string", audit_sql.event_type))
             .withColumn("expected", self._by_region("int", lambda one: audit_sql.expected(one, codes, event_type)))
             .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
@@ -76,25 +93,26 @@ class Sides:
         expected = sf.col("expected")
         told = {
             "must": _must(),
-            "typed_hash": self._by_format("bigint", lambda form: audit_sql.record_checksum(form, fields, expected)),
+            "typed_hash": self._by_format("bigint", lambda one: audit_sql.record_checksum(one, fields, expected)),
             "letter_hash": audit_sql.letter_checksum(),
             "event_day": self._by_region("date", audit_sql.event_day),
             "event_time": self._by_region("bigint", lambda one: audit_sql.kept_time(one, codes, expected)),
         }
         return frame.withColumns(told).select(*PARTITION, "offset", *RECORDS, *self.replays.columns)
 
-    def _by_region(self, kind: str, column: Callable[[Routing], Column]) -> Column:
-        """column(routing) of the configuration that holds for the row; null, of type `kind`, where none is known."""
+    def _by_region(self, kind: str, column: Callable[[Judge], Column]) -> Column:
+        """column(judge) of the configuration that holds for the row; null, of type `kind`, where none is known."""
         number = sf.col("region.routing")
-        return audit_sql.one_of([(number == at, column(one)) for at, one in enumerate(self.pinned.routings)], kind)
+        return audit_sql.one_of([(number == one.number, column(one)) for one in self.judges], kind)
 
-    def _by_format(self, kind: str, column: Callable[[str], Column]) -> Column:
-        """column(format) of that configuration's format; null where none is known. Once for each format only."""
-        numbers: dict[str, list[int]] = {}
-        for at, one in enumerate(self.pinned.routings):
-            numbers.setdefault(one.value_format.kind, []).append(at)
+    def _by_format(self, kind: str, column: Callable[[Judge], Column]) -> Column:
+        """The same, once for all configurations whose values Spark reads: what depends on a format alone."""
+        groups: dict[int, list[Judge]] = {}
+        for one in self.judges:
+            groups.setdefault(-1 if one.by_spark else one.number, []).append(one)
         number = sf.col("region.routing")
-        return audit_sql.one_of([(number.isin(found), column(form)) for form, found in numbers.items()], kind)
+        cases = [(number.isin([one.number for one in some]), column(some[0])) for some in groups.values()]
+        return audit_sql.one_of(cases, kind)
 
     def rows(self, files: Mapping[str, LiveFiles]) -> DataFrame:
         """One slim row per row of these topics in any table, and per row without coordinates."""
@@ -148,7 +166,7 @@ def _must() -> Column:
     """
     in_letters, in_type = in_spans("letters"), in_spans("spans")
     beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
-    return sf.when(sf.col("expected").isin(EITHER, UNKNOWN), sf.lit(False)).otherwise(
+    return sf.when(sf.col("expected").isin(EITHER, UNKNOWN, FILTERED), sf.lit(False)).otherwise(
         in_letters & sf.col("region.complete") & (in_type | ~beyond) & ~in_spans("gaps") & ~in_spans("letters_gaps")
     )
 
@@ -183,12 +201,17 @@ def _cover_rows(pinned: Pinned) -> list[Any]:
     return rows
 
 
-def compared_fields(pinned: Pinned) -> dict[int, tuple[dict[str, Any], ...]]:
+def judges_of(pinned: Pinned, topics: tuple[str, ...]) -> tuple[Judge, ...]:
+    """The configurations in force, by their index. Raises ConfigError for a format that cannot be audited."""
+    return tuple(Judge(one, number, topics) for number, one in enumerate(pinned.routings))
+
+
+def compared_fields(pinned: Pinned, judges: Sequence[Judge]) -> dict[int, tuple[dict[str, Any], ...]]:
     """Code -> the columns whose values are compared."""
-    formats = {one.value_format.kind for one in pinned.routings}
+    opinions = [values for judge in judges for _, values, _ in judge.opinions]
     return {
         code: audit_sql.compared_columns(
-            formats,
+            opinions,
             [
                 one.schemas.get(name, NO_COLUMNS)  # nothing is compared of a type that was once filled undeclared
                 for one in pinned.routings

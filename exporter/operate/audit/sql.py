@@ -8,7 +8,10 @@ Spark's reader and the exporter's may rightly differ, the answer is "either" or 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column
@@ -17,7 +20,8 @@ from pyspark.sql import functions as sf
 from exporter.core.columns import EVENT_TIME, JSON_TEXT
 from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.operate.audit.expected.expected import values_of
+from exporter.core.value_format import ValueFormat
+from exporter.operate.audit.expected.expected import by_spark, values_of
 from exporter.operate.audit.expected.values import Values
 from offsets.names import table_folder
 
@@ -27,6 +31,8 @@ EITHER = -2
 """Expected code where Spark's reader cannot be trusted to judge the value: any one table will do."""
 UNKNOWN = -3
 """Expected code where no routing configuration is known for the offset: not checked."""
+FILTERED = -4
+"""Expected code of a record that is counted and stands in no table."""
 
 COMPARED_BYTES_MAX = 10_000_000
 KEPT_BYTES = 32 << 20
@@ -37,14 +43,48 @@ CUTTING_BYTES_MAX = 66
 """Bytes of a text that a folder can be called by, however it is written there."""
 NO_TEXT = "__HIVE_DEFAULT_PARTITION__"
 """What a folder calls a null, and so no text of such a column."""
-_UNITS_PER_SEC = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_SECS_MAX = 40_000 * 86_400
-"""A number of more seconds than are in a hundred years is a dead letter, or at least not compared."""
+IN_VALUES = ("json", "schema", "source")
+"""Kinds of TypeFrom whose event type stands in the value."""
 
 
-def event_type(routing: Routing) -> Column:
+@dataclass(frozen=True)
+class Judge:
+    """One configuration as SQL applies it. number: its index, in what workers told. topics: all there are."""
+
+    routing: Routing
+    number: int
+    topics: tuple[str, ...]
+
+    @cached_property
+    def opinions(self) -> tuple[tuple[ValueFormat, Values, tuple[str, ...]], ...]:
+        """The formats of these topics, with the opinion on each and the topics that have it."""
+        found: dict[ValueFormat, list[str]] = {}
+        for topic in self.topics:
+            found.setdefault(self.routing.format_of(topic), []).append(topic)
+        found = found or {self.routing.value_format: []}
+        return tuple((form, values_of(form, self.number), tuple(some)) for form, some in found.items())
+
+    @property
+    def by_spark(self) -> bool:
+        """Whether Spark reads all values by itself."""
+        return all(by_spark(form) for form, _, _ in self.opinions)
+
+    def by_format(self, kind: str, column: Callable[[Values], Column]) -> Column:
+        """column(opinion) of the format of a record's topic. kind: its type."""
+        if len(self.opinions) == 1:
+            return column(self.opinions[0][1])
+        return one_of([(sf.col("topic").isin(*some), column(values)) for _, values, some in self.opinions], kind)
+
+    def is_filtered(self) -> Column:
+        """True of a tombstone that is counted and stands in no table."""
+        some = [topics for form, _, topics in self.opinions if form.tombstones == "count"]
+        counted = [sf.col("topic").isin(*topics) for topics in some if topics]
+        return sf.col("value").isNull() & reduce(or_, counted) if counted else sf.lit(False)
+
+
+def event_type(judge: Judge) -> Column:
     """The event type of a record: text, null or empty where there is none."""
-    source = routing.type_from
+    source = judge.routing.type_from
     if source.kind == "topic":
         return sf.col("topic")
     if source.kind == "key":
@@ -52,29 +92,31 @@ def event_type(routing: Routing) -> Column:
     if source.kind == "header":
         named = sf.filter("headers", lambda header: header["key"] == sf.lit(source.name))
         return sf.try_element_at(named, sf.lit(-1))["value"].cast("string")
-    return values_of(routing.value_format.kind).text_at(source.name)
+    return judge.by_format("string", lambda values: values.event_type(source))
 
 
-def expected(routing: Routing, codes: Mapping[str, int], name: Column) -> Column:
+def expected(judge: Judge, codes: Mapping[str, int], name: Column) -> Column:
     """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
 
     codes: event type -> code, for every type with a table or declared somewhere. name: the record's event type.
     """
+    routing = judge.routing
     accepted = dict(routing.types)
     clashing = {table_folder(n).lower() for n in (*accepted, DEAD_LETTERS)}
     met = {n for n in codes if routing.new_type == "table" and table_folder(n).lower() not in clashing}
     known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or n in met)]
     code = one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
-    doubtful = values_of(routing.value_format.kind).doubtful()
-    if routing.type_from.kind == "json":
+    doubtful = judge.by_format("boolean", lambda values: values.doubtful())
+    if routing.type_from.kind in IN_VALUES:
         no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
     else:
         no_type = sf.lit(LETTERS)
     return (
-        sf.when(sf.col("value").isNull() | sf.col("timestamp").isNull(), sf.lit(LETTERS))
+        sf.when(judge.is_filtered(), sf.lit(FILTERED))
+        .when(sf.col("value").isNull() | sf.col("timestamp").isNull(), sf.lit(LETTERS))
         .when(sf.octet_length("value") > routing.record_bytes_max, sf.lit(LETTERS))
         .when(code.isNull(), no_type)
-        .when(sf.col(whole(routing.value_format.kind)), code)
+        .when(judge.by_format("boolean", lambda values: values.is_whole()), code)
         .when(doubtful, sf.lit(EITHER))
         .otherwise(sf.lit(LETTERS))
     )
@@ -88,44 +130,26 @@ def one_of(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
     return sf.lit(None).cast(kind) if chosen is None else chosen
 
 
-def whole(form: str) -> str:
-    """Name of the column that says whether a value of this format can be a good record."""
-    return f"whole_{form}"
-
-
-def wholes(routings: Iterable[Routing]) -> dict[str, Column]:
-    """That column for each format of the configurations."""
-    return {whole(form): values_of(form).is_whole() for form in sorted({one.value_format.kind for one in routings})}
-
-
-def event_time(routing: Routing) -> Column:
+def event_time(judge: Judge) -> Column:
     """The event time of a record as a timestamp, null where this SQL cannot tell it for sure."""
-    source = routing.event_time
+    source = judge.routing.event_time
     if source.kind == "record":
         return sf.col("timestamp")
-    text = values_of(routing.value_format.kind).text_at(source.path)
-    if source.unit == "iso":
-        return text.try_cast("timestamp")
-    number, unit = text.try_cast("bigint"), _UNITS_PER_SEC[source.unit]
-    bounded = sf.when(number.between(-unit * _SECS_MAX, unit * _SECS_MAX), number)
-    if source.unit == "ns":
-        micros = sf.round((bounded - sf.pmod(bounded, sf.lit(1_000))) / sf.lit(1_000))
-        return sf.timestamp_micros(micros.cast("bigint"))
-    return sf.timestamp_micros(bounded * sf.lit(1_000_000 // unit))
+    return judge.by_format("timestamp", lambda values: values.event_time(source))
 
 
-def event_day(routing: Routing) -> Column:
+def event_day(judge: Judge) -> Column:
     """The day of that event time, in UTC."""
-    return event_time(routing).cast("date")
+    return event_time(judge).cast("date")
 
 
-def kept_time(routing: Routing, codes: Mapping[str, int], code: Column) -> Column:
+def kept_time(judge: Judge, codes: Mapping[str, int], code: Column) -> Column:
     """Microseconds that `_event_time` must say of a record, if it is not null; null where they cannot be told.
 
     Nor are they of a type whose configuration declares a column of that name itself: there its value stands.
     """
-    own = [codes[name] for name, schema in routing.types if name in codes and declares_event_time(schema)]
-    micros = sf.unix_micros(event_time(routing))
+    own = [codes[name] for name, schema in judge.routing.types if name in codes and declares_event_time(schema)]
+    micros = sf.unix_micros(event_time(judge))
     return sf.when(~code.isin(own), micros) if own else micros
 
 
@@ -135,15 +159,14 @@ def declares_event_time(schema_json: str) -> bool:
 
 
 def compared_columns(
-    formats: Iterable[str], schemas: Sequence[str], table_json: str, cut_by: Sequence[str] = ()
+    opinions: Collection[Values], schemas: Sequence[str], table_json: str, cut_by: Sequence[str] = ()
 ) -> tuple[dict[str, Any], ...]:
     """Fields (Spark schema JSON) whose values are compared: the same in the table and all `schemas`, and read alike.
 
-    formats: those that values may have. cut_by: the table's partition columns, which do not hold every text.
+    opinions: on the formats that values may have. cut_by: the table's partition columns, which do not hold every text.
     """
     table = {field["name"]: _bare(field["type"]) for field in json.loads(table_json)["fields"]}
     declared = [{field["name"]: field for field in json.loads(schema)["fields"]} for schema in schemas]
-    opinions = [values_of(form) for form in formats]
     common: list[dict[str, Any]] = []
     for name, field in (declared[0] if declared else {}).items():
         of_name = [one[name] for one in declared if name in one]
@@ -187,17 +210,16 @@ def _short(text: Column) -> Column:
 
 
 def record_checksum(
-    form: str, fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]], expected_code: Column
+    judge: Judge, fields_by_code: Mapping[int, Sequence[Mapping[str, Any]]], expected_code: Column
 ) -> Column:
-    """The checksum that the row of a record must have in its type's table; null where it is not compared.
+    """The checksum that the row of a record must have in its type's table; null where it is not compared."""
 
-    form: the format of the record's value.
-    """
-    values = values_of(form)
-    cases = [(expected_code == code, _parsed_checksum(values, fields)) for code, fields in fields_by_code.items()]
-    found = one_of(cases, "bigint")
-    comparable = sf.col(whole(form)) & (sf.octet_length("value") <= COMPARED_BYTES_MAX)
-    return sf.when(comparable, found)
+    def checksum_of(values: Values) -> Column:
+        cases = [(expected_code == code, _parsed_checksum(values, fields)) for code, fields in fields_by_code.items()]
+        comparable = values.is_whole() & (sf.octet_length("value") <= COMPARED_BYTES_MAX)
+        return sf.when(comparable, one_of(cases, "bigint"))
+
+    return judge.by_format("bigint", checksum_of)
 
 
 def _parsed_checksum(values: Values, fields: Sequence[Mapping[str, Any]]) -> Column:

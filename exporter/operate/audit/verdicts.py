@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from exporter.operate.audit.columns import PARTITION, RECORDS, VERDICTS, nowhere
 from exporter.operate.audit.replays import NoReplays
-from exporter.operate.audit.sql import EITHER, LETTERS, UNKNOWN
+from exporter.operate.audit.sql import EITHER, FILTERED, LETTERS, UNKNOWN
 
 
 def verdicts_of(records: DataFrame, rows: DataFrame, day: date | None, replays: NoReplays) -> DataFrame:
@@ -47,7 +47,8 @@ def _kind() -> Column:
     """The verdict on one offset; the first that holds."""
     code, expected, rows = sf.col("code"), sf.col("expected"), sf.col("rows")
     in_letters = code == LETTERS
-    accounted = in_letters | (code == expected) | (expected == EITHER)
+    in_none = expected == FILTERED
+    accounted = (in_letters & (~in_none | sf.col("unread"))) | (code == expected) | (expected == EITHER)
     right_hash = sf.when(in_letters, sf.col("letter_hash")).otherwise(sf.col("typed_hash"))
     right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
@@ -63,6 +64,7 @@ def _kind() -> Column:
         .when((rows == 1) & ~accounted & ~sf.col("again_table"), "wrong_table")
         .when((rows == 1) & differs, "different")
         .when(rows == 1, "once")
+        .when(in_none, "filtered")
         .when(sf.col("must"), "missing")
         .otherwise("pending")
     )

@@ -34,7 +34,7 @@ from exporter.spark.jars import find_java, jar_paths
 from exporter.stores.obstacles import in_the_way
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table, look_at_table
-from exporter.workbench import checked_routing, parse_schemas
+from exporter.workbench import routing_of
 from offsets.intents import WalMismatch, WalUnreachable
 from offsets.partitions import Partition, Spec
 from offsets.table_log import ROUTING_PROPERTY, TableView
@@ -200,7 +200,7 @@ def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
 
 
 def _parsed(settings: Settings, session: Any) -> int:
-    return len(checked_routing(settings, parse_schemas(session, dict(settings.declared), specs_of(settings))).types)
+    return len(routing_of(settings, session).types)
 
 
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
@@ -210,7 +210,7 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding.of("table_root", error)
         return
-    configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs_of(settings)))
+    configuration = routing_of(settings, session)
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
     yield from _to_be_cut(lake)

@@ -20,7 +20,7 @@ from exporter.operate.check.finding import Finding
 from exporter.settings.meaning import specs_of
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken
-from exporter.workbench import Workbench, checked_routing, open_journal, parse_schemas
+from exporter.workbench import Workbench, open_journal, routing_of
 from offsets.intents import WalUnreachable
 from offsets.table_log import TableView
 
@@ -35,7 +35,7 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         yield Finding(AUDIT, "error", error.message, error.hint)
         return
     try:
-        configuration = checked_routing(settings, parse_schemas(session, dict(settings.declared), specs_of(settings)))
+        configuration = routing_of(settings, session)
         lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs_of(settings))
         yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:

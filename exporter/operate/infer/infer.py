@@ -15,6 +15,7 @@ from typing import Any
 from exporter.core.evolve import Evolution, Hint
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.core.seen import At
+from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.sample import Sample, Taken, spread
 from exporter.kafka.topics import TopicReader, partitions_of
@@ -40,7 +41,7 @@ from exporter.operate.infer.fields import (
 from exporter.operate.infer.forms import form_of, millis_of
 from exporter.operate.infer.looks import Looks
 from exporter.operate.infer.values import Unfit, at_path, document
-from exporter.settings.meaning import specs_of
+from exporter.settings.meaning import specs_of, value_format
 from exporter.settings.model import Settings
 from exporter.settings.values import EPOCH
 from offsets.names import BadName, table_folder
@@ -112,6 +113,7 @@ def infer(settings: Settings, records: int, only: Collection[str] = (), plain: b
 
     plain: examples are shown as they are. Raises ConfigError and BrokerSilent as every verb that asks the broker.
     """
+    require_json(settings)
     client = kafka_python_options(settings)
     topics = TopicReader(client, settings.selection, settings.isolation)
     try:
@@ -129,6 +131,21 @@ def infer(settings: Settings, records: int, only: Collection[str] = (), plain: b
         retained=sum(max(0, end[tp] - first[tp]) for tp in tps),
         notes=(*(f"not read: {one}" for one in sample.unread), *notes, *found.notes),
     )  # fmt: skip
+
+
+def require_json(settings: Settings) -> None:
+    """Raises ConfigError where the settings say that some values are no plain JSON."""
+    for table in (settings.value_format, *settings.topic_formats.values()):
+        form = value_format(settings, table)
+        if form.kind == "json" and form.frame == form.envelope == "none":
+            continue
+        what = "in an envelope or a frame" if form.kind == "json" else f"of the format {form.kind}"
+        hint = "choose topics of plain JSON, or declare the columns"
+        if form.has_schemas:
+            hint = "leave the columns out: a type gets those of its schema; `exporter check` shows them"
+        elif form.is_raw:
+            hint = "there is nothing to find out: such a table has one column, value"
+        raise ConfigError(f"infer looks at plain JSON, and the settings say that values are {what}", hint)
 
 
 def inferred(settings: Settings, taken: Sequence[Taken], only: Collection[str] = (), plain: bool = False) -> Inference:
@@ -169,6 +186,7 @@ class _Inferring:
             for name in sorted(looks, key=lambda name: (-looks[name].records, name))
             if not only or name in only
         ]
+        notes += self._framed(counts)
         if missing := sorted(only - looks.keys()):
             notes.append(f"not met in the sample: {', '.join(missing)}")
         return Inference(
@@ -208,6 +226,16 @@ class _Inferring:
         if not found:
             return EventTime("record"), found
         return EventTime("json", found[0].path, found[0].unit), found  # type: ignore[arg-type]
+
+    def _framed(self, counts: _Counts) -> Iterator[str]:
+        """What values say that are no JSON, and begin as those of a registry's serialisers do."""
+        values = [one.value for one in self._taken if one.value is not None]
+        framed = sum(len(one) > 5 and one[:1] == b"\0" for one in values)
+        if framed > len(values) // 2 and counts.unusable:
+            yield (
+                f"{framed} values begin like those of Confluent's serialisers, with the id of a schema: "
+                'say [value_format] kind = "avro", "protobuf" or "json_schema", and [schema_registry] urls'
+            )
 
     def _in_doubt(self, type_from: TypeFrom, event_time: EventTime, records: Sequence[Flat]) -> Iterator[str]:
         if not self._given("type_from") and type_from.kind == "topic" and records:

@@ -18,12 +18,14 @@ from pyspark.sql import functions as sf
 
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.errors import DependencyUnreachable, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties
+from exporter.lake.record_fields import kept, record_fields
 from exporter.lake.schema import untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -50,8 +52,10 @@ Staged = Mapping[TopicPartition, Sequence[StagedFile]]
 class Feed:
     """Of one reading of the tables."""
 
-    def __init__(self, reading: ReplayReading) -> None:
+    def __init__(self, reading: ReplayReading, schemas: KnownSchemas = NO_SCHEMAS) -> None:
+        """schemas: the texts that the rows were judged by."""
         self._reading = reading
+        self._schemas = schemas
         self._lake = reading.lake
         self._routing = reading.routing
 
@@ -70,6 +74,8 @@ class Feed:
                     "start it again; if it fails again, leave rows out by --offsets, --type, --reason or --day",
                 ) from error
             for fragment in fragments:
+                if fragment.missing:
+                    raise Moved(f"schema ids without a text: {sorted(fragment.missing)}")
                 for name, files in fragment.files.items():
                     staged[name][fragment.plan.tp] += files
         point(Fault.AFTER_REPLAY_STAGE)
@@ -92,7 +98,9 @@ class Feed:
             self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
             columns=decoded_as_is(self._routing, self._reading.views),
-            specs=self._lake.specs.with_tables(self._reading.views),
+            specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
+            kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
+            schemas=self._schemas,
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:

@@ -23,18 +23,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.errors import DependencyUnreachable, Fenced
-from exporter.executor.judge_letters import JUDGED_DDL, RECORD, judge
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
+from exporter.errors import DependencyUnreachable, Fenced, RegistryUnreachable
+from exporter.executor.judge_letters import IDS_DDL, JUDGED_DDL, RECORD, judge, missing_ids
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.operate.letters.feed import Feed
 from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, spans_of
 from exporter.protocol.anchor import Moved, Patience
+from exporter.protocol.deciding import looked_up
 from exporter.text import first_line
 
 ATTEMPTS_MAX = 10
 """Full readings before giving up."""
+IDS_MAX = 1_000
+"""Schema ids without a text that the registry is asked for: garbage may have one in each letter."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,18 @@ class ReplayRow:
 
 @dataclass
 class Replay:
-    """One lake, one configuration, some dead letters."""
+    """One lake, one configuration, some dead letters. schemas: None where values have no ids."""
 
     lake: Lake
     routing: Routing
     chosen: Chosen = field(default_factory=Chosen)
+    schemas: SchemaSource | None = None
 
     def run(self, apply: bool) -> list[ReplayRow]:
         """What was done, or without `apply` would be done.
 
-        Raises ConfigError if the configuration is not in force, Fenced if the tables do not come to rest.
+        Raises ConfigError if the configuration is not in force, Fenced if the tables do not come to rest,
+        RegistryUnreachable.
         """
         finished: dict[str, int] = {}
         patience = Patience()
@@ -89,7 +95,8 @@ class Replay:
         for name, rows in there.items():
             finished[name] = finished.get(name, 0) + rows
         fed, bad = dict[str, int](), dict[str, int]()
-        with _kept(self._judged(records)) as judged:
+        schemas = self._texts(records)
+        with _kept(self._judged(records, schemas)) as judged:
             code = sf.substring_index("verdict", ":", 1).alias("code")
             for row in judged.groupBy("target", code).agg(sf.count("*").alias("n")).collect():
                 if row.target is None:
@@ -100,7 +107,7 @@ class Replay:
                     left.append((f"no table yet for type {row.target}", row.n))
             if apply and fed:
                 good = judged.where(sf.col("target").isin(*fed))
-                Feed(reading).rows(good, spans)
+                Feed(reading, schemas).rows(good, spans)
                 self._delete(reading, good)
                 point(Fault.AFTER_REPLAY_DELETE)
         return [
@@ -110,9 +117,25 @@ class Replay:
             *(ReplayRow("left", why, rows) for why, rows in left),
         ]
 
-    def _judged(self, records: DataFrame) -> DataFrame:
+    def _judged(self, records: DataFrame, schemas: KnownSchemas) -> DataFrame:
         routing = self.routing
-        return records.select(*RECORD.names).mapInArrow(lambda batches: judge(routing, batches), JUDGED_DDL)
+        return records.select(*RECORD.names).mapInArrow(lambda batches: judge(routing, schemas, batches), JUDGED_DDL)
+
+    def _texts(self, records: DataFrame) -> KnownSchemas:
+        """The schemas that there are by now for the letters, those ids first that many of them have.
+
+        A text that the registry has meanwhile is recorded; an id of which it has none stays as it is decided.
+        """
+        if self.schemas is None or not any(form.has_ids for form in self.routing.formats):
+            return NO_SCHEMAS
+        routing, registry = self.routing, self.routing.registry
+        known = self.schemas.known(registry).texts
+        lacking = records.select("topic", "value").mapInArrow(lambda some: missing_ids(routing, known, some), IDS_DDL)
+        most = lacking.groupBy("id").count().orderBy(sf.desc("count"), "id").limit(IDS_MAX).collect()
+        answers = looked_up(self.schemas, registry, ((row["id"], {}) for row in most))
+        if answers.trouble:
+            raise RegistryUnreachable(answers.trouble, "leave these letters out (--reason, --offsets), or try later")
+        return self.schemas.known(registry).texts
 
     def _delete(self, reading: ReplayReading, rows: DataFrame) -> None:
         """Take rows out of the dead letters that stand in their table. Raises Moved if somebody else rewrote them."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from exporter.core.columns import EVOLVED
+from exporter.core.columns import EVOLVED, RECORD
 from exporter.lake.schema_history import SchemaHistory
 from exporter.operate.ddl import column_type
 
@@ -35,10 +35,12 @@ def column_rows(
     """
     since = _versions(history)
     declared = frozenset(path for path, _, _ in _places(json.loads(declared_json)["fields"], "", ""))
-    rows = []
-    for path, one, seen in _places(json.loads(table_json)["fields"], "", ""):
-        top = path.partition(".")[0]
-        kind = "exporter" if top in own else "evolved" if seen else "declared" if path in declared else "table"
+    rows, fields = [], json.loads(table_json)["fields"]
+    of_record = frozenset(one["name"] for one in fields if RECORD in one.get("metadata", {}))
+    for path, one, seen in _places(fields, "", ""):
+        top = path.partition(".")[0].partition("[")[0]
+        is_own = top in own or top in of_record
+        kind = "exporter" if is_own else "evolved" if seen else "declared" if path in declared else "table"
         if kind == "exporter" and path != top:
             continue
         rows.append(ColumnRow(path, _short(one), kind, seen, since.get(path), hints.get(path, "")))

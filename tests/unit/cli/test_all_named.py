@@ -9,7 +9,7 @@ import pytest
 from exporter import workbench
 from exporter.core.writers import Parked
 from exporter.errors import ConfigError
-from exporter.task.finish import left_out
+from exporter.task.finish import ROUNDS_FAIL, left_out
 from exporter.workbench import parse_schemas
 from tests.support.snapshots import P0, P1, writer
 
@@ -45,10 +45,13 @@ def test_all_tables_that_could_not_be_written_are_named_at_the_end_of_a_run() ->
 def test_a_partition_that_cannot_be_read_on_is_named_once_and_not_with_every_table() -> None:
     """Why, and what helps; what is wrong with a table of another partition stands beside it."""
     parked = replace(writer("order", P1, 4), parked=Parked("full", 0.0))
-    found = left_out([parked, writer("order", P0, -1), writer("click", P0, 9)], {P0: "corrupt batch"})
+    stuck = {P0: f"{ROUNDS_FAIL}: corrupt batch"}
+    found = left_out([parked, writer("order", P0, -1), writer("click", P0, 9)], stuck)
     assert found.message.splitlines() == [
         "table order cannot be written: full; offsets that were not exported: events-1 from 5 on",
         "  events-0 cannot be read on, its rounds fail again and again: corrupt batch",
     ]
     assert "exporter check" in found.hint and "repair --skip" in found.hint
-    assert "exporter check" not in left_out((), {P0: "corrupt batch"}).hint
+    assert "exporter check" not in left_out((), stuck).hint and "schemas" not in found.hint
+    unregistered = left_out((), {P0: "from offset 4 on it waits for schema id 7: the registry has no such schema"})
+    assert "register the schemas" in unregistered.hint and "repair" not in unregistered.hint

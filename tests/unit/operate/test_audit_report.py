@@ -128,7 +128,7 @@ def test_contents_are_told_by_path_and_never_by_value():
     differing = (Differing("click", "t", 0, 17, "$.a[0]", "a number", "nothing", 3),)
     report = AuditReport(("t",), different=1, content_share=0.5, contents=40, contents_skipped=1, differing=differing)
     text = report.as_text()
-    assert "contents compared whole: 40 (50 % of all), 1 are too long for it" in text
+    assert "contents compared whole: 40 (50 % of all), 1 cannot be" in text
     assert "finding: contents: click t-0: 17 $.a[0]: a number in the topic, nothing in the table (and 2 more)" in text
     assert json.loads(json.dumps(report.as_dict()))["differing"][0]["path"] == "$.a[0]"
     assert "contents" not in AuditReport(("t",)).as_text()

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from exporter.core.value_format import Kind, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.formats import FORMATS
-from exporter.operate.audit.expected.expected import EXPECTED, values_of
+from exporter.operate.audit.expected.expected import EXPECTED, by_spark, values_of
+from exporter.operate.audit.expected.json_values import JsonValues
 from exporter.operate.audit.sql import compared_columns
 
 
 def test_what_can_be_exported_can_be_audited() -> None:
     """Each format stands in both tables; the audit's shares no code with the other."""
-    assert EXPECTED.keys() == FORMATS.keys()
+    assert EXPECTED.keys() >= FORMATS.keys()
+    assert EXPECTED.keys() == set(get_args(Kind))
 
 
 def test_a_format_without_an_opinion_is_refused() -> None:
     """Before anything is read: an audit that compares nothing would find nothing."""
-    with pytest.raises(ConfigError, match="'avro' cannot be audited"):
-        values_of("avro")
-    with pytest.raises(ConfigError, match="'avro' cannot be audited"):
-        compared_columns({"json", "avro"}, [], '{"type":"struct","fields":[]}')
+    unknown: Any = ValueFormat("xml")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="'xml' cannot be audited"):
+        values_of(unknown, 0)
+
+
+def test_spark_reads_json_that_stands_alone() -> None:
+    """What has a frame or an envelope, or another format, is read in workers."""
+    assert by_spark(ValueFormat())
+    assert not any(map(by_spark, [ValueFormat(frame="confluent"), ValueFormat(envelope="dms"), ValueFormat("string")]))
+    assert not values_of(ValueFormat("avro"), 0).compares("a", "string")
 
 
 _STRUCT = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": {}}]}
@@ -46,7 +55,7 @@ _STRUCT = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable"
 )
 def test_only_what_is_read_alike_in_every_value_is_compared(name: str, kind: Any, compared: bool) -> None:
     """JSON: Spark and the exporter differ in what they take for a time, a decimal, or a number in an array."""
-    assert values_of("json").compares(name, kind) is compared
+    assert JsonValues().compares(name, kind) is compared
 
 
 def test_columns_for_any_json_are_left_to_the_comparison_of_whole_contents() -> None:
@@ -58,4 +67,4 @@ def test_columns_for_any_json_are_left_to_the_comparison_of_whole_contents() -> 
     inner = {"type": "struct", "fields": [field("q", "string", **{"exporter.json": "."})]}
     fields = [field("id", "long", comment="c"), field("p", "string", **{"exporter.json": "."}), field("s", inner)]
     schema = json.dumps({"type": "struct", "fields": fields})
-    assert [one["name"] for one in compared_columns({"json"}, [schema], schema)] == ["id"]
+    assert [one["name"] for one in compared_columns([JsonValues()], [schema], schema)] == ["id"]

@@ -20,7 +20,7 @@ from exporter.kafka.sample import Taken
 from exporter.operate.ddl import ddl_of, quoted
 from exporter.operate.infer.columns import InferredType, hints_of, inferred_fields
 from exporter.operate.infer.forms import form_of, millis_of, shown
-from exporter.operate.infer.infer import Inference, inferred
+from exporter.operate.infer.infer import Inference, infer, inferred
 from exporter.operate.infer.looks import Looks
 from exporter.operate.infer.proposal import first_of
 from exporter.operate.infer.told import head_lines
@@ -133,6 +133,30 @@ def test_columns_are_those_that_evolution_would_make(settings: Settings) -> None
     assert "forkee STRUCT<id: BIGINT, owner: STRUCT<login: STRING>>" in fork.columns
     assert "review STRUCT<lines: ARRAY<ARRAY<BIGINT>>, state: STRING>" in of_type(found, "review").columns
     assert (push.hints["commits[].timestamp"], release.hints["published_on"]) == ("TIMESTAMP", "DATE")
+
+
+@pytest.mark.parametrize(
+    ("lines", "hint"),
+    [
+        ('kind = "string"', "one column"),
+        ('kind = "json"\nframe = "confluent"', "declare the columns"),
+        ('kind = "avro"\n[schema_registry]\nurls = ["http://127.0.0.1:1"]', "leave the columns out"),
+    ],
+)
+def test_values_that_are_no_plain_json_are_not_looked_at(tmp_path: Path, lines: str, hint: str) -> None:
+    """Before any broker is asked; what to do instead is told."""
+    file = tmp_path / "e.toml"
+    file.write_text(f"[value_format]\n{lines}\n")
+    with pytest.raises(ConfigError) as error:
+        infer(load(file, {"brokers": "127.0.0.1:1", "topics": "events"}, {}, ASSUMED), 10)
+    assert hint in error.value.hint
+
+
+def test_values_with_the_id_of_a_schema_are_told(settings: Settings) -> None:
+    """A sample without any settings says what they look like."""
+    found = inferred(settings, taken([Record(b"k", b"\0\0\0\0\7" + b"x" * 9, (), 0)] * 3))
+    assert any("Confluent's serialisers" in note for note in found.notes)
+    assert not any("Confluent" in note for note in inferred(settings, hooks()).notes)
 
 
 def test_of_each_place_it_is_told_what_was_seen(settings: Settings) -> None:

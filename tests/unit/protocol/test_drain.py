@@ -14,13 +14,15 @@ from exporter.core.bisection import SINGLE_FAILURES_MAX
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import Unknown
 from exporter.core.writers import Fragment, PartitionPlan
-from exporter.errors import DependencyUnreachable, JvmEnded, RoundFailed
+from exporter.errors import DependencyUnreachable, JvmEnded, RegistryUnreachable, RoundFailed
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.drain import DrainRounds, Interrupted
 from exporter.rounds.rounds import Rounds
 from exporter.stores.parquet import FileOrigin
 from offsets.ranges import TopicPartition
+from tests.support.fake_schemas import TEXT, FakeSource
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
@@ -215,4 +217,70 @@ def test_nothing_is_condemned_or_read_that_is_not_wanted_any_more() -> None:
     with pytest.raises(Interrupted, match="is a dead letter now"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on)
     assert poison.condemned == [5]
+    drain.close()
+
+
+# --- schemas of records (protocol 3.8)
+
+
+def deciding(source: FakeSource) -> DrainRounds:
+    reader = Reader(passed)
+    return DrainRounds(lambda waking: Rounds(reader, 1_000, 1_000_000, 600.0, waking), Condemning(), source)
+
+
+def ended(tp: TopicPartition, at: int, *missing: int) -> Fragment:
+    return Fragment(plan(tp, at, at), missing=frozenset(missing))
+
+
+ENDS = {T0: 20, T1: 30}
+
+
+def test_a_drain_looks_up_what_its_records_lack_and_goes_on() -> None:
+    """By the ends of the drain; what the next rounds are told has it."""
+    source = FakeSource({7: TEXT})
+    drain = deciding(source)
+    drain.decide([ended(T0, 5, 7), ended(T1, 9, 7, 8), Fragment(plan(T0, 0, 5))], "default", ENDS, go_on)
+    assert drain.known("default").decisions == {7: (TEXT,), 8: (Unknown({T1: 29}),)}
+    assert not drain.undecided
+    drain.close()
+
+
+def test_a_drain_waits_for_what_is_not_decided_yet_and_says_so() -> None:
+    """It is left as it is, ever longer; a partition that could go on does so with the next one."""
+    source = FakeSource({7: TEXT}, sure=False)
+    drain, pauses = deciding(source), []
+    for _ in range(3):
+        with pytest.raises(Interrupted, match="orders-1: it waits for schema id 8") as caught:
+            drain.decide([ended(T0, 5, 7), ended(T1, 9, 8)], "default", ENDS, go_on)
+        pauses.append(caught.value.pause_secs)
+    assert pauses == [1.0, 2.0, 4.0] and drain.undecided.keys() == {T1}
+    source.sure = True
+    drain.decide([ended(T1, 9, 8)], "default", ENDS, go_on)
+    assert not drain.undecided
+    drain.close()
+
+
+def test_a_drain_without_an_answer_ends_and_what_it_has_found_is_kept() -> None:
+    """The recovery tells of the outage, and begins it anew."""
+    source = FakeSource({7: TEXT})
+    source.stalled = {8}
+    drain = deciding(source)
+    with pytest.raises(RegistryUnreachable, match="no id 8"):
+        drain.decide([ended(T0, 5, 7), ended(T1, 9, 8)], "default", ENDS, go_on)
+    assert drain.undecided == {T1: "it waits for schema id 8: no id 8"}
+    assert drain.known("default").text(7) == TEXT
+    drain.close()
+
+
+def test_a_drain_that_may_not_go_on_asks_nobody() -> None:
+    """A stop is not waited out at a registry that is slow."""
+
+    def stopped() -> None:
+        raise Interrupted("told to stop")
+
+    source = FakeSource({7: TEXT})
+    drain = deciding(source)
+    with pytest.raises(Interrupted, match="told to stop"):
+        drain.decide([ended(T0, 5, 7)], "default", ENDS, stopped)
+    assert not source.asked
     drain.close()

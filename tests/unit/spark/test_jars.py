@@ -31,7 +31,7 @@ arguments = dict(zip(sys.argv[1:], sys.argv[2:]))
 content = CONTENT
 for one in tree.parse(arguments["-ivy"]).iter("dependency"):
     path = arguments["-retrieve"].replace("[artifact]", one.get("name")).replace("[revision]", one.get("rev"))
-    path = pathlib.Path(path.replace("[ext]", "jar"))
+    path = pathlib.Path(path.replace("(-[classifier])", "").replace("[ext]", "jar"))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content[one.get("name")])
 """
@@ -69,7 +69,7 @@ def left_behind(folder: Path) -> list[str]:
 def test_the_list_names_each_jar_of_a_set_once_with_a_whole_sha256() -> None:
     """jars.txt can be read, and no set holds two versions of one artifact."""
     listed = jars.all_listed()
-    assert {jar.set_name for jar in listed} == {"spark", "broker", "dynamodb"}
+    assert {jar.set_name for jar in listed} == {"spark", "broker", "dynamodb", "registry"}
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in listed)
     assert len({(jar.set_name, jar.group, jar.artifact) for jar in listed}) == len(listed)
 
@@ -95,6 +95,17 @@ def test_ivy_is_asked_for_the_listed_jars_and_for_nothing_they_depend_on() -> No
     asked = list(ElementTree.fromstring(jars.ivy_file(LIST[:2])).iter("dependency"))
     assert [(one.get("name"), one.get("rev")) for one in asked] == [("one", "1.0"), ("two", "2.0")]
     assert {one.get("transitive") for one in asked} == {"false"}
+
+
+def test_a_classifier_is_asked_for_and_stands_in_the_name() -> None:
+    """Maven's way to tell several files of one artifact apart."""
+    (server,) = jars.listed("registry")
+    assert server.file_name == f"apicurio-registry-app-{server.version}-all.tar.gz"
+    (artifact,) = ElementTree.fromstring(jars.ivy_file([server])).iter("artifact")
+    assert artifact.attrib == {
+        "name": "apicurio-registry-app", "type": "tar.gz", "ext": "tar.gz",
+        "{http://ant.apache.org/ivy/maven}classifier": "all",
+    }  # fmt: skip
 
 
 def test_a_set_is_fetched_into_the_cache_and_then_needs_neither_java_nor_network(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from exporter.core.evolve import Evolution, Evolutions
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import Schemas
 from exporter.core.seen import At, Seen
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey, integrate
 from exporter.errors import TableUnreadable
@@ -110,3 +113,94 @@ def test_files_know_the_columns_that_they_were_staged_for(known):
     (fragment,) = round_of(known, (P0, None)).fragments
     (file,) = fitted(fragment, known).files["order"]
     assert file.columns == SCHEMA
+
+
+# --- columns of schemas
+
+
+class Columns:
+    """Each key asks for one column of its name, or for a time without a zone. asked: each key, as often as it was."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def of_key(self, key: str, schemas: Any) -> Any:
+        self.asked.append(key)
+        kind = "timestamp_ntz" if key == "99" else "decimal(9,2)"
+        return [{"name": f"c{key}", "type": kind, "nullable": True, "metadata": {}}] if key != "0" else []
+
+    def of_type(self, event_type: str) -> Any:
+        return ()
+
+
+def knowing(schemas: Columns, evolution: Evolution | None = Evolution(infers=False)) -> KnownTables:  # noqa: B008
+    topics: Any = None
+    known = KnownTables(
+        app="app", routing=ROUTING, topics=topics, committer=MemoryCommitter(), evolutions=Evolutions(evolution),
+        schemas=Schemas(columns=schemas),
+    )  # fmt: skip
+    assert known.accept("order", VIEW) == ""
+    return known
+
+
+def met(result: RoundResult, *keys: str) -> RoundResult:
+    """The round, of which each fragment met these schemas."""
+    told = {name: frozenset(keys) for name in result.fragments[0].files}
+    return RoundResult(tuple(replace(one, met=told) for one in result.fragments), {})
+
+
+def columns_of(known: KnownTables, name: str = "order") -> dict[str, str]:
+    schema = known.planned.schema_of(name, known.fingerprints[name])
+    return {one["name"]: one["type"] for one in json.loads(schema)["fields"] if one["name"].startswith("c")}
+
+
+def test_the_columns_of_a_schema_come_before_the_rows_of_its_first_records() -> None:
+    """With their exact types; what was staged without them is read again, and the schema is looked at once."""
+    schemas = Columns()
+    known = knowing(schemas)
+    growing = Growing(lake=OneTable(), known=known)
+    first = met(round_of(known, (P0, None), (P1, {"a": 1})), "7")
+    assert [list(one.again) for one in growing.plan(first).fragments] == [["order"], ["order"]]
+    assert columns_of(known) == {"c7": "decimal(9,2)"}
+    again = met(round_of(known, (P0, {"a": 1})), "7")
+    assert growing.plan(again) == again
+    second = met(round_of(known, (P0, None)), "7", "8")
+    assert growing.plan(second).fragments[0].again and columns_of(known).keys() == {"c7", "c8"}
+    assert schemas.asked == ["7", "8"]
+
+
+def test_a_round_that_was_begun_before_its_columns_were_planned_is_read_again() -> None:
+    """The one that waited behind another: its files are of the table as it was."""
+    known = knowing(Columns())
+    growing = Growing(lake=OneTable(), known=known)
+    behind = met(round_of(known, (P1, None)), "7")
+    growing.plan(met(round_of(known, (P0, None)), "7"))
+    assert growing.plan(behind).fragments[0].again
+
+
+def test_a_schema_without_columns_of_its_own_changes_nothing() -> None:
+    """Nor does one of a type whose table does not grow."""
+    for schemas, known in ((one := Columns(), knowing(one)), (two := Columns(), knowing(two, None))):
+        growing = Growing(lake=OneTable(), known=known)
+        result = met(round_of(known, (P0, None)), "0" if known.planned.evolutions.default else "7")
+        assert growing.plan(result) == result
+        assert known.fingerprints["order"] == VIEW.fingerprint, schemas
+
+
+def test_a_table_that_is_to_be_made_is_made_with_the_columns_of_its_schemas() -> None:
+    """Whatever its records were rescued of."""
+    known = knowing(Columns())
+    growing = Growing(lake=OneTable(), known=known)
+    growing.plan(met(round_of(known, (P0, {"x": 1}), name="new"), "7", "99"))
+    made = [one["name"] for one in json.loads(growing.to_make["new"])["fields"]]
+    assert "c7" in made and "c99" in made and "x" not in made
+
+
+def test_a_time_without_a_zone_is_no_column_of_a_table_that_has_no_feature_for_it() -> None:
+    """Its values stay in `_rescued`; nothing is read again for it for ever."""
+    known = knowing(Columns())
+    growing = Growing(lake=OneTable(), known=known)
+    result = met(round_of(known, (P0, None)), "99")
+    assert not growing.plan(result).fragments[0].again and columns_of(known) == {}
+    assert known.accept("order", replace(VIEW, writer_features=("timestampNtz",))) == ""
+    assert columns_of(known) == {"c99": "timestamp_ntz"}

@@ -10,6 +10,7 @@ from typing import Any
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.order import StagingOrder
 from exporter.core.plan import Budget
+from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
@@ -48,7 +49,7 @@ class Place:
         poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=True, json_text="as_sent",
-            table=lambda name: SimpleNamespace(uri=f"lake/{name}"),
+            table=lambda name: SimpleNamespace(uri=f"lake/{name}"), record_columns=RecordColumns(),
         )  # fmt: skip
         offers: Any = SimpleNamespace(refresh_parked=self.refresh)
         self.machine = NextRound(

@@ -13,11 +13,19 @@ from structlog.testing import capture_logs
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Writer, WriterKey
-from exporter.errors import BrokerSilent, DependencyUnreachable, Fenced, InvariantBroken, JvmEnded, TableUnreadable
+from exporter.errors import (
+    BrokerSilent,
+    DependencyUnreachable,
+    Fenced,
+    InvariantBroken,
+    JvmEnded,
+    RegistryUnreachable,
+    TableUnreadable,
+)
 from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
-from exporter.monitor.outages import KAFKA, STORAGE
+from exporter.monitor.outages import KAFKA, REGISTRY, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.protocol.drain import Interrupted
 from exporter.protocol.known import KnownTables
@@ -67,6 +75,9 @@ class Tables:
         if self.fails is not None:
             raise self.fails
         return found
+
+    def undecided(self) -> dict[TopicPartition, str]:
+        return {P0: "it waits for schema id 7"}
 
     def found(self, tps: Collection[TopicPartition]) -> Recovered:
         """As the tables are now."""
@@ -265,9 +276,10 @@ def test_a_drain_ends_with_the_jvm(task: Task) -> None:
     [
         (BrokerSilent("nothing", "wait"), 1.0),
         (Interrupted("a round failed", 3.0), 3.0),
+        (RegistryUnreachable("refused"), 1.0),
         (WalUnreachable("nothing"), 0.0),
     ],
-    ids=["broker", "drain", "log"],
+    ids=["broker", "drain", "registry", "log"],
 )
 def test_what_passes_by_itself_is_tried_again_later(task: Task, error: Exception, waits: float) -> None:
     """Not before its pause is over; nothing of it counts."""
@@ -277,13 +289,14 @@ def test_what_passes_by_itself_is_tried_again_later(task: Task, error: Exception
     task.end(now)
     assert task.recovered() == {} and task.ownership.waiting == [P0, P1]
     assert (KAFKA in task.watch.outages.open) == isinstance(error, BrokerSilent)
+    assert (REGISTRY in task.watch.outages.open) == isinstance(error, RegistryUnreachable)
     task.tables.fails = None
     if waits:
         task.tick(now=now + waits - 0.1)
         assert not task.machine.running
     task.tick(now=now + waits + 1.0)
     task.end()
-    assert task.recovered().keys() == {P0, P1}
+    assert task.recovered().keys() == {P0, P1} and REGISTRY not in task.watch.outages.open
 
 
 @pytest.mark.parametrize(

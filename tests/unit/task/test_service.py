@@ -158,8 +158,9 @@ class World:
             identities_of=lambda names: {"events": TopicIdentity("c", "t1", (0, 1))},
         )
         recovery: Any = SimpleNamespace(
-            recover=self.tables.recover, met=SimpleNamespace(anchor=None), unread=dict, stuck=dict, close=lambda: None
-        )
+            recover=self.tables.recover, met=SimpleNamespace(anchor=None), unread=dict, stuck=dict, undecided=dict,
+            close=lambda: None,
+        )  # fmt: skip
         never = float("inf")
         return {
             "lake": lake, "topics": topics, "routing": ROUTING, "membership": self.group, "others": nobody(),

@@ -65,13 +65,13 @@ class Contents:
         records = records.withColumn("skipped", long).withColumn("value", sf.when(~long, sf.col("value")))
         both = records.join(self.sides.judged_by(frame), [*PARTITION, "offset"])
         both = both.select(*PARTITION, "offset", "code", "routings", "value", "held", "rescued", "at", "skipped")
-        found: DataFrame = both.mapInArrow(comparing(tuple(pinned.routings), tables), CONTENTS_DDL)
+        found: DataFrame = both.mapInArrow(comparing(tuple(pinned.routings), tables, pinned.schemas), CONTENTS_DDL)
         return found
 
     def _rows(self, code: int, table: Table) -> DataFrame:
         """The rows of a table with coordinates, their columns as one text."""
         frame, kafka = self.files[table.name].frame, sf.col("_kafka")
-        declared = [one.schemas[table.name] for one in self.sides.pinned.routings if table.name in one.schemas]
+        declared = [one.columns_of(table.name) for one in self.sides.pinned.routings]
         fields = ours(table.schema_json, declared)
         there = dict(frame.dtypes)
         timed = there.get(EVENT_TIME) == "timestamp"

@@ -17,7 +17,7 @@ from typing import Any
 
 from exporter.operate.audit.contents.documents import NotJson, equal, read
 from exporter.operate.audit.contents.times import DAY_US, days_of, micros
-from exporter.operate.audit.contents.typed import Day, Floating, Instant, as_float, base64_bytes, narrowed
+from exporter.operate.audit.contents.typed import Day, Floating, Instant, as_float, base64_bytes, narrowed, same_as_json
 
 Same = Callable[[Any, Any], bool]
 """(value of the topic, value of the row), neither null: whether the column may hold just that."""
@@ -58,7 +58,9 @@ _WIDER = {
 
 
 def _same_text(sent: Any, held: Any) -> bool:
-    return type(sent) is str and sent == held
+    if type(sent) is str:
+        return bool(sent == held)
+    return isinstance(sent, (Instant, Day)) and same_as_json(sent, held)  # as JSON with a schema beside it says it
 
 
 def _same_boolean(sent: Any, held: Any) -> bool:
@@ -128,8 +130,8 @@ def _same_decimal(sent: Any, held: Any) -> bool:
 
 
 def _same_date(sent: Any, held: Any) -> bool:
-    if isinstance(sent, Day):
-        return bool(sent.days == held)
+    if isinstance(sent, Day) or type(sent) is int:  # a number is one in what Debezium sends without a schema
+        return bool((sent.days if isinstance(sent, Day) else sent) == held)
     return type(sent) is str and days_of(sent) == held
 
 

@@ -74,7 +74,7 @@ def same_as_json(sent: Any, held: Any) -> bool:
         return micros(held) == sent.micros
     if isinstance(sent, Day):
         return days_of(held) == sent.days
-    return base64_bytes(held) == sent
+    return bool(base64_bytes(held) == sent)
 
 
 def as_float(held: Any) -> float | None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from exporter.core.routing import Routing
+from exporter.core.schemas import KnownSchemas
 from exporter.operate.audit.contents.compare import Configured, Difference
-from exporter.operate.audit.expected.expected import values_of
+from exporter.operate.audit.expected.expected import by_spark
+from exporter.operate.audit.readers.reader import Undecided
+from exporter.operate.audit.readers.reading import Reading, Readings
+from offsets.ranges import TopicPartition
 
 CONTENTS_DDL = (
     "code int, topic string, partition int, offset bigint, path string, in_topic string, in_table string, "
@@ -33,21 +38,22 @@ class Table:
 
 
 def comparing(
-    routings: tuple[Routing, ...], tables: Mapping[int, Table]
+    routings: tuple[Routing, ...], tables: Mapping[int, Table], schemas: Mapping[str, KnownSchemas]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of mapInArrow."""
+    """The function of mapInArrow. schemas: what is decided of the ids of each registry."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known: dict[tuple[int, int], Configured] = {}
+        readings = Readings(schemas)
         compared = skipped = 0
         for batch in batches:
             differing = []
             for row in batch.to_pylist():
-                if row["skipped"]:
+                places = None if row["skipped"] else _differences(row, known, routings, tables, readings)
+                if places is None:
                     skipped += 1
                     continue
                 compared += 1
-                places = _differences(row, known, routings, tables)
                 if places:
                     at = {name: row[name] for name in ("code", "topic", "partition", "offset")}
                     differing.append({**at, **places[0]._asdict(), "places": len(places)})
@@ -58,21 +64,41 @@ def comparing(
     return run
 
 
+def _document(reading: Reading, tp: TopicPartition, offset: int, value: bytes) -> Any:
+    sent = reading.read(value, tp, offset)
+    if not sent.comparable:
+        raise Undecided
+    return sent.document
+
+
 def _differences(
     row: Mapping[str, Any],
     known: dict[tuple[int, int], Configured],
     routings: tuple[Routing, ...],
     tables: Mapping[int, Table],
-) -> list[Difference]:
-    """Where a row differs by all of the configurations that may have written it; by the first of them, if so."""
+    readings: Readings,
+) -> list[Difference] | None:
+    """Where a row differs by all of the configurations that may have written it; by the first of them, if so.
+
+    None if nothing can be said of its value by one of them.
+    """
     first: list[Difference] = []
+    tp = TopicPartition(row["topic"], row["partition"])
     for number in row["routings"]:
-        key = (row["code"], number)
+        key, routing = (row["code"], number), routings[number]
         if key not in known:
             table = tables[row["code"]]
-            known[key] = Configured.of(routings[number], table.name, table.schema_json)
-        read = values_of(routings[number].value_format.kind).document
-        found = known[key].differences(row["value"], row["held"], row["rescued"], row["at"], read)
+            configured = Configured.of(routing, table.name, table.schema_json)
+            by_sql = not by_spark(routing.format_of(tp.topic))  # which then compares all event times
+            known[key] = replace(configured, time=None) if by_sql else configured
+        reading = readings.of(routing.format_of(tp.topic), routing.registry)
+        try:
+            found = known[key].differences(
+                row["value"], row["held"], row["rescued"], row["at"],
+                partial(_document, reading, tp, row["offset"]),
+            )  # fmt: skip
+        except Undecided:
+            return None
         if not found:
             return []
         first = first or found

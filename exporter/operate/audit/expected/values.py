@@ -1,4 +1,4 @@
-"""What the audit asks of values of one format: Spark SQL over the columns `value` and `text` (it as a string)."""
+"""What the audit asks of values of one format: Spark SQL over `value`, `text` (it as a string) and `told`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import Column
 
+from exporter.core.routing import EventTime, TypeFrom
+
 
 class Values(Protocol):
     """A second opinion on the values of one format: shares no code with the exporter's own reading of them (formats/).
@@ -14,8 +16,12 @@ class Values(Protocol):
     Where the two may rightly differ, the answer must be `doubtful` or not `compares`, never a finding.
     """
 
-    def text_at(self, path: str) -> Column:
-        """What stands at a dotted path of the value, as text; null if nothing does."""
+    def event_type(self, source: TypeFrom) -> Column:
+        """What the value says of its event type, as text; null if nothing. source: one that stands in values."""
+        ...
+
+    def event_time(self, source: EventTime) -> Column:
+        """What the value says of its event time, as a timestamp; null where that cannot be told for sure."""
         ...
 
     def is_whole(self) -> Column:
@@ -23,7 +29,7 @@ class Values(Protocol):
         ...
 
     def doubtful(self) -> Column:
-        """True if Spark may refuse a value that the exporter takes."""
+        """True if a value may be refused here that the exporter takes."""
         ...
 
     def compares(self, name: str, kind: Any) -> bool:
@@ -32,11 +38,4 @@ class Values(Protocol):
 
     def parsed(self, fields: Sequence[Mapping[str, Any]]) -> Column:
         """The value as a struct of these fields (Spark schema JSON, parsed), all of which it compares."""
-        ...
-
-    def document(self, value: bytes) -> Any:
-        """The value as contents/documents.py has it, with what JSON cannot say as it would be written there.
-
-        For workers: no column. Raises NotJson.
-        """
         ...

@@ -1,0 +1,46 @@
+"""Rows of a batch on their way to a table: apart by topic and partition, measured, in a table's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.arrow.own_columns import KAFKA_COLUMN
+from exporter.core.columns import EVENT_TIME
+
+
+def record_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of keys, values and headers."""
+    columns = [batch.column("key"), batch.column("value")]
+    if "headers" in batch.schema.names:
+        columns += batch.column("headers").flatten().flatten()
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
+
+
+def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.Table:
+    """Decoded rows as their table holds them: `_kafka`, `_event_time`, the columns, `_rescued`.
+
+    decoded: its last column is the event time. timed: false for a table with a column `_event_time` of its own; it
+    stays that of a configuration, too, that was recorded when the name was not the exporter's.
+    """
+    last = decoded.num_columns - 1
+    rows, times = decoded.remove_column(last), decoded.column(last)
+    if timed and not any(name.lower() == EVENT_TIME for name in rows.column_names):
+        rows = rows.add_column(0, EVENT_TIME, times)
+    return rows.add_column(0, KAFKA_COLUMN, kafka)
+
+
+def first_and_last(table: pa.Table) -> tuple[int, int]:
+    """The offsets of the first and the last row."""
+    coordinates = table.column(KAFKA_COLUMN)
+    return coordinates[0]["offset"].as_py(), coordinates[-1]["offset"].as_py()
+
+
+def by_value(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Each value of a column with its rows, in order; the batch itself where there is one value only."""
+    values = pc.unique(batch.column(column)).to_pylist()
+    for value in values:
+        yield value, batch if len(values) == 1 else batch.filter(pc.equal(batch.column(column), value))

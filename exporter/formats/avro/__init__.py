@@ -1,0 +1,1 @@
+"""Avro values: bare, in Confluent's frame, or as single objects."""

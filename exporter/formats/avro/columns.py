@@ -1,0 +1,70 @@
+"""Avro's schemas -> columns: those that a plan reads, but for what no table has. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from exporter.core.schemas import SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.avro.plan import Plan
+from exporter.formats.avro.resolve import Unresolvable, meant
+from exporter.formats.avro.schema import BadSchema, Schema, named_in, parsed, parsed_files, records_of
+from exporter.formats.binary.decimals import DIGITS_MAX
+from exporter.formats.spark_columns import Registered, spark_fields
+
+
+def avro_columns(schema: SchemaText, _place: str, connect: bool) -> Registered:
+    """The columns of a registered schema. Raises ConfigError."""
+    try:
+        return _columns(parsed(schema), connect)
+    except (BadSchema, RecursionError) as error:
+        raise ConfigError(f"an Avro schema cannot be used: {error}", "register another one") from None
+
+
+def avro_file_columns(form: ValueFormat) -> Mapping[str, Registered]:
+    """The columns of all records of a format's schemas; of `message` if it stands inside of one. Raises ConfigError."""
+    try:
+        schemas = parsed_files(form.schemas)
+    except BadSchema as error:
+        raise ConfigError(f"schema file {error}", "see `schema_files`") from None
+    records = {one.name: one for one in records_of(schemas)}
+    if form.message and form.message not in records:
+        named = {name: one for schema in schemas for name, one in named_in(schema).items() if one.kind == "record"}
+        records.update({form.message: named[form.message]} if form.message in named else {})
+    return {name: _columns(one, form.semantic_types == "connect") for name, one in sorted(records.items())}
+
+
+def _columns(schema: Schema, connect: bool) -> Registered:
+    """Raises ConfigError."""
+    if schema.kind != "record":
+        raise ConfigError(f"an Avro schema cannot be used: $: {schema.kind} is no record", "wrap it in a record")
+    try:
+        kind = Plan(schema, connect=connect).kind
+    except Unresolvable as error:
+        hint = "no record of this schema can be exported as it is"
+        raise ConfigError(f"the Avro record {schema.name} cannot be used: {error}", hint) from None
+    refused = dict(_refused(schema, connect, "$"))
+    return Registered(schema.name, spark_fields(list(kind), refused), refused)
+
+
+def _refused(schema: Schema, connect: bool, path: str) -> Iterator[tuple[str, str]]:
+    """Paths of what is no column although it is read, and why."""
+    if schema.kind == "record":
+        if not schema.fields:
+            yield path, "a record without fields"
+        for one in schema.fields:
+            yield from _refused(one.schema, connect, f"{path}.{one.name}")
+    elif schema.kind == "union":
+        real = [one for one in schema.branches if one.kind != "null"]
+        if not real:
+            yield path, "always null"
+        for one in real:
+            below = path if len(real) == 1 else f"{path}.member_{one.short_name.lower()}"
+            yield from _refused(one, connect, below)
+    elif schema.kind == "null":
+        yield path, "always null"
+    elif schema.items is not None:
+        yield from _refused(schema.items, connect, path + ("[]" if schema.kind == "array" else "{}"))
+    elif schema.logical == "decimal" and not meant(schema, connect).logical:
+        yield path, f"a decimal of {schema.precision} digits: a column has {DIGITS_MAX} at most"

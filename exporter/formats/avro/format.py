@@ -1,0 +1,188 @@
+"""Avro values -> the declared columns of one event type. Runs on Spark executors.
+
+    values ── writers.py ── rows of each writer ── plan.py ── Typed ── typed/fit.py ── Read, in the order of the rows
+
+A plan reads all values of a writer at once, field by field; each row has its own place and verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.core.columns import JsonText
+from exporter.core.routing import Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.avro.plan import Plan, Rows
+from exporter.formats.avro.writers import TOMBSTONE, Writer, Writers, blocks
+from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.reasons import Places
+from exporter.formats.format import Read
+from exporter.formats.joined import joined
+from exporter.formats.schema import arrow_schema
+from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.fit import Fit, nothing_read
+from exporter.formats.typed.typed import Typed
+
+
+class Avro:
+    """The format of Avro's binary encoding."""
+
+    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+        """Raises ConfigError for schema files that cannot be used."""
+        self._writers = Writers(form, schemas)
+
+    def schema(self, spark_json: str, event_type: str) -> pa.Schema:
+        """See Format."""
+        return arrow_schema(spark_json, event_type, "Avro")
+
+    def peek(self, source: TypeFrom) -> AvroPeek:
+        """See Format."""
+        if source.kind not in ("json", "schema"):
+            hint = "take the event type from a field, the schema, a header or the key"
+            raise ConfigError(f"Avro values name no {source.kind}", hint)
+        return AvroPeek(self._writers, source)
+
+    def reader(
+        self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
+    ) -> AvroReader:
+        """See Format. A text is never JSON as it was sent."""
+        return AvroReader(self._writers, Asked.by(event_type, schema, routing))
+
+
+@dataclass
+class _Parts:
+    """What was read of one writer's values, block by block."""
+
+    rows: list[np.ndarray] = field(default_factory=list)
+    records: list[pa.StructArray] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    truncated: int = 0
+
+    def add(self, rows: np.ndarray, found: Rows) -> None:
+        """rows: those that it is of, in the whole batch."""
+        self.rows.append(rows[found.good])
+        self.records.append(found.record)
+        self.refused.update({int(rows[row]): reason for row, reason in found.refused.items()})
+        self.truncated += found.truncated
+
+    def typed(self) -> Typed:
+        return Typed(
+            np.concatenate(self.rows).astype(np.int32), pa.concat_arrays(self.records), self.refused, self.truncated
+        )
+
+
+class AvroReader:
+    """Reads values of one event type."""
+
+    def __init__(self, writers: Writers, asked: Asked) -> None:
+        self._writers = writers
+        self._asked = asked
+        self._fits: dict[Plan, Fit] = {}
+
+    def read(self, values: pa.BinaryArray) -> Read:
+        """See Reader."""
+        refused: dict[int, str] = {}
+        if values.null_count:
+            refused = dict.fromkeys(np.flatnonzero(~_valid(values)).tolist(), TOMBSTONE)
+        parts: dict[Plan, tuple[Writer, _Parts]] = {}
+        for begin, batch, groups, unread in _groups(self._writers, values, _valid(values)):
+            refused.update(unread)
+            for writer, rows in groups:
+                if writer.plan is None:
+                    refused.update(dict.fromkeys((rows + begin).tolist(), writer.refusal))
+                    continue
+                _, found = parts.setdefault(writer.plan, (writer, _Parts()))
+                found.add(rows + begin, writer.plan.rows(batch, rows, self._writers.skipped))
+        reads = [self._fit(writer).read(found.typed()) for writer, found in parts.values()]
+        for read in reads:
+            refused.update(read.refused)
+        if not reads:
+            return nothing_read(self._asked, refused)
+        return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
+
+    def _fit(self, writer: Writer) -> Fit:
+        plan = writer.plan
+        if plan is None:
+            raise ValueError("values of this writer cannot be read")
+        if plan not in self._fits:
+            self._fits[plan] = Fit(plan.kind, self._asked, writer.name)
+        return self._fits[plan]
+
+
+class AvroPeek:
+    """Finds event types: in a field, of whose value nothing behind it is read, or in the name of the schema."""
+
+    def __init__(self, writers: Writers, source: TypeFrom) -> None:
+        self._writers = writers
+        self._by_schema, self._short = source.kind == "schema", source.name == "short"
+        self._path = source.name.split(".")
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """See Peek."""
+        asked = _valid(values) & ~skipped.to_numpy(zero_copy_only=False)
+        reasons: dict[int, str] = {}
+        rows: list[np.ndarray] = []
+        names: list[pa.Array] = []
+        for begin, batch, groups, unread in _groups(self._writers, values, asked):
+            reasons.update(unread)
+            for writer, of_writer in groups:
+                good, found, why = self._of(writer, batch, of_writer)
+                rows.append(good + begin)
+                names.append(found)
+                reasons.update({row + begin: reason for row, reason in why.items()})
+        if not rows:
+            return pa.nulls(len(values), pa.string()), reasons
+        where = np.full(len(values), -1, np.int64)
+        every = np.concatenate(rows)
+        where[every] = np.arange(len(every))
+        types = pa.concat_arrays(names).take(pa.array(where, mask=where < 0))
+        return types, reasons
+
+    def _of(self, writer: Writer, batch: Batch, rows: np.ndarray) -> tuple[np.ndarray, pa.Array, dict[int, str]]:
+        """Rows with a type, their types, and why others have none."""
+        if self._by_schema and writer.schema is not None and writer.schema.kind == "record":
+            name = writer.schema.short_name if self._short else writer.schema.name
+            return rows, pa.repeat(pa.scalar(name, pa.string()), len(rows)), {}
+        if writer.plan is None:
+            return rows[:0], pa.nulls(0, pa.string()), dict.fromkeys(rows.tolist(), writer.refusal)
+        found = writer.plan.peek(batch, rows, self._path, self._writers.skipped)
+        shown = "$." + ".".join(self._path)
+        if found is None or found.record.field(0).type != pa.string():
+            why = f"no_type: {shown} {'is missing' if found is None else 'is no text'}"
+            return rows[:0], pa.nulls(0, pa.string()), dict.fromkeys(rows.tolist(), why)
+        reasons = {int(rows[row]): reason for row, reason in found.refused.items()}
+        names, good = found.record.field(0), rows[found.good]
+        null, empty = (mask.to_numpy(zero_copy_only=False) for mask in (names.is_null(), _equal(names, "")))
+        if not (null | empty).any():
+            return good, names, reasons
+        reasons.update(dict.fromkeys(good[null].tolist(), f"no_type: {shown} is null or missing"))
+        reasons.update(dict.fromkeys(good[empty].tolist(), f"no_type: {shown} is an empty string"))
+        usable = ~(null | empty)
+        return good[usable], names.filter(pa.array(usable)), reasons
+
+
+def _equal(names: pa.StringArray, text: str) -> pa.BooleanArray:
+    return pc.fill_null(pc.equal(names, text), False)
+
+
+def _valid(values: pa.BinaryArray) -> np.ndarray:
+    if not values.null_count:
+        return np.ones(len(values), bool)
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _groups(
+    writers: Writers, values: pa.BinaryArray, asked: np.ndarray
+) -> Iterator[tuple[int, Batch, list[tuple[Writer, np.ndarray]], dict[int, str]]]:
+    """Block by block: its first row, its bytes, the rows of each writer in it, and rows of the batch without one."""
+    for begin, end in blocks(values):
+        part = values.slice(begin, end - begin)
+        groups, unread = writers.split(part, np.flatnonzero(asked[begin:end]))
+        yield begin, Batch(part, Places()), groups, {row + begin: reason for row, reason in unread.items()}

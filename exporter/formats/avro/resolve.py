@@ -1,0 +1,343 @@
+"""A writer's schema and a reader's -> what reads the one as the other, by Avro's rules of resolution. Pure.
+
+    names        full, without their namespace, or an alias of the reader's
+    numbers      int -> long -> float -> double; what the wider one cannot hold exactly is refused, value by value
+    text, bytes  each as the other; UTF-8 is checked
+    times        of the same unit only, decimals of the same scale: another would change values in silence
+    fields       only the reader's: its default. Only the writer's: read and kept, behind the reader's
+    unions       each branch of the writer's as the first of the reader's that is the same, or else that takes it
+
+What can never be read is found here, before any value: the path and why. A null alone and a record without fields have
+no column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from exporter.arrow.kafka_time import US
+from exporter.formats.avro.defaults import BadDefault, default_of
+from exporter.formats.avro.nested import Branch, Entry, Items, Out, Placed, Promoted, Record, Union
+from exporter.formats.avro.nodes import (
+    Boolean,
+    Decimal,
+    Enum,
+    Fixed,
+    Node,
+    Nothing,
+    Null,
+    Real,
+    Text,
+    Whole,
+)
+from exporter.formats.avro.schema import Field, Schema
+from exporter.formats.avro.semantic import CONNECT_DECIMAL, ZONED, connect_scale, semantic
+from exporter.formats.binary.decimals import DIGITS_MAX
+from exporter.formats.binary.reasons import Places
+from exporter.formats.schema import SCHEMA_DEPTH_MAX
+
+_LADDER = ("int", "long", "float", "double")
+_NTZ = pa.timestamp("us")
+_TIMES = {
+    "date": (pa.date32(), 1, False),
+    "time-millis": (pa.int32(), 1, False),
+    "time-micros": (pa.int64(), 1, False),
+    "timestamp-millis": (US, 1_000, False),
+    "timestamp-micros": (US, 1, False),
+    "timestamp-nanos": (US, 1, True),
+    "local-timestamp-millis": (_NTZ, 1_000, False),
+    "local-timestamp-micros": (_NTZ, 1, False),
+    "local-timestamp-nanos": (_NTZ, 1, True),
+}
+"""Logical type -> the column's type, the factor to its unit, whether they are nanoseconds."""
+
+
+class Unresolvable(Exception):
+    """No value of the writer's can be read by the reader's schema, or no column could hold it."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(f"{path}: {what}")
+        self.path, self.what = path, what
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What values of a scalar type mean: a logical type that counts; empty if none does."""
+
+    logical: str = ""
+    precision: int = 0
+    scale: int = 0
+
+
+def meant(schema: Schema, connect: bool) -> Meant:
+    """connect: whether Connect's names count (semantic.py). Decimals of too many digits are bytes."""
+    name = schema.props.get("connect.name") if connect else None
+    if name == CONNECT_DECIMAL and schema.kind == "bytes":
+        scale = schema.scale if schema.logical == "decimal" else connect_scale(schema.props)
+        if scale is not None and scale <= DIGITS_MAX:
+            precision = schema.precision if schema.logical == "decimal" else DIGITS_MAX
+            return Meant("decimal", min(precision, DIGITS_MAX), scale)
+    if schema.logical == "decimal":
+        fits = schema.precision <= DIGITS_MAX
+        return Meant("decimal", schema.precision, schema.scale) if fits else Meant()
+    if schema.logical in _TIMES or (schema.logical == "uuid" and schema.kind == "fixed"):
+        return Meant(schema.logical)
+    return Meant(semantic(name, schema.kind) if name != CONNECT_DECIMAL else "")
+
+
+class Resolver:
+    """Makes nodes. places: of the plan that they are for."""
+
+    def __init__(self, places: Places, connect: bool) -> None:
+        self._places = places
+        self._connect = connect
+        self._open: list[tuple[Schema, Schema]] = []
+
+    def node(self, writer: Schema, reader: Schema, path: str) -> Node:
+        """What reads values of the writer's. Raises Unresolvable."""
+        if len(self._open) > SCHEMA_DEPTH_MAX:
+            raise Unresolvable(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
+        if (writer, reader) in self._open:
+            raise Unresolvable(path, f"{writer.name} is recursive: no table has such a column")
+        self._open.append((writer, reader))
+        try:
+            if writer.kind == "union":
+                return self._union(writer, reader, path)
+            if reader.kind == "union":
+                return self._branch(writer, reader, path)
+            if not takes(writer, reader):
+                raise Unresolvable(path, f"{_shown(writer)} cannot be read as {_shown(reader)}")
+            if writer.kind == "record":
+                return self._record(writer, reader, path)
+            if writer.kind in ("array", "map"):
+                return self._items(writer, reader, path)
+            return self._scalar(writer, reader, path)
+        finally:
+            self._open.pop()
+
+    def kind(self, schema: Schema, path: str) -> pa.DataType | None:
+        """The type of a column that holds values of a schema; None: there is none to hold."""
+        return Resolver(Places(), self._connect)._within(self._open).node(schema, schema, path).kind
+
+    def _within(self, opened: list[tuple[Schema, Schema]]) -> Resolver:
+        """For what is inside these."""
+        self._open = [(reader, reader) for _, reader in opened[:-1]]
+        return self
+
+    def _scalar(self, writer: Schema, reader: Schema, path: str) -> Node:
+        place = self._places.add(path)
+        sent, wanted = meant(writer, self._connect), meant(reader, self._connect)
+        if writer.kind == "null":
+            return Null(place)
+        if writer.kind == "boolean":
+            return Boolean(place)
+        if writer.kind == "enum":
+            known = dict.fromkeys(reader.symbols)
+            return Enum(place, [one if one in known else reader.default for one in writer.symbols])
+        if "decimal" in (sent.logical, wanted.logical):
+            return self._decimal(writer, sent, wanted, path, place)
+        if writer.kind in _LADDER:
+            return self._number(writer, reader, sent, wanted, path, place)
+        kind = pa.string() if reader.kind == "string" or wanted.logical == "uuid" else pa.binary()
+        form = "uuid" if wanted.logical == "uuid" else "plain"
+        if writer.kind == "fixed":
+            if sent.logical != wanted.logical:
+                raise Unresolvable(path, f"{_said(sent)} cannot be read as {_said(wanted)}")
+            return Fixed(place, kind, writer.size, form)
+        return Text(place, US, "time") if wanted.logical == ZONED else Text(place, kind, form)
+
+    def _decimal(self, writer: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> Node:
+        if sent.logical != wanted.logical or sent.scale != wanted.scale:
+            raise Unresolvable(path, f"{_said(sent)} cannot be read as {_said(wanted)}")
+        kind = pa.decimal128(wanted.precision, wanted.scale)
+        size = writer.size if writer.kind == "fixed" else None
+        return Decimal(place, kind, min(sent.precision, wanted.precision), size)
+
+    def _number(self, writer: Schema, reader: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> Node:
+        if sent != wanted:
+            raise Unresolvable(path, f"{_said(sent, writer)} cannot be read as {_said(wanted, reader)}")
+        plain = (dict(zip(_LADDER, (pa.int32(), pa.int64(), pa.float32(), pa.float64()), strict=True))[reader.kind], 1)
+        kind, factor, nanos = _TIMES.get(wanted.logical, (*plain, False))
+        if writer.kind in ("float", "double"):
+            return Real(place, kind, 4 if writer.kind == "float" else 8)
+        return Whole(place, kind, 32 if writer.kind == "int" else 64, factor=factor, nanos=nanos)
+
+    def _items(self, writer: Schema, reader: Schema, path: str) -> Node:
+        is_map = writer.kind == "map"
+        place, inside = self._places.add(path), path + ("{}" if is_map else "[]")
+        below = self._places.add(inside)
+        item = self.node(_items_of(writer), _items_of(reader), inside)
+        if item.kind is None:
+            raise Unresolvable(inside, "there is nothing in it that a column could hold")
+        if is_map:
+            kind = pa.map_(pa.string(), pa.field("value", item.kind))
+            return Items(place, below, Entry(below, item), kind)
+        if item.least == 0:
+            raise Unresolvable(inside, "it takes no bytes, so that a few bytes could be any number of them")
+        return Items(place, below, item, pa.list_(pa.field("element", item.kind)))
+
+    def _record(self, writer: Schema, reader: Schema, path: str) -> Record:
+        place = self._places.add(path)
+        matched = _matched(writer.fields, reader.fields)
+        nodes, of_reader, others = [], dict[str, int](), []
+        for at, field in enumerate(writer.fields):
+            wanted = matched.get(field.name)
+            name = field.name if wanted is None else wanted.name
+            node = self.node(field.schema, field.schema if wanted is None else wanted.schema, f"{path}.{name}")
+            nodes.append(node)
+            if wanted is not None:
+                of_reader[name] = at
+            elif node.kind is not None:
+                others.append(Out(name, at))
+        outs = []
+        for field in reader.fields:
+            if field.name not in of_reader:
+                constant = self._constant(field, f"{path}.{field.name}")
+                outs += [] if constant is None else [Out(field.name, None, constant)]
+            elif nodes[of_reader[field.name]].kind is not None:
+                outs.append(Out(field.name, of_reader[field.name]))
+        return Record(place, nodes, [*outs, *others])
+
+    def _constant(self, field: Field, path: str) -> pa.Array | None:
+        """What a field is that the writer does not have; None if no column could hold it."""
+        if not field.has_default:
+            raise Unresolvable(path, "the writer does not have it, and it has no default")
+        places = Places()
+        node = Resolver(places, self._connect)._within(self._open).node(field.schema, field.schema, path)
+        try:
+            return None if node.kind is None else default_of(field, node, places)
+        except BadDefault as error:
+            raise Unresolvable(path, str(error)) from None
+
+    def _union(self, writer: Schema, reader: Schema, path: str) -> Node:
+        place = self._places.add(path)
+        names = self._names(reader, path)
+        taken: dict[int, Node] = {}
+        readers = reader.branches or (reader,)
+        made: list[tuple[Node, int | None]] = []
+        for branch in writer.branches:
+            to = chosen(branch, readers)
+            if to is None:
+                made.append((self.node(branch, branch, path), None))
+                continue
+            node = self.node(branch, readers[to], f"{path}.{names[to]}" if names else path)
+            if taken.setdefault(to, node).kind != node.kind:
+                raise Unresolvable(path, "two branches with different fields are one and the same of the reader's")
+            made.append((node, to))
+        if not taken:
+            raise Unresolvable(path, f"no branch of {_shown(writer)} can be read as {_shown(reader)}")
+        kinds, kind = self._kinds(reader, taken, names, path)
+        return Union(place, [Branch(_promoted(node, names, kind), to) for node, to in made], kinds, names, kind)
+
+    def _branch(self, writer: Schema, reader: Schema, path: str) -> Node:
+        """A writer's value that is no union, as one of the reader's branches."""
+        names = self._names(reader, path)
+        to = chosen(writer, reader.branches)
+        if to is None:
+            raise Unresolvable(path, f"{_shown(writer)} cannot be read as {_shown(reader)}")
+        node = self.node(writer, reader.branches[to], f"{path}.{names[to]}" if names else path)
+        kinds, kind = self._kinds(reader, {to: node}, names, path)
+        if kind is None:
+            return node
+        if node.kind is None:
+            return Nothing(node, kind)
+        return Placed(node, to, kinds, kind) if names else _promoted(node, names, kind)
+
+    def _names(self, reader: Schema, path: str) -> tuple[str, ...]:
+        """Of the fields of the struct that holds the branches; none if they are one column of one type."""
+        real = [one for one in reader.branches if one.kind != "null"]
+        if len(real) <= 1 or self._promotes(real):
+            return ()
+        names = tuple(f"member_{one.short_name.lower()}" for one in reader.branches)
+        if len(set(names)) < len(names):
+            raise Unresolvable(path, "two branches of the union have the same name but for namespace and case")
+        return names
+
+    def _promotes(self, real: Sequence[Schema]) -> bool:
+        plain = {one.kind for one in real if not meant(one, self._connect).logical}
+        return len(plain) == len(real) and plain in ({"int", "long"}, {"float", "double"})
+
+    def _kinds(
+        self, reader: Schema, taken: Mapping[int, Node], names: Sequence[str], path: str
+    ) -> tuple[list[pa.DataType | None], pa.DataType | None]:
+        """The type of each of the reader's branches, None for null, and of all. taken: what becomes of some."""
+        branches = reader.branches or (reader,)
+        kinds = [taken[at].kind if at in taken else self.kind(one, path) for at, one in enumerate(branches)]
+        real = [(one, kind) for one, kind in zip(branches, kinds, strict=True) if one.kind != "null"]
+        if reader.branches and any(kind is None for _, kind in real):
+            raise Unresolvable(path, "it has a branch without anything that a column could hold")
+        if names:
+            return kinds, pa.struct([pair for pair in zip(names, kinds, strict=True) if pair[1] is not None])
+        if len(real) > 1:
+            return kinds, pa.float64() if any(one.kind == "double" for one, _ in real) else pa.int64()
+        return kinds, real[0][1] if real else None
+
+
+def takes(writer: Schema, reader: Schema) -> bool:
+    """Whether a value of the writer's may be one of the reader's, as far as can be told without what is inside."""
+    if writer.kind in _LADDER and reader.kind in _LADDER:
+        return _LADDER.index(writer.kind) <= _LADDER.index(reader.kind)
+    if {writer.kind, reader.kind} <= {"string", "bytes"}:
+        return True
+    if writer.kind != reader.kind:
+        # decimals of bytes and of a fixed are the same numbers
+        return {writer.kind, reader.kind} == {"bytes", "fixed"} and writer.logical == reader.logical == "decimal"
+    if writer.kind == "fixed" and writer.size != reader.size:
+        return writer.logical == reader.logical == "decimal"
+    return not writer.name or _same_name(writer, reader)
+
+
+def _same_name(writer: Schema, reader: Schema) -> bool:
+    if writer.short_name == reader.short_name:
+        return True
+    return writer.name in reader.aliases or writer.short_name in (one.rpartition(".")[2] for one in reader.aliases)
+
+
+def chosen(writer: Schema, branches: Sequence[Schema]) -> int | None:
+    """The branch of the reader's that takes a value of the writer's; None if none does."""
+
+    def same(one: Schema) -> bool:
+        return one is writer or (one.kind == writer.kind and one.name == writer.name and takes(writer, one))
+
+    for fits in (same, lambda one: takes(writer, one) and one.kind == writer.kind, lambda one: takes(writer, one)):
+        for at, one in enumerate(branches):
+            if fits(one):
+                return at
+    return None
+
+
+def _matched(writer: Sequence[Field], reader: Sequence[Field]) -> dict[str, Field]:
+    """Name of a field of the writer's -> the reader's field that it is: of the same name, or with it as an alias."""
+    names = {one.name for one in writer}
+    matched = {one.name: one for one in reader if one.name in names}
+    for field in reader:
+        alias = next((one for one in field.aliases if one in names and one not in matched), None)
+        if field.name not in matched and alias is not None:
+            matched[alias] = field
+    return matched
+
+
+def _promoted(node: Node, names: Sequence[str], kind: pa.DataType | None) -> Node:
+    """The node with its numbers in the type of a union that is one column."""
+    return node if names or node.kind in (None, kind) else Promoted(node, kind)
+
+
+def _items_of(schema: Schema) -> Schema:
+    if schema.items is None:
+        raise ValueError(f"{schema.kind} has no items")
+    return schema.items
+
+
+def _shown(schema: Schema) -> str:
+    if schema.kind == "union":
+        return f"[{', '.join(one.name or one.kind for one in schema.branches)}]"
+    return f"{schema.kind} {schema.name}" if schema.name else schema.kind
+
+
+def _said(what: Meant, schema: Schema | None = None) -> str:
+    if what.logical == "decimal":
+        return f"decimal({what.precision},{what.scale})"
+    return what.logical or (schema.kind if schema is not None else "bytes")

@@ -1,0 +1,123 @@
+"""What was done to a row, as its envelope says it, and the column `_cdc` of that. Runs on Spark executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from exporter.arrow.kafka_time import US
+from exporter.arrow.own_columns import CDC_TYPE
+from exporter.arrow.years import US_FIRST, US_LAST
+from exporter.formats.envelopes.strict import Refused, kind_of
+from exporter.text import shorten
+
+INSERT, UPDATE, DELETE, SNAPSHOT = "I", "U", "D", "R"
+
+
+class Change(NamedTuple):
+    """op: I, U, D or R. ts: microseconds since 1970, UTC, or None. source, pos: text or None.
+
+    member: of the envelope, which has the row. image: the row. text: of it, where that is no part of the envelope's own
+    text.
+    """
+
+    op: str
+    ts: int | None
+    source: str | None
+    pos: str | None
+    member: str
+    image: Mapping[str, Any]
+    text: bytes | None = None
+
+
+class Envelope(Protocol):
+    """One kind of envelopes, whose values strict.parsed has given.
+
+    members: what stands at the top of it beside rows: event times may be read from there. holder: the member that says
+    where a change was made, by texts of these names.
+    """
+
+    members: frozenset[str]
+    holder: str
+    names: tuple[str, ...]
+
+    def named(self, texts: Sequence[str | None]) -> str | None:
+        """The source that the texts of `names` make up, `schema.table`; None if they do not."""
+        ...
+
+    def change(self, doc: Mapping[str, Any]) -> Change:
+        """Raises Refused for what gives no row."""
+        ...
+
+
+def source_in(envelope: Envelope, holder: Mapping[str, Any]) -> str | None:
+    """The source that an envelope names. Raises Refused."""
+    return envelope.named([text_at(holder, f"$.{envelope.holder}", name) for name in envelope.names])
+
+
+def cdc_array(changes: Sequence[Change]) -> pa.StructArray:
+    """`_cdc` of rows, without keys, which no value has."""
+    columns = [
+        pa.array([one.op for one in changes], pa.string()),
+        pa.array([one.ts for one in changes], pa.int64()).cast(US),
+        pa.array([one.source for one in changes], pa.string()),
+        pa.nulls(len(changes), pa.string()),
+        pa.array([one.pos for one in changes], pa.string()),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(CDC_TYPE))
+
+
+def object_at(doc: Mapping[str, Any], name: str, code: str) -> Mapping[str, Any]:
+    """A member that must be an object. Raises Refused with the code."""
+    found = doc.get(name)
+    if type(found) is not dict:
+        what = "null or missing" if found is None else kind_of(found)
+        raise Refused(f"{code}: $.{name} is {what}")
+    return found
+
+
+def text_at(doc: Mapping[str, Any], path: str, name: str) -> str | None:
+    """A member that is a text or null. path: of `doc`, for reasons. Raises Refused."""
+    found = doc.get(name)
+    if found is not None and type(found) is not str:
+        raise Refused(f"bad_envelope: {path}.{name} is {kind_of(found)}, not a text")
+    return found
+
+
+def micros_at(doc: Mapping[str, Any], path: str, name: str, unit_us: int) -> int | None:
+    """A moment in microseconds, from a member that is an integer of so many, or null. Raises Refused."""
+    found = doc.get(name)
+    if found is None:
+        return None
+    if type(found) is not int:
+        raise Refused(f"bad_envelope: {path}.{name} is {kind_of(found)}, not an integer")
+    return held(found * unit_us, f"{path}.{name}")
+
+
+def held(micros: int, path: str) -> int:
+    """The same moment. Raises Refused if no table holds it."""
+    if not US_FIRST <= micros <= US_LAST:
+        raise Refused(f"bad_envelope: {path} lies outside the years 1 to 9999 in UTC")
+    return micros
+
+
+def position(doc: Mapping[str, Any], path: str, names: Sequence[str]) -> str:
+    """The members that are there, of those names, by colons; each is an integer or a text. Raises Refused."""
+    parts = []
+    for name in names:
+        found = doc.get(name)
+        if type(found) not in (int, str, type(None)):
+            raise Refused(f"bad_envelope: {path}.{name} is {kind_of(found)}, neither a text nor an integer")
+        parts += [] if found is None else [str(found)]
+    return ":".join(parts)
+
+
+def dotted(*parts: str | None) -> str | None:
+    """Names that belong together; None if one is missing or empty."""
+    return ".".join(part for part in parts if part) if all(parts) else None
+
+
+def unknown_op(path: str, op: str) -> Refused:
+    return Refused(f"unknown_op: {path} = {shorten(op)!r}")

@@ -1,0 +1,251 @@
+"""What Kafka Connect's JSON converter writes: {schema, payload}. The schema says how values of the payload are meant.
+
+    Decimal                      "Aw==" with scale 2        0.03
+    Date                         20484                      "2026-01-31"
+    Timestamp                    1769860800000              "2026-01-31T12:00:00.000Z"
+    io.debezium.time.Date, ...   with semantic types only   as above, by their unit; MicroTimestamp, NanoTimestamp too
+
+All others are as JSON has them: bytes are base64, times of day integers. A value that is not what its schema says, or
+that no calendar holds, stays as it is: whether it fits is for its column to say. Runs on Spark executors.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from exporter.formats.envelopes.strict import Refused, kind_of, parsed
+from exporter.formats.envelopes.unavailable import is_unavailable
+from exporter.formats.json.text import PARSE_ERRORS, TOO_DEEP, too_deep
+from exporter.text import shorten
+
+SCHEMAS_KEPT = 64
+SCALE_MAX = 1_000
+"""Digits behind the point, and before it: beyond, a value stays as it is."""
+_SCALARS = frozenset(
+    ["int8", "int16", "int32", "int64", "float", "double", "float32", "float64", "boolean", "string", "bytes"]
+)
+_DAY_ZERO = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_BYTES_MAX = 420
+"""Of an unscaled number: that is SCALE_MAX digits."""
+
+Meant: TypeAlias = Callable[[Any], Any]
+"""What a value of a logical type is, or the value itself if it is none."""
+Logical: TypeAlias = Callable[[Mapping[str, Any]], Meant]
+"""From the schema of a logical type to what its values are. Raises Refused."""
+Node: TypeAlias = "Meant | Fields | Items | Entries"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A struct: its fields that are not as JSON has them."""
+
+    nodes: Mapping[str, Node]
+
+
+@dataclass(frozen=True)
+class Items:
+    """An array of what is not as JSON has it."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A map from texts to what is not as JSON has it."""
+
+    node: Node
+
+
+class Payload(NamedTuple):
+    """The bytes of a payload, its value, and what is not as JSON has it in there; None: nothing."""
+
+    raw: bytes
+    value: dict[str, Any]
+    node: Node | None
+
+
+def payload_of(raw: bytes, debezium: bool) -> Payload:
+    """The payload of one value, which is an object. debezium: whether its types are honoured. Raises Refused."""
+    try:
+        outer = _outer(raw)
+    except PARSE_ERRORS:
+        parsed(raw)
+        raise Refused("not_json: the value has no members that can be read") from None
+    if len(outer) != 2 or {*map(str, outer)} != {"schema", "payload"}:
+        names = shorten(", ".join(outer))
+        raise Refused(_twins(outer) or f"no_envelope: $ has the members {names}, not schema and payload alone")
+    found = {str(name): bytes(text) for name, text in outer.items()}
+    node = meant_by(found["schema"], debezium)
+    if isinstance(node, str):
+        raise Refused(node)
+    if found["payload"] == b"null":
+        raise Refused("tombstone: the payload is null")
+    return Payload(found["payload"], parsed(found["payload"]), node)
+
+
+class _Key(str):
+    """A key that is equal to itself only: a dict keeps those that occur twice."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+_outer = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=lambda _kind, text: _Key(text)).decode
+
+
+def _twins(outer: Mapping[_Key, Any]) -> str:
+    names = [str(name) for name in outer]
+    twin = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    return "" if twin is None else f"duplicate_key: {shorten(twin)!r} occurs twice in one object"
+
+
+@lru_cache(SCHEMAS_KEPT)
+def meant_by(raw: bytes, debezium: bool) -> Node | str | None:
+    """What is not as JSON has it in values of a schema, which is given as sent; None: nothing; a text: the reason of
+    all records that have this schema."""
+    if raw == b"null":
+        return None
+    try:
+        if too_deep(raw):
+            return TOO_DEEP
+        return _node(parsed(raw), "$.schema", {**_NAMED, **_DEBEZIUM} if debezium else _NAMED)
+    except Refused as refused:
+        code, _, what = str(refused).partition(": ")
+        return str(refused) if code == "bad_schema" else f"bad_schema: $.schema: {code}: {what}"
+
+
+def meant(node: Node, value: Any) -> Any:
+    """A value as plain JSON."""
+    if isinstance(node, Fields):
+        if type(value) is not dict:
+            return value
+        return {name: meant(node.nodes[name], item) if name in node.nodes else item for name, item in value.items()}
+    if isinstance(node, Items):
+        return [meant(node.node, item) for item in value] if type(value) is list else value
+    if isinstance(node, Entries):
+        return {name: meant(node.node, item) for name, item in value.items()} if type(value) is dict else value
+    return node(value)
+
+
+def _node(schema: Mapping[str, Any], path: str, named: Mapping[str, Logical]) -> Node | None:
+    """The node of a schema, None where all is as JSON has it. Raises Refused."""
+    kind, name = schema.get("type"), schema.get("name")
+    if type(name) is str and name in named:
+        return named[name](schema)
+    if kind == "struct":
+        fields = schema.get("fields")
+        if type(fields) is not list or not all(type(one) is dict and type(one.get("field")) is str for one in fields):
+            raise Refused(f"bad_schema: {path}.fields is no array of named fields")
+        all_nodes = {one["field"]: _node(one, f"{path}.{one['field']}", named) for one in fields}
+        nodes = {field: node for field, node in all_nodes.items() if node is not None}
+        return Fields(nodes) if nodes else None
+    if kind == "array":
+        inner = _node(_inside(schema, "items", path), f"{path}[]", named)
+        return None if inner is None else Items(inner)
+    if kind == "map":
+        inner = _node(_inside(schema, "values", path), f"{path}{{}}", named)
+        return None if inner is None or _inside(schema, "keys", path).get("type") != "string" else Entries(inner)
+    if kind not in _SCALARS:
+        raise Refused(f"bad_schema: {path}.type is {shorten(kind) if type(kind) is str else kind_of(kind)}")
+    return None
+
+
+def _inside(schema: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    found = schema.get(name)
+    if type(found) is not dict:
+        raise Refused(f"bad_schema: {path}.{name} is no schema")
+    return found
+
+
+def day_of(value: Any) -> Any:
+    """A number of days since 1970 as the text of a date; any other value as it is."""
+    ordinal = value + _DAY_ZERO if type(value) is int else 0
+    return date.fromordinal(ordinal).isoformat() if 1 <= ordinal <= date.max.toordinal() else value
+
+
+def _moment(per_sec: int) -> Meant:
+    """Integers of so many a second since 1970, UTC."""
+    digits = len(str(per_sec)) - 1
+
+    def read(value: Any) -> Any:
+        if type(value) is not int:
+            return value
+        secs, rest = divmod(value, per_sec)
+        try:
+            moment = (_EPOCH + timedelta(seconds=secs)).replace(tzinfo=None)
+        except OverflowError:
+            return value
+        return f"{moment.isoformat()}.{rest:0{digits}}Z"
+
+    return read
+
+
+def _decimal(schema: Mapping[str, Any]) -> Meant:
+    """Raises Refused."""
+    parameters = schema.get("parameters")
+    text = parameters.get("scale") if type(parameters) is dict else None
+    try:
+        scale = int(text) if type(text) is str else None
+    except ValueError:
+        scale = None
+    if scale is None or abs(scale) > SCALE_MAX:
+        raise Refused("bad_schema: a Decimal has no scale that can be used")
+    return lambda value: _scaled(value, scale)
+
+
+def _scaled(value: Any, scale: int) -> Any:
+    """A number from its unscaled bytes in base64. Numbers that are sent as such stay."""
+    if type(value) is not str or not value or is_unavailable(value):
+        return value
+    try:
+        raw = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return value
+    if not raw or len(raw) > _BYTES_MAX:
+        return value
+    number = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-scale, _WIDE)
+    return msgspec.Raw(format(number, "f").encode())
+
+
+_WIDE = Context(prec=2 * SCALE_MAX + 100)
+
+
+def _variable_scale(value: Any) -> Any:
+    """A struct of a scale and unscaled bytes."""
+    if type(value) is not dict or value.keys() != {"scale", "value"} or type(value["scale"]) is not int:
+        return value
+    if abs(value["scale"]) > SCALE_MAX:
+        return value
+    number = _scaled(value["value"], value["scale"])
+    return value if number is value["value"] else number
+
+
+def _always(read: Meant) -> Logical:
+    return lambda _schema: read
+
+
+_NAMED: Mapping[str, Logical] = {
+    "org.apache.kafka.connect.data.Decimal": _decimal,
+    "org.apache.kafka.connect.data.Date": _always(day_of),
+    "org.apache.kafka.connect.data.Timestamp": _always(_moment(1_000)),
+}
+_DEBEZIUM: Mapping[str, Logical] = {
+    "io.debezium.time.Date": _always(day_of),
+    "io.debezium.time.Timestamp": _always(_moment(1_000)),
+    "io.debezium.time.MicroTimestamp": _always(_moment(1_000_000)),
+    "io.debezium.time.NanoTimestamp": _always(_moment(1_000_000_000)),
+    "io.debezium.data.VariableScaleDecimal": _always(_variable_scale),
+}

@@ -1,0 +1,119 @@
+"""Debezium's envelopes: {before, after, source, op, ts_ms}, of relational databases and of MongoDB. On Spark executors.
+
+    c, r, u    the row is `after`              t    cdc_truncate
+    d          the row is `before`             m    cdc_message
+
+Everything else in the envelope is for ordering and is not kept. Of MongoDB the two are JSON texts (mongo.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from exporter.formats.envelopes.change import (
+    DELETE,
+    INSERT,
+    SNAPSHOT,
+    UPDATE,
+    Change,
+    dotted,
+    micros_at,
+    object_at,
+    position,
+    source_in,
+    text_at,
+    unknown_op,
+)
+from exporter.formats.envelopes.mongo import plain_document
+from exporter.formats.envelopes.strict import Refused, kind_of
+
+OPS = {"c": INSERT, "r": SNAPSHOT, "u": UPDATE, "d": DELETE}
+TIMES = (("source", "ts_us", 1), ("source", "ts_ms", 1_000), ("", "ts_us", 1), ("", "ts_ms", 1_000))
+"""Where the time of a change may stand: the first one that is there. (member, name, microseconds of its unit)."""
+POSITIONS = (("file", "pos", "row"), ("lsn",), ("commit_lsn", "change_lsn", "event_serial_no"), ("commit_scn", "scn"))
+"""What orders the changes of a source: MySQL, PostgreSQL, SQL Server, Oracle; the first one whose first member is."""
+
+
+class Debezium:
+    """Of relational databases. See Envelope."""
+
+    members: frozenset[str] = frozenset({"source", "op", "ts_ms", "ts_us", "ts_ns", "transaction"})
+    holder: str = "source"
+    names: tuple[str, ...] = ("schema", "db", "table")
+
+    def named(self, texts: Sequence[str | None]) -> str | None:
+        """See Envelope."""
+        schema, db, table = texts
+        return dotted(schema or db, table)
+
+    def change(self, doc: Mapping[str, Any]) -> Change:
+        """See Envelope."""
+        op = doc.get("op")
+        if type(op) is not str:
+            raise Refused(f"no_envelope: $.op is {'null or missing' if op is None else kind_of(op)}")
+        source = {} if doc.get("source") is None else object_at(doc, "source", "bad_envelope")
+        name = source_in(self, source)
+        if op in ("t", "m"):
+            raise Refused(f"cdc_truncate: of {name}" if op == "t" else f"cdc_message: {_prefix(doc)}")
+        if op not in OPS:
+            raise unknown_op("$.op", op)
+        member = "before" if op == "d" else "after"
+        image, text = self._image(doc, op, member)
+        return Change(OPS[op], time_of(doc, source), name, self._position(source), member, image, text)
+
+    def _image(self, doc: Mapping[str, Any], _op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
+        return object_at(doc, member, "no_image"), None
+
+    def _position(self, source: Mapping[str, Any]) -> str | None:
+        for names in POSITIONS:
+            if source.get(names[0]) is not None:
+                gtid = text_at(source, "$.source", "gtid")
+                return position(source, "$.source", names) + (f"@{gtid}" if gtid else "")
+        return None
+
+
+class DebeziumMongo(Debezium):
+    """Of MongoDB. A delete that tells nothing of its document is a row without fields: the record's key names it."""
+
+    names = ("db", "collection")
+
+    def named(self, texts: Sequence[str | None]) -> str | None:
+        """See Envelope."""
+        return dotted(*texts)
+
+    def _image(self, doc: Mapping[str, Any], op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
+        found = doc.get(member)
+        if found is None and op == "d":
+            return {}, b"{}"
+        if found is None:
+            code = "partial_update" if op == "u" else "no_image"
+            raise Refused(f"{code}: $.{member} is null or missing")
+        if type(found) is not str:
+            raise Refused(f"bad_envelope: $.{member} is {kind_of(found)}, not a text")
+        try:
+            return plain_document(found)
+        except Refused as refused:
+            code, _, what = str(refused).partition(": ")
+            raise Refused(f"{code}: $.{member}: {what}") from None
+
+    def _position(self, source: Mapping[str, Any]) -> str | None:
+        if source.get("ord") is None:
+            return None
+        return position(source, "$.source", ("ts_ms", "ord"))
+
+
+def time_of(doc: Mapping[str, Any], source: Mapping[str, Any]) -> int | None:
+    """When a change was made, in microseconds. Raises Refused."""
+    for member, name, unit_us in TIMES:
+        found = micros_at(source if member else doc, f"$.{member}" if member else "$", name, unit_us)
+        if found is not None:
+            return found
+    return None
+
+
+def _prefix(doc: Mapping[str, Any]) -> str:
+    """What is told of a message: never its content."""
+    message = doc.get("message")
+    prefix = message.get("prefix") if type(message) is dict else None
+    return f"prefix {prefix!r}"[:120] if type(prefix) is str else "without a prefix"

@@ -1,0 +1,74 @@
+"""The envelope of AWS DMS: {data, metadata}, and what else its replication tasks say. Runs on Spark executors.
+
+load, insert, update, delete    the row is `data`; of a delete without it `before-image`
+record-type control             cdc_control
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from exporter.formats.envelopes.change import (
+    DELETE,
+    INSERT,
+    SNAPSHOT,
+    UPDATE,
+    Change,
+    dotted,
+    held,
+    object_at,
+    position,
+    source_in,
+    text_at,
+    unknown_op,
+)
+from exporter.formats.envelopes.strict import Refused
+from exporter.formats.envelopes.times import micros_of
+from exporter.text import shorten
+
+OPS = {"load": SNAPSHOT, "insert": INSERT, "update": UPDATE, "delete": DELETE}
+POSITION = ("stream-position", "transaction-id", "transaction-record-id")
+AT = "$.metadata"
+
+
+class Dms:
+    """See Envelope."""
+
+    members: frozenset[str] = frozenset({"metadata"})
+    holder: str = "metadata"
+    names: tuple[str, ...] = ("schema-name", "table-name")
+
+    def named(self, texts: Sequence[str | None]) -> str | None:
+        """See Envelope."""
+        return dotted(*texts)
+
+    def change(self, doc: Mapping[str, Any]) -> Change:
+        """See Envelope."""
+        metadata = object_at(doc, "metadata", "no_envelope")
+        kind, op = text_at(metadata, AT, "record-type"), text_at(metadata, AT, "operation") or ""
+        source = source_in(self, metadata)
+        if kind == "control":
+            raise Refused(f"cdc_control: {shorten(op)} of {source}")
+        if kind != "data":
+            raise Refused(f"no_envelope: {AT}.record-type is {'null or missing' if kind is None else shorten(kind)}")
+        if op not in OPS:
+            raise unknown_op(f"{AT}.operation", op)
+        member = "before-image" if op == "delete" and doc.get("data") is None else "data"
+        if doc.get(member) is None:
+            raise Refused("no_image: $.data is null or missing")
+        image = object_at(doc, member, "no_image")
+        pos = position(metadata, AT, POSITION) or None
+        return Change(OPS[op], _time(metadata), source, pos, member, image)
+
+
+def _time(metadata: Mapping[str, Any]) -> int | None:
+    """When a change was committed, or else when DMS wrote it, in microseconds. Raises Refused."""
+    for name in ("commit-timestamp", "timestamp"):
+        text = text_at(metadata, AT, name)
+        if text is not None:
+            found = micros_of(text)
+            if found is None:
+                raise Refused(f"bad_envelope: {AT}.{name} = {shorten(text)!r} is no timestamp")
+            return held(found[0], f"{AT}.{name}")
+    return None

@@ -1,0 +1,70 @@
+"""From the bytes of a value to its row, one value by itself: what stands around it is taken off. On Spark executors.
+
+    frame? ── {schema, payload}? ── envelope? ── the row's text, for the reader of JSON ── what was done to it
+
+What is in the row is for that reader to judge, with all its rules; its reasons have paths in the row. Everything around
+it is proven to be JSON in which no key occurs twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from exporter.core.value_format import ValueFormat
+from exporter.formats.envelopes.change import Change, Envelope, source_in
+from exporter.formats.envelopes.connect import Payload, payload_of
+from exporter.formats.envelopes.debezium import Debezium, DebeziumMongo
+from exporter.formats.envelopes.dms import Dms
+from exporter.formats.envelopes.strict import Refused, parsed
+from exporter.formats.frames import HEAD
+
+ENVELOPES: Mapping[str, Envelope] = {"debezium": Debezium(), "debezium_mongo": DebeziumMongo(), "dms": Dms()}
+
+
+class Opened(NamedTuple):
+    """payload: with all that is in the value. change: None where there is no envelope."""
+
+    payload: Payload
+    change: Change | None
+
+
+class Opening:
+    """Takes values of one format out of what they are in."""
+
+    def __init__(self, form: ValueFormat) -> None:
+        self.envelope = ENVELOPES.get(form.envelope)
+        self._framed = form.frame == "confluent"
+        self._connect = form.kind == "connect_json"
+        self._debezium_types = form.semantic_types == "connect"
+
+    def payload(self, raw: bytes | None) -> Payload:
+        """What is in a frame and beside a schema. Raises Refused."""
+        if raw is None:
+            raise Refused("tombstone: the value is null")
+        if self._framed:
+            if len(raw) < HEAD or raw[0]:
+                raise Refused("no_frame: the value does not begin with a zero byte and the four of a schema's id")
+            raw = raw[HEAD:]
+        return payload_of(raw, self._debezium_types) if self._connect else Payload(raw, parsed(raw), None)
+
+    def opened(self, raw: bytes | None) -> Opened:
+        """All of a value. Raises Refused."""
+        payload = self.payload(raw)
+        return Opened(payload, None if self.envelope is None else self.envelope.change(payload.value))
+
+    def source(self, doc: Mapping[str, Any]) -> str | None:
+        """The source that an envelope names; None if it names none."""
+        if self.envelope is None or type(holder := doc.get(self.envelope.holder)) is not dict:
+            return None
+        try:
+            return source_in(self.envelope, holder)
+        except Refused:
+            return None
+
+
+def text_on(doc: Any, path: list[str]) -> str | None:
+    """The text at a path; None if there is none."""
+    for name in path:
+        doc = doc.get(name) if type(doc) is dict else None
+    return doc if type(doc) is str else None

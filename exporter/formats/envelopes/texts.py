@@ -1,0 +1,271 @@
+"""JSON texts that stand in something: the row's text is taken out, and read as any JSON. Runs on Spark executors.
+
+See opening.py for what is taken off, unavailable.py for what is not there. Integers that only a schema could explain
+are explained by no guess:
+
+    a DATE column        takes days since 1970 where `semantic_types` says that values are Debezium's or Connect's
+    a TIMESTAMP column   takes none: `unknown_unit`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from exporter.core.columns import JsonText
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.envelopes.change import Change, Envelope, cdc_array
+from exporter.formats.envelopes.connect import Fields, Node, day_of, meant
+from exporter.formats.envelopes.opening import Opening, text_on
+from exporter.formats.envelopes.strict import Refused, members, written
+from exporter.formats.envelopes.times import EnvelopeTime
+from exporter.formats.envelopes.unavailable import unavailable
+from exporter.formats.format import Format, Read
+from exporter.formats.frames import HEAD
+from exporter.formats.json.text import PARSE_ERRORS
+from exporter.formats.marks import is_evolved
+from exporter.formats.rows import patched
+from exporter.text import shorten
+
+
+class EnvelopedTexts:
+    """JSON in a frame, in {schema, payload}, in an envelope, or in several of these. inner: reads what is in there."""
+
+    def __init__(self, inner: Format, form: ValueFormat) -> None:
+        self._inner = inner
+        self._form = form
+        self._opening = Opening(form)
+
+    def schema(self, spark_json: str, event_type: str) -> pa.Schema:
+        """See Format."""
+        return self._inner.schema(spark_json, event_type)
+
+    def peek(self, source: TypeFrom) -> EnvelopePeek:
+        """See Format."""
+        if source.kind != "json" and (source.kind != "source" or self._opening.envelope is None):
+            raise ConfigError(
+                f"JSON values name no {source.kind} here", "take the event type from a field, a header or the key"
+            )
+        return EnvelopePeek(self._opening, source, self._form)
+
+    def reader(
+        self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"
+    ) -> EnvelopedReader:
+        """See Format."""
+        inside, time = routing, None
+        if (envelope := self._opening.envelope) is not None:
+            time = time_in(envelope.members, schema, routing.event_time)
+            inside = replace(routing, type_from=TypeFrom("topic"))
+            inside = inside if time is None else replace(inside, event_time=EventTime("record"))
+        inner = self._inner.reader(event_type, schema, inside, json_text)
+        check = None if self._opening.envelope is None else route_of(self._opening, routing.type_from)
+        return EnvelopedReader(self._opening, inner, Wanted.by(schema, routing, self._form), time, (event_type, check))
+
+
+def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> EnvelopeTime | None:
+    """What reads the event time out of an envelope; None if it stands in the row, or nowhere.
+
+    It stands in the envelope if its path begins with one of the envelope's members, and no declared column is called so.
+    """
+    first = time.path.partition(".")[0]
+    declared = {field.name for field in schema if not is_evolved(field)}
+    return EnvelopeTime(time) if time.kind == "json" and first in members and first not in declared else None
+
+
+Route = Callable[[Mapping[str, Any]], str | None]
+"""From an envelope's value to the event type that it names."""
+
+
+def route_of(opening: Opening, source: TypeFrom) -> Route | None:
+    """What finds the event type in an envelope; None if it stands elsewhere."""
+    path = source.name.split(".")
+    if source.kind == "source":
+        return opening.source
+    return (lambda doc: text_on(doc, path)) if source.kind == "json" else None
+
+
+class Wanted(NamedTuple):
+    """Names of columns at the top. read: those that are read. days: of which an integer is a day. moments: of which it
+    is of an unknown unit."""
+
+    read: frozenset[str]
+    days: tuple[str, ...]
+    moments: tuple[str, ...]
+
+    @classmethod
+    def by(cls, schema: pa.Schema, routing: Routing, form: ValueFormat) -> Wanted:
+        """Those of a reader."""
+        declared = [field for field in schema if not is_evolved(field)]
+        read = frozenset(schema.names if routing.unknown_fields == "rescue" else [field.name for field in declared])
+        if form.envelope != "debezium" or form.kind == "connect_json":
+            return cls(read if form.envelope == "debezium" else frozenset(), (), ())
+        days = [field.name for field in declared if pa.types.is_date(field.type)]
+        moments = [field.name for field in declared if pa.types.is_timestamp(field.type)]
+        return cls(read, tuple(days) if form.semantic_types == "connect" else (), tuple(moments))
+
+
+class _Row(NamedTuple):
+    """One row as it is read. hidden: members of `_rescued` beside what the reader puts there."""
+
+    text: bytes
+    change: Change | None
+    time: int | None
+    cut: bool
+    hidden: bytes
+
+
+class EnvelopedReader:
+    """See Reader. routed: the event type, and what finds it in an envelope."""
+
+    def __init__(
+        self,
+        opening: Opening,
+        inner: Any,
+        wanted: Wanted,
+        time: EnvelopeTime | None,
+        routed: tuple[str, Route | None],
+    ) -> None:
+        self._opening = opening
+        self._inner = inner
+        self._wanted = wanted
+        self._time = time
+        self._event_type, self._route = routed
+
+    def read(self, values: pa.BinaryArray) -> Read:
+        """See Reader."""
+        refused: dict[int, str] = {}
+        rows: list[int] = []
+        taken: list[_Row] = []
+        for row, raw in enumerate(values.to_pylist()):
+            try:
+                taken.append(self._row(raw))
+                rows.append(row)
+            except Refused as bad:
+                refused[row] = str(bad)
+        read: Read = self._inner.read(pa.array([one.text for one in taken], pa.binary()))
+        refused |= {rows[at]: reason for at, reason in read.refused.items()}
+        kept = read.rows.to_pylist()
+        good = [taken[at] for at in kept]
+        hidden = {at: self._rescued(read.rescued[at].as_py(), one.hidden) for at, one in enumerate(good) if one.hidden}
+        return replace(
+            read,
+            rows=pa.array([rows[at] for at in kept], pa.int32()),
+            rescued=patched(read.rescued, hidden),
+            refused=refused,
+            time=read.time if self._time is None else self._time.array([one.time for one in good]),
+            truncated=read.truncated + sum(one.cut for one in good),
+            cdc=None if self._opening.envelope is None else cdc_array([one.change for one in good if one.change]),
+        )
+
+    def _row(self, raw: bytes | None) -> _Row:
+        """Raises Refused."""
+        payload, change = self._opening.opened(raw)
+        if change is None:
+            text, hidden = self._text(payload.raw, payload.value, payload.node)
+            return _Row(text, None, None, False, hidden)
+        if self._route is not None and self._route(payload.value) != self._event_type:
+            raise Refused(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
+        time, cut = (None, False) if self._time is None else self._time.read(payload.value)
+        sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
+        node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None
+        text, hidden = self._text(sent, change.image, node)
+        return _Row(text, change, time, cut, hidden)
+
+    def _text(self, sent: bytes, image: Mapping[str, Any], node: Node | None) -> tuple[bytes, bytes]:
+        """What is read of a row, and what is not: members of `_rescued`. Raises Refused."""
+        changed: dict[str, Any] = {}
+        if isinstance(node, Fields):
+            changed = {name: meant(inner, image[name]) for name, inner in node.nodes.items() if name in image}
+        for name in self._wanted.days:
+            if type(image.get(name)) is int:
+                changed[name] = day_of(image[name])
+        for name in self._wanted.moments:
+            if type(image.get(name)) is int:
+                what = "is an integer whose unit nothing says: declare BIGINT, or have schemas sent (connect_json)"
+                raise Refused(f"unknown_unit: $.{shorten(name)} {what}")
+        hidden = unavailable(image, self._wanted.read)
+        if not changed and not hidden:
+            return sent, b""
+        parts: dict[str, Any] = members(sent)
+        kept = {name: parts.pop(name) for name in hidden}
+        return written({**parts, **changed}), written(kept)[1:-1]
+
+    @staticmethod
+    def _rescued(text: str | None, hidden: bytes) -> str:
+        """What is in `_rescued`, and more. The two have no field in common."""
+        inside = text[1:-1] if text else ""
+        return "{" + inside + ("," if inside else "") + hidden.decode() + "}"
+
+
+class EnvelopePeek:
+    """Finds event types. See Peek."""
+
+    def __init__(self, opening: Opening, source: TypeFrom, form: ValueFormat) -> None:
+        self._opening = opening
+        self._path = source.name.split(".") if source.kind == "json" else []
+        self._glance = _glance(opening.envelope, self._path, form)
+        self._shown = f"$.{source.name}" if self._path else f"the source of an envelope ({form.envelope})"
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """See Peek."""
+        names: list[str | None] = []
+        reasons: dict[int, str] = {}
+        for row, (raw, skip) in enumerate(zip(values.to_pylist(), skipped.to_pylist(), strict=True)):
+            name = None
+            if raw is not None and not skip:
+                try:
+                    name = self._type(raw)
+                except Refused as bad:
+                    reasons[row] = str(bad)
+            names.append(name)
+        return pa.array(names, pa.string()), reasons
+
+    def _type(self, raw: bytes) -> str:
+        """Raises Refused."""
+        name = self._glance(raw)
+        if name:
+            return name
+        doc = self._opening.payload(raw).value
+        name = text_on(doc, self._path) if self._path else self._opening.source(doc)
+        if name:
+            return name
+        if self._opening.envelope is not None:
+            self._opening.envelope.change(doc)
+        raise Refused(f"no_type: {self._shown} is missing, empty or no text")
+
+
+def _glance(envelope: Envelope | None, path: list[str], form: ValueFormat) -> Callable[[bytes], str | None]:
+    """Finds the event type of most values without reading the rest of them. None: somebody else has to look.
+
+    path: where it stands; empty: it is the envelope's source. Of a value that holds a key twice it may take another
+    than the reader, which refuses such values.
+    """
+    kind: Any = str
+    if not path and envelope is not None:
+        names = {f"f{at}": name for at, name in enumerate(envelope.names)}
+        kind = msgspec.defstruct("Source", [(field, str | None, None) for field in names], rename=names, gc=False)
+        path = [envelope.holder]
+    path = ["payload", *path] if form.kind == "connect_json" else path
+    for name in reversed(path):
+        kind = msgspec.defstruct("Glance", [("f", kind)], rename={"f": name}, gc=False)
+    decode = msgspec.json.Decoder(kind).decode
+    begin = HEAD if form.frame == "confluent" else 0
+
+    def glance(raw: bytes) -> str | None:
+        try:
+            found = decode(memoryview(raw)[begin:])
+        except PARSE_ERRORS:
+            return None
+        for _ in path:
+            found = found.f
+        if type(found) is str or envelope is None:
+            return str(found)
+        return envelope.named([getattr(found, f"f{at}") for at in range(len(envelope.names))])
+
+    return glance

@@ -1,0 +1,207 @@
+"""The columns that follow from a JSON Schema. Pure.
+
+    integer, number, boolean    BIGINT, DOUBLE, BOOLEAN
+    string                      STRING; of format date-time TIMESTAMP, of date DATE
+    object with properties      STRUCT of these
+    object of one kind of value MAP<STRING, ...>
+    array of one kind           ARRAY
+    T or null, each way         T
+    $ref                        what it refers to, in the document or in one that the registry names
+
+What else there is gives no column: its values stay in `_rescued`. A schema is never a reason to refuse a value, which
+is JSON and is read without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from exporter.core.columns import Names, unfit
+from exporter.core.schemas import SchemaText
+from exporter.errors import ConfigError
+from exporter.formats.schema import SCHEMA_DEPTH_MAX
+
+_SCALARS = {"integer": "long", "number": "double", "boolean": "boolean", "string": "string"}
+_FORMATS = {"date-time": "timestamp", "date": "date"}
+
+
+@dataclass(frozen=True)
+class SchemaColumns:
+    """name: the schema's title. fields: of a Spark schema, as parsed JSON. refused: path -> why it is no column."""
+
+    name: str
+    fields: Sequence[Mapping[str, Any]]
+    refused: Mapping[str, str]
+
+
+def schema_columns(schema: SchemaText) -> SchemaColumns:
+    """What a schema says of a table. Raises ConfigError for text that is no JSON."""
+    whole = _parsed(schema)
+    walk = _Walk(schema)
+    fields: list[dict[str, Any]] = []
+    try:
+        found, document, trail = walk.resolved(whole, schema, "$", (_name(schema, ""),))
+        if not isinstance(found, dict) or not isinstance(found.get("properties"), dict):
+            raise _NoColumn("$", "its values are no objects with properties")
+        fields = walk.fields(found["properties"], document, "$", 1, trail, top=True)
+    except _NoColumn as no:
+        walk.refused[no.path] = no.why
+    return SchemaColumns(title(schema), fields, walk.refused)
+
+
+def title(schema: SchemaText) -> str:
+    """The name of what a schema describes; empty if it has none. Raises ConfigError for text that is no JSON."""
+    whole = _parsed(schema)
+    found = whole.get("title", "") if isinstance(whole, dict) else ""
+    return found if isinstance(found, str) else ""
+
+
+class _NoColumn(Exception):
+    """A place of which no column follows."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(why)
+        self.path = path
+        self.why = why
+
+
+@dataclass
+class _Walk:
+    """From a schema to Spark types. refused: path -> why there is no column, grows."""
+
+    root: SchemaText
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def fields(
+        self, properties: Mapping[str, Any], document: SchemaText, path: str, depth: int, trail: tuple[str, ...],
+        top: bool = False,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """The columns of an object's properties; one that gives none is left out."""
+        made: list[dict[str, Any]] = []
+        names = Names(())
+        for name, inner in properties.items():
+            at = f"{path}.{name}"
+            try:
+                if unfit(name, top=top) or names.clash(name):
+                    raise _NoColumn(at, "no column can have this name beside the others")
+                kind = self.kind(inner, document, at, depth + 1, trail)
+            except _NoColumn as no:
+                self.refused[no.path] = no.why
+                continue
+            names.add(name)
+            made.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
+        return made
+
+    def kind(self, schema: Any, document: SchemaText, path: str, depth: int, trail: tuple[str, ...]) -> Any:
+        """A Spark type, as parsed JSON. Raises _NoColumn."""
+        if depth > SCHEMA_DEPTH_MAX:
+            raise _NoColumn(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
+        found, document, trail = self.resolved(schema, document, path, trail)
+        one = _one_type(found, path)
+        if one == "object":
+            return self._object(found, document, path, depth, trail)
+        if one == "array":
+            items = found.get("items")
+            if not isinstance(items, dict) or "prefixItems" in found:
+                raise _NoColumn(path, "its elements are not of one kind that is told")
+            inner = self.kind(items, document, f"{path}[]", depth + 1, trail)
+            return {"type": "array", "elementType": inner, "containsNull": True}
+        if one == "string":
+            return _FORMATS.get(str(found.get("format")), "string")
+        if one not in _SCALARS:
+            raise _NoColumn(path, f"there is no type {one!r}")
+        return _SCALARS[one]
+
+    def _object(
+        self, found: Mapping[str, Any], document: SchemaText, path: str, depth: int, trail: tuple[str, ...]
+    ) -> Any:
+        properties, others = found.get("properties"), found.get("additionalProperties")
+        if isinstance(properties, dict) and properties:
+            fields = self.fields(properties, document, path, depth, trail)
+            if not fields:
+                raise _NoColumn(path, "none of its properties is a column")
+            return {"type": "struct", "fields": fields}
+        if not isinstance(others, dict):
+            raise _NoColumn(path, "it does not tell which fields it has")
+        inner = self.kind(others, document, f"{path}{{}}", depth + 1, trail)
+        return {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True}
+
+    def resolved(
+        self, schema: Any, document: SchemaText, path: str, trail: tuple[str, ...]
+    ) -> tuple[Any, SchemaText, tuple[str, ...]]:
+        """A schema without the wrappings that say no more than `or null`, and where its own references count from.
+
+        trail: the references that led here: one that leads to itself has no end.
+        """
+        while True:
+            if not isinstance(schema, dict):
+                raise _NoColumn(path, "it may be anything" if schema is True else "it is no schema")
+            if "$ref" in schema:
+                schema, document, name = _referred(str(schema["$ref"]), document, path)
+                if name in trail:
+                    raise _NoColumn(path, "it is in itself again")
+                trail = (*trail, name)
+                continue
+            choices = next((schema[word] for word in ("oneOf", "anyOf", "allOf") if word in schema), None)
+            if choices is None or "properties" in schema:
+                return schema, document, trail
+            rest = [one for one in choices if not (isinstance(one, dict) and one.get("type") == "null")]
+            if len(rest) != 1:
+                raise _NoColumn(path, "it may be of several kinds")
+            schema = rest[0]
+
+
+def _one_type(schema: Mapping[str, Any], path: str) -> str:
+    """The one type beside null. Raises _NoColumn."""
+    kinds = schema.get("type")
+    named = kinds if isinstance(kinds, list) else [kinds] if kinds is not None else [*_implied(schema)]
+    rest = [kind for kind in named if kind != "null"]
+    if {*rest} == {"integer", "number"}:
+        return "number"
+    if len(rest) != 1 or not isinstance(rest[0], str):
+        raise _NoColumn(path, "it may be of several kinds" if len(rest) > 1 else "it tells no type")
+    return rest[0]
+
+
+def _implied(schema: Mapping[str, Any]) -> Iterator[str]:
+    """What a schema without a type says by what else it has."""
+    if "properties" in schema:
+        yield "object"
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list) and values and all(isinstance(one, str) or one is None for one in values):
+        yield "string"
+
+
+def _referred(ref: str, document: SchemaText, path: str) -> tuple[Any, SchemaText, str]:
+    """What a reference leads to, the document that it is in, and a name for it. Raises _NoColumn."""
+    place, _, pointer = ref.partition("#")
+    whole = _parsed(document)
+    if place and not (isinstance(whole, dict) and place == whole.get("$id")):
+        named = dict(document.references)
+        if place not in named:
+            raise _NoColumn(path, f"it refers to {place!r}, which is not among the schema's references")
+        document = named[place]
+        whole = _parsed(document)
+    for step in filter(None, unquote(pointer).split("/")):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if not isinstance(whole, dict) or key not in whole:
+            raise _NoColumn(path, f"it refers to {ref!r}, where there is nothing")
+        whole = whole[key]
+    return whole, document, _name(document, pointer)
+
+
+def _name(document: SchemaText, pointer: str) -> str:
+    """Of a place in a document; one for all that lead to it."""
+    return f"{id(document)}#{pointer}"
+
+
+def _parsed(schema: SchemaText) -> Any:
+    """Raises ConfigError."""
+    try:
+        return json.loads(schema.text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"a JSON Schema is no JSON: {error}", "register it anew, or correct the file") from error

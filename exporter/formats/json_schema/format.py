@@ -1,0 +1,87 @@
+"""JSON with a schema: read as JSON, with columns and names that the schema gives. Runs on Spark executors.
+
+A value is not validated: what the table cannot hold is kept in `_rescued`, or refused where a column is declared.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.core.columns import JsonText
+from exporter.core.routing import Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas, SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.format import Format, Peek, Reader
+from exporter.formats.frames import NO_ID, confluent_ids
+from exporter.formats.json.format import Json
+from exporter.formats.json_schema.columns import title
+from exporter.formats.unframed import Unframed, unframed
+
+
+class JsonSchema:
+    """The format of JSON objects with a schema, of a registry or from a file."""
+
+    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+        self._form = form
+        self._schemas = schemas
+        self._inner: Format = Unframed(Json()) if form.frame == "confluent" else Json()
+
+    def schema(self, spark_json: str, event_type: str) -> pa.Schema:
+        """See Format."""
+        return self._inner.schema(spark_json, event_type)
+
+    def peek(self, source: TypeFrom) -> Peek:
+        """See Format."""
+        if source.kind != "schema":
+            return self._inner.peek(source)
+        if self._form.frame == "confluent":
+            return _Titles(self._schemas)
+        names = [title(SchemaText("JSON", text)) for _, text in self._form.schemas]
+        if len(names) != 1 or not names[0]:
+            what = "a value without a frame has the name of its schema if there is one schema, and that has a title"
+            raise ConfigError(what, "take the event type from a field, a header, the key or the topic")
+        return _One(names[0])
+
+    def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
+        """See Format."""
+        return self._inner.reader(event_type, schema, routing, json_text)
+
+
+class _One:
+    """A Peek where all values have one type."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """See Peek."""
+        named = pa.repeat(pa.scalar(self._name, pa.string()), len(values))
+        return pc.if_else(pc.or_(skipped, values.is_null()), pa.scalar(None, pa.string()), named), {}
+
+
+class _Titles:
+    """A Peek that goes by the titles of schemas."""
+
+    def __init__(self, schemas: KnownSchemas) -> None:
+        self._schemas = schemas
+        self._known: dict[int, str] = {NO_ID: ""}
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """See Peek."""
+        _, refused = unframed(values)
+        ids = confluent_ids(values).tolist()
+        names = [None if skip else self._title(one) or None for one, skip in zip(ids, skipped.to_pylist(), strict=True)]
+        reasons = {
+            row: refused.get(row) or f"no_type: the schema of id {ids[row]} has no title"
+            for row, (name, skip) in enumerate(zip(names, skipped.to_pylist(), strict=True))
+            if name is None and not skip and values[row].is_valid
+        }
+        return pa.array(names, pa.string()), reasons
+
+    def _title(self, schema_id: int) -> str:
+        if schema_id not in self._known:
+            schema = self._schemas.text(schema_id)
+            self._known[schema_id] = title(schema) if schema is not None else ""
+        return self._known[schema_id]

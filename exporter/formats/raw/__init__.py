@@ -1,0 +1,1 @@
+"""Values that are one column each, as they are."""

@@ -1,0 +1,40 @@
+"""Schemas, of a registry or of files -> the columns that tables get of them. Pure.
+
+A schema that cannot be used at all raises ConfigError: of files at the start. Each record of a registered one is
+refused by its format with the same words, so who makes columns passes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from exporter.core.schemas import SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.avro.columns import avro_columns, avro_file_columns
+from exporter.formats.spark_columns import Registered
+
+TEXTS: Mapping[str, Callable[[SchemaText, str, bool], Registered]] = {"AVRO": avro_columns}
+"""Kind of a schema's text -> its columns. The second argument is a place in it, the third whether Connect's names
+count."""
+FILES: Mapping[str, Callable[[ValueFormat], Mapping[str, Registered]]] = {"avro": avro_file_columns}
+"""Kind of values -> the columns of a format's own schemas, by full name."""
+
+__all__ = ["Registered", "registered", "registered_files"]
+
+
+def registered(schema: SchemaText, place: str = "", semantic_types: str = "none") -> Registered:
+    """The columns of a registered schema. place: what a frame says beside the id: `1.0` of Protobuf; "" is the first.
+
+    semantic_types: of the format. Raises ConfigError for a schema that cannot be used.
+    """
+    found = TEXTS.get(schema.kind)
+    if found is None:
+        raise ConfigError(f"schemas of the kind {schema.kind} give no columns", "declare the columns")
+    return found(schema, place, semantic_types == "connect")
+
+
+def registered_files(form: ValueFormat) -> Mapping[str, Registered]:
+    """The columns of a format's own schemas, by full name. Raises ConfigError for those that cannot be used."""
+    found = FILES.get(form.kind)
+    return found(form) if found is not None and form.schemas else {}

@@ -1,0 +1,85 @@
+"""Which columns the tables of event types get from schemas, registered ones and those of the settings (SchemaColumns).
+
+In the driver alone. What makes columns of a schema is `registered.py`; here is which schema it is for a type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from exporter.core.routing import Routing
+from exporter.core.schemas import Fields, KnownSchemas, SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+
+IMAGES = {"debezium": "after"}
+"""Envelope -> the field in which a row stands, if an envelope's own schema is registered."""
+
+
+class HasColumns(Protocol):
+    """As formats/registered.py has it. fields: of a Spark schema, as parsed JSON."""
+
+    @property
+    def fields(self) -> Fields: ...
+
+
+class FromSchemas:
+    """Of one configuration. Remembers what a schema asked for."""
+
+    def __init__(
+        self,
+        routing: Routing,
+        registered: Callable[[SchemaText, str], HasColumns],
+        files: Callable[[ValueFormat], Mapping[str, HasColumns]],
+    ) -> None:
+        """registered: the columns of a text and a place in it. files: those of a format's own schemas, by full name."""
+        self._routing = routing
+        self._registered = registered
+        self._files = {form: files(form) for form in routing.formats if form.has_schemas and not form.has_ids}
+        self._known: dict[str, Fields] = {}
+
+    def of_key(self, key: str, schemas: KnownSchemas) -> Fields:
+        """See SchemaColumns."""
+        if key not in self._known:
+            schema_id, _, place = key.partition(":")
+            text = schemas.text(int(schema_id))
+            if text is None:
+                return ()
+            try:
+                self._known[key] = self._row(self._registered(text, place).fields)
+            except ConfigError:  # its records are refused for that
+                self._known[key] = ()
+        return self._known[key]
+
+    def of_type(self, event_type: str) -> Fields:
+        """See SchemaColumns."""
+        form = self._form_of(event_type)
+        if form is None or form not in self._files:
+            return ()
+        there, source = self._files[form], self._routing.type_from
+        if source.kind == "schema":
+            short = source.name == "short"
+            fit = [one for name, one in there.items() if event_type == (name.rpartition(".")[2] if short else name)]
+        else:
+            fit = [one for name, one in there.items() if form.message in ("", name)]
+        return fit[0].fields if len(fit) == 1 else ()
+
+    def _form_of(self, event_type: str) -> ValueFormat | None:
+        """The format of a type's values; None if it may be several."""
+        if self._routing.type_from.kind == "topic":
+            return self._routing.format_of(event_type)
+        formats = self._routing.formats
+        return formats[0] if len(formats) == 1 else None
+
+    def _row(self, fields: Fields) -> Fields:
+        """The columns of a row, of the fields of what it is wrapped in."""
+        envelopes = {form.envelope for form in self._routing.formats if form.has_ids}
+        images = {IMAGES.get(one) for one in envelopes}
+        if images <= {None}:
+            return fields
+        found = [one["type"] for one in fields if one["name"] in images]
+        if len(envelopes) > 1 or len(found) != 1 or not isinstance(found[0], dict):
+            return ()
+        inside: Fields = found[0].get("fields", ())
+        return inside

@@ -1,0 +1,92 @@
+"""A real schema registry as a child process, in memory, for the demo, the tests and the benchmark.
+
+Apicurio Registry, which speaks Confluent's API below /apis/ccompat/v7. It forgets everything when it stops.
+
+    <folder>/registry.log   what it says
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from urllib.error import URLError
+
+from exporter.errors import DependencyUnreachable
+from exporter.local.server import LocalServer, free_ports, log_tail
+from exporter.spark.archives import unpacked
+from exporter.spark.jars import find_java
+
+SET = "registry"
+START_SECS_MAX = 120.0
+"""Deadline from the start of the process to its first answer, many times what is usual."""
+API = "/apis/ccompat/v7"
+
+
+class LocalRegistry(LocalServer):
+    """One schema registry; as a context manager it runs inside the block.
+
+        with LocalRegistry() as registry:
+            client = SchemaRegistryClient({"url": registry.url})
+
+    Not for use from several threads at once.
+    """
+
+    def __init__(self, heap_mb: int = 384) -> None:
+        """heap_mb: -Xmx in MB."""
+        super().__init__("schema registry", Path(tempfile.mkdtemp(prefix="exporter-registry-")))
+        self._heap_mb = heap_mb
+        self._port, self._management = free_ports(2)
+
+    @property
+    def url(self) -> str:
+        """Address for clients; the same over restarts."""
+        return f"http://127.0.0.1:{self._port}{API}"
+
+    def start(self) -> None:
+        """Start, or start again on the same port, empty; returns when it answers. Does nothing if it runs.
+
+        Raises DependencyUnreachable with the end of its log if it does not within START_SECS_MAX, and what
+        archives.unpacked and jars.find_java raise.
+        """
+        if self.running:
+            return
+        java, home = find_java(), unpacked(SET)
+        (jar,) = home.rglob("*-runner.jar")
+        self._folder.mkdir(exist_ok=True)
+        options = {
+            "quarkus.http.host": "127.0.0.1", "quarkus.http.port": self._port,
+            "quarkus.management.host": "127.0.0.1", "quarkus.management.port": self._management,
+            "quarkus.otel.sdk.disabled": "true",
+            "apicurio.datasource.jdbc.initial-size": 1, "apicurio.datasource.jdbc.min-size": 1,
+            "java.io.tmpdir": self._folder,
+        }  # fmt: skip
+        command = [str(java), f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += [f"-D{name}={value}" for name, value in options.items()]
+        log, deadline = self._folder / "registry.log", time.monotonic() + START_SECS_MAX
+        self._run([*command, "-jar", str(jar)], log)
+        try:
+            self._wait_until_ready(deadline, log)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_until_ready(self, deadline: float, log: Path) -> None:
+        """Return when it answers; `deadline` is on the monotonic clock."""
+        while not _answers(f"{self.url}/subjects"):
+            if not self.running or time.monotonic() > deadline:
+                raise DependencyUnreachable(
+                    "\n    ".join([f"the schema registry did not start on {self.url}", *log_tail(log)]),
+                    "the lines above are the end of its log",
+                )
+            time.sleep(0.05)  # pace of the polling, bounded by the deadline
+
+
+def _answers(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is on this machine
+    try:
+        with opener.open(url, timeout=5.0) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False

@@ -1,0 +1,314 @@
+"""Avro values, by fastavro without its logical types: what these make of a number or of bytes is told here.
+
+    fastavro ── numbers, texts, bytes, dicts, lists ── by the schema: dates, times, decimals, unions as objects
+
+Bytes behind a value, an int beyond 32 bits and a decimal with more digits than its type has are refused: fastavro
+takes these.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from exporter.core.schemas import SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.operate.audit.contents.typed import Day, Floating, Instant
+from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
+from exporter.operate.audit.readers.semantics import meant
+
+DEPTH_MAX = 50
+SINGLE_OBJECT = b"\xc3\x01"
+_PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One writer's schema. plain: for fastavro, without logical types. whole, named: as written, by full names."""
+
+    plain: Any
+    whole: Any
+    named: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Full name of the record."""
+        return str(self.whole["name"])
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other full names of it."""
+        space = self.name.rpartition(".")[0]
+        return tuple(one if "." in one or not space else f"{space}.{one}" for one in self.whole.get("aliases", ()))
+
+
+class AvroValues:
+    """See Reader. Raises ConfigError where fastavro is not installed."""
+
+    def __init__(self, form: ValueFormat) -> None:
+        try:
+            import fastavro
+        except ImportError as error:
+            hint = "pip install 'kafka-delta-exporter[audit]'"
+            raise ConfigError("Avro values are audited by fastavro, which is not installed", hint) from error
+        self._fastavro = fastavro
+        self._form = form
+        self._plans: dict[SchemaText, Plan | Refused] = {}
+        self._files = self._of_files()
+        self._by_fingerprint = {self._fingerprint(plan): plan for plan in self._files.values()}
+
+    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+        """See Reader."""
+        plan, body = self._plan(body, schema)
+        stream, by = io.BytesIO(body), self._reader(plan)
+        try:
+            wanted = None if by is plan else by.plain
+            raw = self._fastavro.schemaless_reader(stream, plan.plain, wanted, return_named_type=True)
+        except (RecursionError, MemoryError) as error:
+            raise Undecided(str(error)) from error
+        except Exception as error:
+            raise Refused(f"fastavro: {error!r}") from error
+        if stream.tell() != len(body):
+            raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
+        document = _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
+        return Sent(document, plan.name)
+
+    def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
+        """What reads a value, and what is to be read."""
+        if schema is not None:
+            return self._of_registry(schema), body
+        if self._form.frame == "single_object":
+            plan = self._by_fingerprint.get(body[2:10]) if body[:2] == SINGLE_OBJECT else None
+            if plan is None:
+                raise Refused("no fingerprint of a schema that is known")
+            return plan, body[10:]
+        if self._form.message:
+            plan = self._files.get(self._form.message)
+        else:
+            plan = next(iter(self._files.values())) if len(self._files) == 1 else None
+        if plan is None:
+            raise Undecided("it is not told which of the schemas these values have")
+        return plan, body
+
+    def _reader(self, writer: Plan) -> Plan:
+        """By which a writer's values are read: the file's that has its name, or has it as an alias; else as written."""
+        found = [self._files[writer.name]] if writer.name in self._files else []
+        found = found or [one for one in self._files.values() if writer.name in one.aliases]
+        return found[0] if len(found) == 1 else writer
+
+    def _of_registry(self, schema: SchemaText) -> Plan:
+        if schema not in self._plans:
+            try:
+                self._plans[schema] = self._made([*_in_order(schema)], {})
+            except Refused as error:
+                self._plans[schema] = error
+        found = self._plans[schema]
+        if isinstance(found, Refused):
+            raise found
+        return found
+
+    def _of_files(self) -> dict[str, Plan]:
+        """Full name -> plan; a file may name what another one has, in any order."""
+        left, done, found = [text for _, text in self._form.schemas], list[str](), dict[str, Plan]()
+        while left:
+            tried = [(text, self._tried([text]) or self._tried([*done, text])) for text in left]
+            usable = [(text, plan) for text, plan in tried if plan is not None]
+            if not usable:
+                break
+            for text, plan in usable:
+                left.remove(text)
+                done.append(text)
+                found[plan.name] = plan
+        return found
+
+    def _tried(self, texts: list[str]) -> Plan | None:
+        try:
+            return self._made(texts, {})
+        except Refused:
+            return None
+
+    def _made(self, texts: Iterable[str], named: dict[str, Any]) -> Plan:
+        """Of the last of these texts; the others are what it refers to. Raises Refused."""
+        plain_named: dict[str, Any] = {}
+        plain = whole = None
+        try:
+            for text in texts:
+                given = json.loads(text)
+                whole = self._fastavro.parse_schema(given, named_schemas=named)
+                plain = self._fastavro.parse_schema(_without_logical(given), named_schemas=plain_named)
+            if type(whole) is not dict or whole["type"] not in ("record", "error"):
+                raise Refused("the schema is no record")
+            _check(whole, named, ())
+        except Refused:
+            raise
+        except Exception as error:
+            raise Refused(f"the schema: {error!r}") from error
+        return Plan(plain, whole, named)
+
+    def _fingerprint(self, plan: Plan) -> bytes:
+        form = self._fastavro.schema.to_parsing_canonical_form(plan.plain)
+        return bytes.fromhex(self._fastavro.schema.fingerprint(form, "CRC-64-AVRO"))
+
+
+def _in_order(schema: SchemaText) -> Iterable[str]:
+    """The texts of all that a schema refers to, each behind what it refers to itself, then its own."""
+    found: dict[str, None] = {}
+
+    def add(one: SchemaText) -> None:
+        for _, other in one.references:
+            add(other)
+        found.setdefault(one.text)
+
+    add(schema)
+    return found
+
+
+def _without_logical(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_logical(one) for one in schema]
+    if isinstance(schema, dict):
+        return {key: _without_logical(one) for key, one in schema.items() if key != "logicalType"}
+    return schema
+
+
+def _check(schema: Any, named: Mapping[str, Any], above: tuple[str, ...]) -> None:
+    """Raises Refused for a schema that no table can have: it contains itself, or repeats what takes no bytes."""
+    if len(above) > DEPTH_MAX:
+        raise Refused("the schema is too deep")
+    if isinstance(schema, list):
+        for one in schema:
+            _check(one, named, above)
+    elif isinstance(schema, str):
+        if schema in above:
+            raise Refused(f"{schema} contains itself")
+        if schema in named:
+            _check(named[schema], named, above)
+    elif schema["type"] in ("record", "error"):
+        if schema["name"] in above:
+            raise Refused(f"{schema['name']} contains itself")
+        for field in schema["fields"]:
+            _check(field["type"], named, (*above, schema["name"]))
+    elif schema["type"] in ("array", "map"):
+        inner = schema["items" if schema["type"] == "array" else "values"]
+        _check(inner, named, (*above, ""))
+        if schema["type"] == "array" and _takes_nothing(inner, named):
+            raise Refused("items that take no bytes")
+    elif isinstance(schema["type"], (list, dict)):
+        _check(schema["type"], named, above)
+
+
+def _takes_nothing(schema: Any, named: Mapping[str, Any]) -> bool:
+    if isinstance(schema, str):
+        return schema == "null" or (schema in named and _takes_nothing(named[schema], named))
+    if isinstance(schema, list):
+        return False
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        return all(_takes_nothing(one["type"], named) for one in schema["fields"])
+    return bool(kind == "fixed" and schema["size"] == 0) or kind == "null"
+
+
+@dataclass(frozen=True)
+class _Shaping:
+    """From what fastavro gives to a document. connect: names of Connect's types count."""
+
+    named: Mapping[str, Any]
+    connect: bool
+
+    def of(self, schema: Any, value: Any) -> Any:
+        """One value by its type. Raises Refused."""
+        if isinstance(schema, str):
+            return self.of(self.named[schema], value) if schema in self.named else _scalar(schema, {}, value)
+        if isinstance(schema, list):
+            return self._union(schema, value)
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            found: Any = {one["name"]: self.of(one["type"], value[one["name"]]) for one in schema["fields"]}
+        elif kind == "array":
+            found = [self.of(schema["items"], one) for one in value]
+        elif kind == "map":
+            found = {name: self.of(schema["values"], one) for name, one in value.items()}
+        elif isinstance(kind, (list, dict)) or kind in self.named:
+            found = self.of(kind, value)
+        else:
+            found = _scalar(kind, schema, value)
+        if self.connect and "connect.name" in schema:
+            return meant(schema["connect.name"], schema.get("connect.parameters", {}), found)
+        return found
+
+    def _union(self, members: list[Any], value: Any) -> Any:
+        some = [one for one in members if one != "null"]
+        if value is None:
+            return None
+        member = _member(some, value, self.named)
+        if type(value) is tuple:
+            value = value[1]
+        found = self.of(member, value)
+        kinds = {one if isinstance(one, str) else one["type"] for one in some}
+        if len(some) == 1 or kinds in ({"int", "long"}, {"float", "double"}):
+            return found
+        return {f"member_{_called(member).lower()}": found}
+
+
+def _member(members: list[Any], value: Any, named: Mapping[str, Any]) -> Any:
+    """Which one a value is of: named ones come with their name, of the others there is one for each kind."""
+    if type(value) is tuple:
+        return next(one for one in members if (one if isinstance(one, str) else one.get("name")) == value[0])
+    for one in members:
+        kind = one if isinstance(one, str) else one["type"]
+        if kind in named or kind not in _MADE_OF:
+            continue
+        if type(value) is _MADE_OF[kind] and not (kind == "int" and _beyond(value)):
+            return one
+    raise Refused("no member of the union")
+
+
+_MADE_OF: dict[Any, type] = {
+    "boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str, "bytes": bytes,
+    "array": list, "map": dict,
+}  # fmt: skip
+
+
+def _beyond(value: Any) -> bool:
+    """Whether a number is beyond 32 bits."""
+    return not -(2**31) <= value < 2**31
+
+
+def _called(member: Any) -> str:
+    """A member's name in a column: its type, of a named one the name without its namespace."""
+    name = member if isinstance(member, str) else member.get("name", member["type"])
+    return str(name).rpartition(".")[2]
+
+
+def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
+    """By the type and its logical type, if that is one for it."""
+    logical = schema.get("logicalType", "")
+    if kind == "int" and _beyond(value):
+        raise Refused("an int beyond 32 bits")
+    if kind in ("float", "double"):
+        return Floating(value, kind == "float")
+    if kind in ("bytes", "fixed"):
+        if logical == "decimal":
+            return decimal_of(value, schema.get("scale", 0), schema["precision"])
+        return str(uuid.UUID(bytes=value)) if logical == "uuid" and len(value) == 16 else value
+    if kind == "int" and logical == "date":
+        return Day(value)
+    head, _, unit = logical.rpartition("-")
+    if kind == "long" and head in ("timestamp", "local-timestamp") and unit in _PER_SECOND:
+        return Instant(value * 1_000_000 // _PER_SECOND[unit], value if unit == "nanos" else None)
+    return value
+
+
+def decimal_of(unscaled: bytes, scale: int, precision: int | None = None) -> Decimal:
+    """A number as its unscaled bytes, big-endian. Raises Refused if it has more digits than it may."""
+    number = int.from_bytes(unscaled, "big", signed=True)
+    digits = tuple(map(int, str(abs(number))))
+    if precision is not None and number and len(digits) > precision:
+        raise Refused(f"a decimal of more than {precision} digits")
+    return Decimal((int(number < 0), digits, -scale))

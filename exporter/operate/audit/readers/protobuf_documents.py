@@ -1,0 +1,182 @@
+"""Protobuf values, by Google's own library (upb): messages by their descriptors, turned into documents here.
+
+    a scalar without presence    its default, if it is not on the wire
+    optional, oneof, message     null, if it is not on the wire
+    Timestamp, wrappers          a time; the value in it or null
+    enum                         its name; one without a name is refused
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+from exporter.core.schemas import SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.operate.audit.contents.typed import Floating, Instant
+from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
+
+_WRAPPERS = {
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+}
+
+
+class ProtobufValues:
+    """See Reader. Raises ConfigError where the library is not installed."""
+
+    def __init__(self, form: ValueFormat) -> None:
+        try:
+            from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+        except ImportError as error:
+            hint = "pip install 'kafka-delta-exporter[protobuf]'"
+            raise ConfigError("Protobuf values are audited by protobuf, which is not installed", hint) from error
+        self._descriptor_pb2, self._descriptor_pool = descriptor_pb2, descriptor_pool
+        self._class_of = message_factory.GetMessageClass
+        self._form = form
+        self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
+
+    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+        """See Reader."""
+        if schema is not None:
+            place, body = _place(body)
+            kind = self._made(schema.text, place)
+        else:
+            kind = self._made("", ())
+        if isinstance(kind, Refused):
+            raise kind
+        try:
+            message = kind.FromString(body)
+        except MemoryError as error:
+            raise Undecided(str(error)) from error
+        except Exception as error:
+            raise Refused(f"protobuf: {error!r}") from error
+        if not message.IsInitialized():
+            raise Refused("a required field is missing")
+        return Sent(_document(message), kind.DESCRIPTOR.full_name)
+
+    def _made(self, text: str, place: tuple[int, ...]) -> Any:
+        """The class of a message, or why there is none. text: a set of descriptors; without, those of the files."""
+        if (text, place) not in self._known:
+            try:
+                found: Any = self._class_at(text, place) if text else self._class_of_files()
+            except Refused as error:
+                found = error
+            self._known[text, place] = found
+        return self._known[text, place]
+
+    def _class_at(self, text: str, place: tuple[int, ...]) -> Any:
+        pool, names = self._pool([text])
+        top = pool.FindFileByName(names[-1])
+        found: Any = None
+        messages = list(top.message_types_by_name.values())
+        for index in place:
+            if index >= len(messages):
+                raise Refused("no message at that place")
+            found = messages[index]
+            messages = list(found.nested_types)
+        return self._class_of(found)
+
+    def _class_of_files(self) -> Any:
+        pool, names = self._pool([text for _, text in self._form.schemas])
+        if self._form.message:
+            try:
+                return self._class_of(pool.FindMessageTypeByName(self._form.message))
+            except KeyError as error:
+                raise Undecided(f"no message {self._form.message}") from error
+        tops = [one for name in names for one in pool.FindFileByName(name).message_types_by_name.values()]
+        tops = [one for one in tops if not one.full_name.startswith("google.protobuf.")]
+        if len(tops) != 1:
+            raise Undecided("it is not told which of the messages these values are")
+        return self._class_of(tops[0])
+
+    def _pool(self, texts: Iterable[str]) -> tuple[Any, list[str]]:
+        """All descriptors of some sets, and the names of their files as they stand there. Raises Refused."""
+        pool, names = self._descriptor_pool.DescriptorPool(), list[str]()
+        try:
+            for text in texts:
+                found = self._descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(text))
+                for file in found.file:
+                    if file.name not in names:
+                        pool.Add(file)
+                        names.append(file.name)
+        except Exception as error:
+            raise Refused(f"the schema: {error!r}") from error
+        return pool, names
+
+
+def _place(body: bytes) -> tuple[tuple[int, ...], bytes]:
+    """Where in its file the message is declared, as Confluent's frame says, and what follows. Raises Refused."""
+    count, at = _zigzag(body, 0)
+    if count == 0:
+        return (0,), body[at:]
+    if not 0 < count <= len(body):
+        raise Refused("no place of a message")
+    place: list[int] = []
+    for _ in range(count):
+        index, at = _zigzag(body, at)
+        if index < 0:
+            raise Refused("no place of a message")
+        place.append(index)
+    return tuple(place), body[at:]
+
+
+def _zigzag(body: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        if at >= len(body) or shift > 63:
+            raise Refused("no place of a message")
+        byte = body[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+
+
+def _document(message: Any) -> Any:
+    """A message as an object, or what stands for it. Raises Refused."""
+    name = message.DESCRIPTOR.full_name
+    if name == "google.protobuf.Timestamp":
+        return Instant((message.seconds * 1_000_000_000 + message.nanos) // 1_000)
+    if name in _WRAPPERS:
+        return _scalar(message.DESCRIPTOR.fields_by_name["value"], message.value)
+    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _field(message: Any, field: Any) -> Any:
+    value = getattr(message, field.name)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return _map(field, value)
+    if _repeated(field):
+        return [_scalar(field, one) for one in value]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _scalar(field, value)
+
+
+def _map(field: Any, value: Any) -> Any:
+    """An object; a list of keys and values where the keys are no texts."""
+    keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+    if keys.type == keys.TYPE_STRING:
+        return {key: _scalar(values, one) for key, one in value.items()}
+    return [{"key": _scalar(keys, key), "value": _scalar(values, one)} for key, one in value.items()]
+
+
+def _repeated(field: Any) -> bool:
+    told = getattr(field, "is_repeated", None)
+    return bool(field.label == field.LABEL_REPEATED if told is None else told)
+
+
+def _scalar(field: Any, value: Any) -> Any:
+    if field.message_type is not None:
+        return _document(value)
+    if field.enum_type is not None:
+        named = field.enum_type.values_by_number.get(value)
+        if named is None:
+            raise Refused(f"no value {value} of {field.enum_type.full_name}")
+        return named.name
+    if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE):
+        return Floating(value, field.type == field.TYPE_FLOAT)
+    return value

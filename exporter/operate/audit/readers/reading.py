@@ -1,0 +1,86 @@
+"""From the bytes of a record to a document, or to why there is none: frame, decision on its id, format, envelope.
+
+    00, id (4 bytes, big-endian), value     the first decision that speaks of the record counts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from exporter.core.routing import EventTime, TypeFrom
+from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
+from exporter.core.value_format import Envelope, ValueFormat
+from exporter.operate.audit.contents.compare import instant, value_at
+from exporter.operate.audit.expected.expected import reader_of
+from exporter.operate.audit.readers.envelopes import MEMBERS, unwrapped
+from exporter.operate.audit.readers.reader import Reader, Refused, Sent, Undecided
+from offsets.ranges import TopicPartition
+
+HEAD = 5
+"""Bytes of Confluent's frame."""
+
+
+class Reading:
+    """Reads the values of one format. schemas: what is decided of the ids of its registry."""
+
+    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+        self._form = form
+        self._schemas = schemas
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return reader_of(self._form)
+
+    def read(self, value: bytes, tp: TopicPartition, offset: int) -> Sent:
+        """One value. Raises Refused, and Undecided."""
+        schema, body = self._unframed(value, tp, offset)
+        return unwrapped(self._reader.read(body, schema), self._form.envelope)
+
+    def _unframed(self, value: bytes, tp: TopicPartition, offset: int) -> tuple[SchemaText | None, bytes]:
+        if self._form.frame != "confluent":
+            return None, value
+        if len(value) < HEAD or value[0] != 0:
+            raise Refused("no frame")
+        if not self._form.has_ids:
+            return None, value[HEAD:]
+        schema_id = int.from_bytes(value[1:HEAD], "big")
+        decision = self._schemas.of(schema_id, tp, offset)
+        if decision is None:
+            raise Undecided(f"nothing is decided of schema id {schema_id}")
+        if isinstance(decision, Unknown):
+            raise Refused(f"schema id {schema_id} is unknown")
+        return decision, value[HEAD:]
+
+
+def event_type_of(sent: Sent, source: TypeFrom) -> str | None:
+    """What a value says of its event type; None if it says nothing."""
+    if source.kind == "schema":
+        return (sent.name.rpartition(".")[2] if source.name == "short" else sent.name) or None
+    if source.kind == "source":
+        return sent.source or None
+    found = value_at(sent.document if sent.enveloped is None else sent.enveloped, source.name.split("."))
+    return found if type(found) is str else None
+
+
+def event_time_of(sent: Sent, source: EventTime, envelope: Envelope) -> int | None:
+    """Its event time in microseconds since 1970; None if it says none, or if a row and its envelope may both say it."""
+    parts, where = source.path.split("."), sent.document
+    if parts[0] in MEMBERS.get(envelope, ()):
+        where = None if parts[0] in sent.document else sent.enveloped
+    return instant(value_at(where, parts), source.unit)
+
+
+class Readings:
+    """One reading for each format and registry, made when it is first asked for. schemas: by the registry's name."""
+
+    def __init__(self, schemas: Mapping[str, KnownSchemas]) -> None:
+        self._schemas = schemas
+        self._made: dict[tuple[ValueFormat, str], Reading] = {}
+
+    def of(self, form: ValueFormat, registry: str) -> Reading:
+        """The one of a format."""
+        key = (form, registry)
+        if key not in self._made:
+            self._made[key] = Reading(form, self._schemas.get(registry, KnownSchemas()))
+        return self._made[key]

@@ -1,0 +1,50 @@
+"""A server that is fetched as one archive: unpacked once, beside it in the cache, there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+
+from exporter.errors import ConfigError
+from exporter.spark.jars import cache_folder, jar_paths
+from exporter.stores import kept
+
+SUFFIX = ".tar.gz"
+
+
+def unpacked(set_name: str) -> Path:
+    """The folder of a set that is one archive; fetches and unpacks what is missing.
+
+    Raises what jar_paths raises, ConfigError for a cache folder that cannot be written.
+    """
+    (archive,) = jar_paths(set_name)
+    home = archive.with_name(archive.name.removesuffix(SUFFIX))
+    if home.is_dir():
+        return home
+    try:
+        work = Path(tempfile.mkdtemp(prefix=".unpack-", dir=cache_folder(set_name)))
+        try:
+            with tarfile.open(archive) as files:
+                files.extractall(work, filter="data")  # nothing outside, no devices
+            for path in work.rglob("*"):
+                kept.sync(path)
+            _into_place(work, home)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except (OSError, tarfile.TarError) as error:
+        hint = "set EXPORTER_CACHE_DIR to a folder that this user can write"
+        raise ConfigError(f"cannot unpack {archive}: {error}", hint) from error
+    return home
+
+
+def _into_place(work: Path, home: Path) -> None:
+    """Of two that unpack at once the second one finds it done."""
+    try:
+        os.rename(work, home)
+    except OSError:
+        if not home.is_dir():
+            raise
+    kept.sync(home.parent)

@@ -1,0 +1,105 @@
+"""Columns with something of the record: filled by a task, for tables that have them or are to have them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exporter.arrow.own_columns import CDC_TYPE, HEADERS_TYPE
+from exporter.core.manifest import REASON, TOMBSTONES
+from exporter.core.order import StagingOrder
+from exporter.core.record_columns import RecordColumns
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.value_format import ValueFormat
+from exporter.core.writers import PartitionPlan
+from exporter.executor.extras import with_key, without_empty
+from exporter.executor.stage import stage
+from offsets.names import table_folder
+from offsets.ranges import TopicPartition
+
+TP = TopicPartition("logs", 0)
+RAW = Routing(TypeFrom("topic"), EventTime("record"), (), new_type="table", value_format=ValueFormat("bytes"))
+ALL = RecordColumns("_key", "_headers", "time_is")
+HEADERS = [[], [{"key": "a", "value": b"1"}, {"key": "a", "value": None}, {"key": "", "value": b""}], [], None]
+KEYS = [None, b"", b"\xff\x00", b"k"]
+
+
+def records(values: list[bytes | None]) -> pa.RecordBatch:
+    count = len(values)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(KEYS[:count], pa.binary()),
+            pa.array(values, pa.binary()),
+            pa.array([TP.topic] * count),
+            pa.array([0] * count, pa.int32()),
+            pa.array(range(count), pa.int64()),
+            pa.array([1_790_000_000_000_000] * count, pa.timestamp("us", "UTC")),
+            pa.array([0, 1, -1, 0][:count], pa.int32()),
+            pa.array(HEADERS[:count], HEADERS_TYPE),
+        ],
+        names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
+    )
+
+
+def staged(root: Path, batch: pa.RecordBatch, routing: Routing = RAW, **given: Any) -> tuple[dict[str, Any], Any]:
+    """Event type -> rows of its only file; and what was counted."""
+    plan = PartitionPlan(TP, 1, 0, 0, 100, {DEAD_LETTERS: -1})
+    order = StagingOrder(str(root), "app", routing, {TP: plan}, {}, {TP: {}}, new_types_max=9, **given)
+    (manifest,) = stage(order, iter([batch]))
+    rows = manifest.to_pylist()
+    counts = [json.loads(row["counts"]) for row in rows if row["counts"] and row["topic"]]
+    files = {row["event_type"]: root / table_folder(row["event_type"]) / row["path"] for row in rows if row["path"]}
+    return {name: pq.read_table(file, partitioning=None).to_pylist() for name, file in files.items()}, counts[0]
+
+
+def test_a_table_has_of_the_record_what_the_settings_name(tmp_path: Path) -> None:
+    """Key, headers and the kind of the timestamp, byte for byte, null where a record has none."""
+    rows = staged(tmp_path, records([b"a", b"b", b"c", b"d"]), record_columns=ALL)[0]["logs"]
+    assert [row["_key"] for row in rows] == KEYS
+    assert [row["_headers"] for row in rows] == [one or None for one in HEADERS]
+    assert [row["time_is"] for row in rows] == ["CreateTime", "LogAppendTime", None, "CreateTime"]
+    assert [row["value"] for row in rows] == [b"a", b"b", b"c", b"d"]
+
+
+def test_only_what_is_named_is_there_and_only_where_a_table_can_have_it(tmp_path: Path) -> None:
+    """A drain and a replay fill the columns that a table has already."""
+    batch = records([b"a"])
+    one = staged(tmp_path / "1", batch, record_columns=RecordColumns(key="_key"))[0]["logs"][0]
+    assert one.keys() == {"_kafka", "_event_time", "value", "_rescued", "_key"}
+    some = staged(tmp_path / "2", batch, record_columns=ALL, kept={"logs": frozenset({"time_is"})})[0]["logs"][0]
+    assert some.keys() == {"_kafka", "_event_time", "value", "_rescued", "time_is"}
+    none = staged(tmp_path / "3", batch, record_columns=ALL, kept={})[0]["logs"][0]
+    assert none.keys() == {"_kafka", "_event_time", "value", "_rescued"}
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_record_without_a_value_is_a_dead_letter_or_counted(tmp_path: Path, counted: bool) -> None:
+    """Counted ones are in no table, whatever else is wrong with them."""
+    routing = replace(RAW, value_format=ValueFormat("bytes", tombstones="count")) if counted else RAW
+    rows, counts = staged(tmp_path, records([b"a", None, None, b"d"]), routing)
+    assert [row["_kafka"]["offset"] for row in rows["logs"]] == [0, 3]
+    assert [row["_kafka"]["offset"] for row in rows.get(DEAD_LETTERS, [])] == ([] if counted else [1, 2])
+    assert counts.get(TOMBSTONES, 0) == (2 if counted else 0)
+    assert counts.get(f"{REASON}tombstone", 0) == (0 if counted else 2)
+    assert counts["records"] == 4
+
+
+def test_what_was_done_to_a_row_gets_its_key_as_text() -> None:
+    """In base64 where it is none."""
+    made = pa.array([{"op": "I", "ts": None, "source": "s.t", "key": None, "pos": "1"}] * 3 + [None], CDC_TYPE)
+    found = with_key(pa.chunked_array([made.slice(0, 1), made.slice(1)]), pa.array([None, b"k", b"\xff", b"x"]))
+    assert found.type == CDC_TYPE
+    assert [row and row["key"] for row in found.to_pylist()] == [None, "k", "/w==", None]
+    assert [row and row["op"] for row in found.to_pylist()] == ["I", "I", "I", None]
+    assert with_key(pa.chunked_array([], CDC_TYPE), pa.array([], pa.binary())).to_pylist() == []
+
+
+def test_headers_that_are_none_are_null() -> None:
+    """Kafka has no empty list of headers."""
+    assert without_empty(pa.array(HEADERS, HEADERS_TYPE)).to_pylist() == [one or None for one in HEADERS]

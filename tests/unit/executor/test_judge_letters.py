@@ -1,0 +1,65 @@
+"""What becomes of dead letters by the recorded schemas: texts alone count, whatever was decided before (4.9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.executor.judge_letters import RECORD, judge, missing_ids
+from exporter.formats.formats import FORMATS
+from offsets.ranges import TopicPartition
+from tests.support.fake_schemas import FRAMED, TEXT, FramedPairs, value
+from tests.unit.executor.test_stage import KAFKA_TIME_US
+from tests.unit.executor.test_stage_frames import ROUTING
+
+TP = TopicPartition("t", 0)
+KNOWN = KnownSchemas({7: (Unknown({TP: 100}), TEXT), 8: (Unknown({TP: 100}),)})
+
+
+@pytest.fixture(autouse=True)
+def framed_pairs(monkeypatch):
+    """The format of these tests."""
+    monkeypatch.setitem(FORMATS, "avro", FramedPairs)
+
+
+def letters(*records: tuple[str, bytes | None]) -> pa.RecordBatch:
+    """Topic and value of each."""
+    rows = [
+        {"topic": topic, "value": value, "partition": 0, "offset": at, "timestamp": KAFKA_TIME_US, "epoch": 0}
+        for at, (topic, value) in enumerate(records)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=RECORD)
+
+
+GOOD = "n=1;type=a"
+
+
+def test_a_letter_is_read_by_the_text_that_came_after_it():
+    """What has none stays, with its reason; so does what is bad whatever its schema is."""
+    batch = letters(("t", value(7, GOOD)), ("t", value(8, GOOD)), ("t", value(9, GOOD)), ("t", None), ("t", b"x"))
+    (judged,) = judge(ROUTING, KNOWN.texts, iter([batch]))
+    assert judged["target"].to_pylist() == ["a", None, None, None, None]
+    reasons = ["unknown_schema_id: 8", "unknown_schema_id: 9", "tombstone: the value is null"]
+    assert judged["verdict"].to_pylist()[:4] == [None, *reasons]
+    assert judged["verdict"][4].as_py()
+
+
+def test_letters_of_each_topic_are_read_by_its_format():
+    """In the order in which they came, neighbours of other topics among them."""
+    routing = replace(ROUTING, topic_formats=(("plain", replace(FRAMED, frame="none")),))
+    batch = letters(("t", value(8, GOOD)), ("plain", value(7, GOOD)), ("t", value(7, GOOD)), ("plain", b"x"))
+    (judged,) = judge(routing, KNOWN.texts, iter([batch]))
+    assert judged["target"].to_pylist() == [None, "a", "a", None]
+    assert judged["verdict"][0].as_py() == "unknown_schema_id: 8" and judged["verdict"][3].as_py()
+
+
+def test_the_ids_that_are_asked_for_are_those_without_a_text():
+    """As often as letters have them, so that those are asked first that matter."""
+    batch = letters(("t", value(8, "")), ("t", value(7, "")), ("t", value(9, "")), ("t", value(8, "")), ("t", None))
+    found = [one for part in missing_ids(ROUTING, KNOWN.texts, iter([batch])) for one in part["id"].to_pylist()]
+    assert sorted(found) == [8, 8, 9]
+    unframed = replace(ROUTING, value_format=replace(FRAMED, frame="none"))
+    assert not any(len(part) for part in missing_ids(unframed, KNOWN.texts, iter([batch])))

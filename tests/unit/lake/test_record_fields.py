@@ -1,0 +1,96 @@
+"""Columns of the record in tables: planned, marked as no value's, told where they cannot be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from exporter.core.columns import EVOLVED, NO_COLUMNS, RECORD
+from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
+from exporter.core.evolved import fitting
+from exporter.core.record_columns import RecordColumns
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.seen import At, Seen
+from exporter.core.value_format import ValueFormat
+from exporter.core.writers import StagedFile
+from exporter.lake.record_fields import in_the_way, kept, record_fields, with_record_fields
+from exporter.lake.schema import table_schema
+from exporter.protocol.planned import PlannedColumns
+from offsets.ranges import OffsetRange
+from offsets.table_log import TableView, fingerprint_of
+
+ROUTING = Routing(TypeFrom("topic"), EventTime("record"), (), new_type="table")
+CDC = replace(ROUTING, value_format=ValueFormat(envelope="dms"))
+COLUMNS = RecordColumns("_key", "_headers", "_kind")
+FIELDS = record_fields(COLUMNS, CDC)
+
+
+def view(schema: str) -> TableView:
+    return TableView(0, "id", fingerprint_of("f", schema), {}, schema_json=schema, frame="f")
+
+
+def struct(*fields: tuple[str, str, dict[str, str]]) -> str:
+    return json.dumps({"type": "struct", "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": metadata} for name, kind, metadata in fields
+    ]})  # fmt: skip
+
+
+def names(schema: str) -> list[str]:
+    return [one["name"] for one in json.loads(schema)["fields"]]
+
+
+EMPTY = view(table_schema(NO_COLUMNS))
+
+
+def test_a_table_gets_them_with_the_first_files_that_have_them() -> None:
+    """Whether it grows otherwise or not; the dead letters have their own."""
+    for evolutions in (Evolutions(), Evolutions(Evolution())):
+        planned = PlannedColumns(CDC, evolutions, None, COLUMNS)
+        fingerprint = planned.accept("order", EMPTY)
+        schema = planned.schema_of("order", fingerprint)
+        assert names(schema) == ["_kafka", "_event_time", "_key", "_headers", "_kind", "_cdc", "_rescued", "day"]
+        file = StagedFile("day=2026-01-01/x", OffsetRange(0, 1), 1, 1, fingerprint=fingerprint, columns=schema)
+        assert fitting(EMPTY, [file]) == schema
+        assert not planned.decoded
+        assert names(planned.to_make("new", Seen())) == names(schema)
+        assert planned.accept("order", view(schema)) == view(schema).fingerprint
+        letters = view(table_schema(None))
+        assert planned.accept(DEAD_LETTERS, letters) == letters.fingerprint
+    assert PlannedColumns(ROUTING, Evolutions()).accept("order", EMPTY) == EMPTY.fingerprint
+
+
+def test_a_field_of_a_value_never_gets_into_one() -> None:
+    """Also not below it: what a value has by that name stays in `_rescued`."""
+    table = with_record_fields(EMPTY.schema_json, FIELDS)
+    seen = Seen()
+    seen.add({"_headers": [{"x": 1}], "_cdc": {"y": 1}, "_key": 5}, At("t", 0, 1))
+    assert grown(table, seen, Evolution()) == table
+    inside = [{"name": "y", "type": "long", "nullable": True, "metadata": {}}]
+    fields = [{"name": "_cdc", "type": {"type": "struct", "fields": inside}, "nullable": True, "metadata": {}}]
+    assert known_beforehand(table, fields, "id 7") == table
+
+
+def test_another_column_of_that_name_is_in_the_way() -> None:
+    """Of another type or spelling, or one that is a value's."""
+    assert in_the_way(EMPTY, FIELDS) == ""
+    assert in_the_way(view(with_record_fields(EMPTY.schema_json, FIELDS)), FIELDS) == ""
+    for name, kind, metadata in (
+        ("_key", "string", {}),
+        ("_key", "binary", {}),
+        ("_KEY", "binary", {RECORD: "key"}),
+        ("_key", "binary", {EVOLVED: "t/0/1"}),
+        ("_kind", "string", {RECORD: "key"}),
+    ):
+        other = view(struct((name, kind, metadata)))
+        assert in_the_way(other, FIELDS).startswith(f"it has a column {name} that is another")
+        assert kept({"a": other}, FIELDS) == {"a": frozenset()}
+        assert name in names(with_record_fields(other.schema_json, FIELDS))
+        assert len(names(with_record_fields(other.schema_json, FIELDS))) == 4
+
+
+def test_a_drain_fills_those_that_are_there() -> None:
+    """And none of a table that it does not know."""
+    some = with_record_fields(EMPTY.schema_json, FIELDS[:2])
+    assert kept({"a": view(some), "b": EMPTY, DEAD_LETTERS: EMPTY}, FIELDS) == {
+        "a": frozenset({"_key", "_headers"}), "b": frozenset(),
+    }  # fmt: skip
