@@ -29,6 +29,7 @@ from exporter.formats.formats import FORMATS
 from exporter.formats.json.format import Json
 from exporter.formats.json_schema.format import JsonSchema
 from exporter.formats.raw.format import Raw
+from tests.support.avro_place import InAvro
 from tests.support.proto_place import InProtobuf
 
 Fields = dict[str, Any]
@@ -106,7 +107,7 @@ class InFramedJson(InJson):
         return FRAME + super().value(fields)
 
 
-PLACES: tuple[Place, ...] = (InPairs(), InJson(), InFramedJson(), InProtobuf())
+PLACES: tuple[Place, ...] = (InPairs(), InJson(), InFramedJson(), InAvro(), InProtobuf())
 WITHOUT_FIELDS = {Raw}
 """Formats of values that have no fields: tests/unit/formats/test_raw.py."""
 each_format = pytest.mark.parametrize("place", PLACES, ids=lambda place: type(place).__name__)
