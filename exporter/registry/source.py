@@ -229,9 +229,9 @@ class Registry:
 
     def _compare(self, server: Server, schema_id: int, pinned: Pinned, registered: Registered) -> None:
         """Raises InvariantBroken if an id has another text than was recorded."""
-        if pinned.text is None or _agree(pinned, registered):
+        if pinned.text is None or agree(pinned, registered):
             return
-        if registered.kind == "PROTOBUF" and _agree(pinned, registered, whole(server, registered)):
+        if registered.kind == "PROTOBUF" and agree(pinned, registered, whole(server, registered)):
             return
         raise InvariantBroken(
             Invariant.ROUTE,
@@ -264,7 +264,7 @@ class Registry:
         """Record a text; raises InvariantBroken if somebody recorded another one."""
         made = as_one_set(schema) if registered.kind == "PROTOBUF" else schema
         pinned = book.keep(schema_id, book.pins.add(schema_id, made, registered.text))
-        if not _agree(pinned, registered, schema):
+        if not agree(pinned, registered, schema):
             raise InvariantBroken(
                 Invariant.ROUTE,
                 f"two tasks were given different schemas under id {schema_id} by the registry {self.options.name}",
@@ -286,7 +286,7 @@ class Registry:
         return found.decisions[-1]
 
 
-def _agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:
+def agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:
     """Whether what was recorded and what is registered say the same. schema: the latter with what it refers to.
 
     JSON may be written in any way. A registry may give a Protobuf file in another form: then the sets are compared.
