@@ -52,7 +52,7 @@ def _of_subject(settings: Settings, subject: Subject) -> Iterator[Finding]:
         yield Finding(what, "warn", "there is no such subject yet", hint)
         return
     if other := subject.ids("other"):
-        hint = "it was wiped and filled anew, or is another one: see formats.md, or set another `[schema_registry] name`"
+        hint = "it was wiped and filled anew, or is another one: see the handbook (formats), or set another `name`"
         yield Finding(what, "error", f"another schema is recorded under id {other}", hint)
     known, new = subject.ids("recorded"), subject.ids("new")
     parts = [f"recorded: {known}" if known else "", f"not recorded yet: {new}" if new else ""]
