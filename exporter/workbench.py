@@ -230,28 +230,6 @@ def _check_raw(configuration: Routing, name: str) -> None:
         raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")
 
 
-def open_schemas(settings: Settings) -> Registry | None:
-    """The decisions on schema ids; None if no values have any. Nothing is read or asked yet. Raises ConfigError."""
-    if not any(form.has_ids for _, form in value_formats(settings)):
-        return None
-    table = settings.schema_registry
-    options = RegistryOptions(
-        urls=table.urls,
-        name=table.name,
-        subjects=table.subjects,
-        username=table.username,
-        password=revealed(table.password) or "",
-        token=revealed(table.token) or "",
-        ca_file=table.ca_file,
-        cert_file=table.cert_file,
-        key_file=table.key_file,
-        timeout_secs=table.timeout_secs,
-        unknown_schema_id=table.unknown_schema_id,
-        unknown_after_secs=table.unknown_after_secs,
-    )
-    return Registry(options, settings.store, settings.sync)
-
-
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:
     """The write-ahead log that the settings name; None if there is none. Nothing is asked yet. Raises ConfigError."""
     if not settings.wal_table or settings.wal_mode == "off":
