@@ -127,13 +127,13 @@ def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading)
     """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
     from exporter.operate.letters.replay import Replay
     from exporter.settings.meaning import specs_of
-    from exporter.workbench import checked_routing, open_lake, parse_schemas
+    from exporter.workbench import checked_routing, open_lake, open_registry, parse_schemas
 
     settings = load()
     chosen = choose(settings)
     with open_lake(settings) as lake:
         routing = checked_routing(settings, parse_schemas(lake.session, dict(settings.declared), specs_of(settings)))
-        rows = Replay(lake, routing, chosen).run(apply)
+        rows = Replay(lake, routing, chosen, open_registry(settings)).run(apply)
 
     def tell(text: Text) -> None:
         text.table(("outcome", "", "rows"), [(row.outcome, row.name, counted(row.rows)) for row in rows])
