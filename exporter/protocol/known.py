@@ -91,7 +91,7 @@ class KnownTables:
     def decided(self) -> KnownSchemas:
         """What is decided of schema ids by now (protocol 3.8)."""
         source = self._schemas.source
-        return NO_SCHEMAS if source is None else source.known(self._routing.registry)
+        return source.known(self._routing.registry) if source is not None and self._routing.has_ids else NO_SCHEMAS
 
     def foresee(self, name: str, key: str) -> bool:
         """Plan columns for records of a type that are written by a registered schema; whether there are any.
