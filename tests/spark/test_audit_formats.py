@@ -23,6 +23,7 @@ from exporter.stores.stores import open_store
 from offsets.ranges import TopicPartition
 from tests.spark.audit_lake import Exported, routing_of
 from tests.spark.test_audit_contents import rewrite, whole
+from tests.support.lakes import seldom
 from tests.support.services import Record, produce
 from tests.support.shop_formats import DDL, Kind, order, texts, view
 
@@ -53,7 +54,8 @@ def exported(
 ) -> Iterator[Exported]:
     """A topic of one format, exported, and what was decided of its ids beside the tables."""
     from exporter.local.broker import create_topic
-    from tests.support.services import fresh_name
+    from tests.support.lakes import seldom
+from tests.support.services import fresh_name
 
     kind, topic = cast("Kind", request.param), fresh_name()
     create_topic(kafka, topic, 1)
@@ -145,15 +147,15 @@ def _set(name: str, value: Any, row: int = 2) -> Callable[[list[dict[str, Any]]]
     ("change", "path"),
     [
         pytest.param(_set("name", "ne 1"), "$.name", id="a text"),
-        pytest.param(_set("f", 0.5), "$.f", id="a number"),
-        pytest.param(_set("raw", b"\x01"), "$.raw", id="bytes"),
-        pytest.param(_set("at", dt.datetime(2025, 3, 10, 10, tzinfo=dt.timezone.utc)), "$.at", id="a time"),
-        pytest.param(_set("tags", ["", "a"]), "$.tags[0]", id="the order of items"),
+        seldom(_set("f", 0.5), "$.f", id="a number"),
+        seldom(_set("raw", b"\x01"), "$.raw", id="bytes"),
+        seldom(_set("at", dt.datetime(2025, 3, 10, 10, tzinfo=dt.timezone.utc)), "$.at", id="a time"),
+        seldom(_set("tags", ["", "a"]), "$.tags[0]", id="the order of items"),
         pytest.param(_set("who", {"n": 7}), "$.who.n", id="below a record"),
-        pytest.param(_set("note", ""), "$.note", id="empty for null"),
+        seldom(_set("note", ""), "$.note", id="empty for null"),
         pytest.param(_set("_rescued", '{"extra":"less"}', 3), "$.extra", id="rescued"),
         pytest.param(_set("_rescued", None, 3), "$.extra", id="rescued is gone"),
-        pytest.param(_set("_rescued", '{"extra":"more"}'), "$.extra", id="rescued of another"),
+        seldom(_set("_rescued", '{"extra":"more"}'), "$.extra", id="rescued of another"),
     ],
 )
 def test_one_value_that_is_not_the_record_s_is_found(
