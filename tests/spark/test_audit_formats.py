@@ -54,8 +54,7 @@ def exported(
 ) -> Iterator[Exported]:
     """A topic of one format, exported, and what was decided of its ids beside the tables."""
     from exporter.local.broker import create_topic
-    from tests.support.lakes import seldom
-from tests.support.services import fresh_name
+    from tests.support.services import fresh_name
 
     kind, topic = cast("Kind", request.param), fresh_name()
     create_topic(kafka, topic, 1)
