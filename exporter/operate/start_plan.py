@@ -22,6 +22,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.gap_rows import refuse
 from exporter.protocol.judging import refusal, to_do
 from exporter.protocol.known import KnownTables
+from exporter.protocol.planned import Planning
 from exporter.protocol.reading import Reading
 from exporter.protocol.recover import Recovery
 from exporter.protocol.truncation import truncated
@@ -122,8 +123,9 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
         first_position=first_position(settings),
         on_gap=settings.on_gap,
     )
+    planning = Planning(specs=bench.lake.specs, record_columns=bench.lake.record_columns)
     known = KnownTables(
-        app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer, specs=bench.lake.specs
+        app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer, planning=planning
     )
     identities = bench.topics.require()
     tps = partitions_of(identities)

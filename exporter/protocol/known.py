@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
-from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
-from exporter.core.specs import Specs, table_spec
+from exporter.core.specs import table_spec
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
@@ -29,7 +27,7 @@ from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
-from exporter.protocol.planned import PlannedColumns
+from exporter.protocol.planned import PlannedColumns, Planning
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
@@ -57,29 +55,25 @@ class KnownTables:
         routing: Routing,
         topics: TopicReader,
         committer: Committer,
-        evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
-        specs: Specs | None = None,
+        planning: Planning = Planning(),  # noqa: B008 - a frozen value
         schemas: Schemas = Schemas(),  # noqa: B008 - a frozen value
-        record_columns: RecordColumns | None = None,
     ) -> None:
-        """evolutions: which tables grow; None: none. clock: that of the loop.
-
-        specs: of the tables that this task makes; by day without. record_columns: what all have of the record itself.
-        """
+        """clock: that of the loop."""
         self._schemas = schemas
         self._app = app
         self._routing = routing
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs, record_columns, schemas.columns)
+        growing, specs, of_record = planning.evolutions, planning.specs, planning.record_columns
+        self.planned = PlannedColumns(routing, growing, specs, of_record, schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
         self.untimed: frozenset[str] = frozenset()
-        self.specs = self._made = specs or Specs()
+        self.specs = self._made = specs
         self.unchanged: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
         self.said: Mapping[TopicPartition, str] = {}

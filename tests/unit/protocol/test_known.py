@@ -17,6 +17,7 @@ from exporter.errors import Fenced, InvariantBroken
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
 from exporter.protocol.known import KnownTables
+from exporter.protocol.planned import Planning
 from exporter.protocol.recover import Recovered
 from offsets.crosscheck import Agree
 from offsets.partitions import DAY, Spec
@@ -43,7 +44,10 @@ class Topics:
 def known(specs: Specs | None = None) -> tuple[KnownTables, MemoryCommitter, Topics]:
     committer, topics = MemoryCommitter(), Topics()
     given: Any = topics
-    made = KnownTables(app="app", routing=ROUTING, topics=given, committer=committer, clock=lambda: 5.0, specs=specs)
+    planning = Planning(specs=specs or Specs())
+    made = KnownTables(
+        app="app", routing=ROUTING, topics=given, committer=committer, clock=lambda: 5.0, planning=planning
+    )
     return made, committer, topics
 
 

@@ -14,6 +14,7 @@ from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.outcome import Report
 from exporter.core.plan import Budget
+from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
@@ -148,7 +149,7 @@ class World:
     def given(self) -> dict[str, Any]:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
-            app="app", root="lake", tasks_sync=False, json_text="as_sent",
+            app="app", root="lake", tasks_sync=False, json_text="as_sent", record_columns=RecordColumns(),
             table=lambda name: SimpleNamespace(view=view, uri=""),
         )  # fmt: skip
         topics: Any = SimpleNamespace(
