@@ -21,6 +21,7 @@ from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
+from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
@@ -159,7 +160,8 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     own = record_columns(settings)
     lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens, own)
     evolving = evolutions(settings, parse_hints(session, settings))
-    return Workbench(lake, topics, configuration, evolving, open_registry(settings))
+    columns = FromSchemas(configuration)
+    return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
 
 
 def open_registry(settings: Settings) -> Registry:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
-from exporter.core.specs import table_spec
+from exporter.core.specs import Specs, table_spec
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
@@ -27,7 +28,7 @@ from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
-from exporter.protocol.planned import PlannedColumns, Planning
+from exporter.protocol.planned import PlannedColumns
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
@@ -56,24 +57,27 @@ class KnownTables:
         topics: TopicReader,
         committer: Committer,
         clock: Callable[[], float] = time.monotonic,
-        planning: Planning = Planning(),  # noqa: B008 - a frozen value
+        specs: Specs | None = None,
         schemas: Schemas = Schemas(),  # noqa: B008 - a frozen value
+        planned: PlannedColumns | None = None,
     ) -> None:
-        """clock: that of the loop."""
+        """clock: that of the loop. specs: of the tables that this task makes; by day without.
+
+        planned: the columns that tables are to have; None: no table grows.
+        """
         self._schemas = schemas
         self._app = app
         self._routing = routing
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        growing, specs, of_record = planning.evolutions, planning.specs, planning.record_columns
-        self.planned = PlannedColumns(routing, growing, specs, of_record, schemas.columns)
+        self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
         self.untimed: frozenset[str] = frozenset()
-        self.specs = self._made = specs
+        self.specs = self._made = specs or Specs()
         self.unchanged: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
         self.said: Mapping[TopicPartition, str] = {}
@@ -87,7 +91,7 @@ class KnownTables:
     def decided(self) -> KnownSchemas:
         """What is decided of schema ids by now (protocol 3.8)."""
         source = self._schemas.source
-        return NO_SCHEMAS if source is None else source.known(self._routing.registry)
+        return source.known(self._routing.registry) if source is not None and self._routing.has_ids else NO_SCHEMAS
 
     def foresee(self, name: str, key: str) -> bool:
         """Plan columns for records of a type that are written by a registered schema; whether there are any.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.evolve import Evolutions, grown, known_beforehand
@@ -41,18 +41,6 @@ class Foreseen:
 
     fields: Sequence[Mapping[str, Any]]
     origin: str
-
-
-@dataclass(frozen=True)
-class Planning:
-    """What tables are to be like. evolutions: which grow. specs: how those are cut that are made; by day without.
-
-    record_columns: what all have of the record itself.
-    """
-
-    evolutions: Evolutions = field(default_factory=Evolutions)
-    specs: Specs = field(default_factory=Specs)
-    record_columns: RecordColumns = field(default_factory=RecordColumns)
 
 
 class PlannedColumns:

@@ -30,7 +30,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.condemn import Poison
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.known import KnownTables
-from exporter.protocol.planned import Planning
+from exporter.protocol.planned import PlannedColumns
 from exporter.protocol.recover import Recovery
 from exporter.rounds.read import RoundReader, warm
 from exporter.rounds.rounds import Rounds
@@ -200,14 +200,15 @@ def build_service(
 
 
 def _known(bench: Workbench, committer: DeltaCommitter) -> KnownTables:
-    lake = bench.lake
+    lake, routing = bench.lake, bench.routing
     return KnownTables(
         app=lake.app,
-        routing=bench.routing,
+        routing=routing,
         topics=bench.topics,
         committer=committer,
-        planning=Planning(bench.evolutions, lake.specs, lake.record_columns),
+        specs=lake.specs,
         schemas=Schemas(bench.schemas, bench.columns),
+        planned=PlannedColumns(routing, bench.evolutions, lake.specs, lake.record_columns, bench.columns),
     )
 
 

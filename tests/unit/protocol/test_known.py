@@ -17,7 +17,6 @@ from exporter.errors import Fenced, InvariantBroken
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
 from exporter.protocol.known import KnownTables
-from exporter.protocol.planned import Planning
 from exporter.protocol.recover import Recovered
 from offsets.crosscheck import Agree
 from offsets.partitions import DAY, Spec
@@ -44,10 +43,7 @@ class Topics:
 def known(specs: Specs | None = None) -> tuple[KnownTables, MemoryCommitter, Topics]:
     committer, topics = MemoryCommitter(), Topics()
     given: Any = topics
-    planning = Planning(specs=specs or Specs())
-    made = KnownTables(
-        app="app", routing=ROUTING, topics=given, committer=committer, clock=lambda: 5.0, planning=planning
-    )
+    made = KnownTables(app="app", routing=ROUTING, topics=given, committer=committer, clock=lambda: 5.0, specs=specs)
     return made, committer, topics
 
 

@@ -149,8 +149,8 @@ class World:
     def given(self) -> dict[str, Any]:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
-            app="app", root="lake", tasks_sync=False, json_text="as_sent", record_columns=RecordColumns(),
-            table=lambda name: SimpleNamespace(view=view, uri=""),
+            app="app", root="lake", tasks_sync=False, json_text="as_sent",
+            table=lambda name: SimpleNamespace(view=view, uri=""), record_columns=RecordColumns(),
         )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,
