@@ -21,6 +21,7 @@ from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
+from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
@@ -159,7 +160,8 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     own = record_columns(settings)
     lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens, own)
     evolving = evolutions(settings, parse_hints(session, settings))
-    return Workbench(lake, topics, configuration, evolving, open_registry(settings))
+    columns = FromSchemas(configuration)
+    return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
 
 
 def open_registry(settings: Settings) -> Registry:
@@ -228,28 +230,6 @@ def _check_raw(configuration: Routing, name: str) -> None:
     if form.is_raw and columns != ["value"]:
         what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
         raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")
-
-
-def open_schemas(settings: Settings) -> Registry | None:
-    """The decisions on schema ids; None if no values have any. Nothing is read or asked yet. Raises ConfigError."""
-    if not any(form.has_ids for _, form in value_formats(settings)):
-        return None
-    table = settings.schema_registry
-    options = RegistryOptions(
-        urls=table.urls,
-        name=table.name,
-        subjects=table.subjects,
-        username=table.username,
-        password=revealed(table.password) or "",
-        token=revealed(table.token) or "",
-        ca_file=table.ca_file,
-        cert_file=table.cert_file,
-        key_file=table.key_file,
-        timeout_secs=table.timeout_secs,
-        unknown_schema_id=table.unknown_schema_id,
-        unknown_after_secs=table.unknown_after_secs,
-    )
-    return Registry(options, settings.store, settings.sync)
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

@@ -39,7 +39,7 @@ MAY_USE = {
     "spark": "stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry spark ground offsets",
-    "operate": "settings kafka core rounds executor arrow stores protocol lake wal registry spark workbench "
+    "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry spark workbench "
     "ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",

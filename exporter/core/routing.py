@@ -106,6 +106,11 @@ class Routing:
         """How the values of a topic are written."""
         return next((form for pattern, form in self.topic_formats if re.fullmatch(pattern, topic)), self.value_format)
 
+    @cached_property
+    def has_ids(self) -> bool:
+        """Whether there are values that name their schemas by ids of a registry."""
+        return any(form.has_ids for form in self.formats)
+
     @property
     def formats(self) -> tuple[ValueFormat, ...]:
         """All formats that there may be, each once."""

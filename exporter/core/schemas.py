@@ -7,6 +7,7 @@
     text                            ── what is beyond is read by this schema
 
 The first decision that speaks of a record counts. A record of which none does cannot be read yet: it is *missing*.
+Of an id that no registry can give nothing has to be recorded: its records are dead letters wherever they are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from offsets.ranges import TopicPartition
+
+ID_MAX = 2**31 - 1
+"""The greatest id that a registry can give. What some answer about a greater one cannot be told from an outage."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class KnownSchemas:
 
     def of(self, schema_id: int, tp: TopicPartition, offset: int) -> Decision | None:
         """What is decided for one record; None if nothing is."""
+        if schema_id > ID_MAX:
+            return Unknown({})
         for decision in self.decisions.get(schema_id, ()):
             if isinstance(decision, SchemaText) or decision.through.get(tp, -1) >= offset:
                 return decision

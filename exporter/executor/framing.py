@@ -9,12 +9,11 @@ Runs on Spark executors. Of formats without ids there is nothing to do.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.frames import Framed, RowSchemas, framed, row_schemas
@@ -27,24 +26,18 @@ MISSING_MAX = 1_000
 class Framing:
     """Of one task."""
 
-    def __init__(self, routing: Routing, schemas: KnownSchemas) -> None:
-        self._routing = routing
+    def __init__(self, form: Callable[[str], ValueFormat], schemas: KnownSchemas) -> None:
+        """form: how the values of a topic are written."""
+        self._form = form
         self._schemas = schemas
-        self._forms: dict[str, ValueFormat] = {}
         self._ended: dict[TopicPartition, int] = {}
         self._missing: dict[TopicPartition, set[int]] = {}
         self._met: dict[tuple[str, TopicPartition], set[str]] = {}
 
-    def form(self, topic: str) -> ValueFormat:
-        """How the values of a topic are written."""
-        if topic not in self._forms:
-            self._forms[topic] = self._routing.format_of(topic)
-        return self._forms[topic]
-
     def cut(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Framed | None]:
         """The rows of one partition that can be read, in the order of their offsets, and what their frames say."""
         offsets = batch.column("offset")
-        found = framed(batch.column("value"), offsets, tp, self.form(tp.topic), self._schemas)
+        found = framed(batch.column("value"), offsets, tp, self._form(tp.topic), self._schemas)
         if found is None:
             return batch, None
         end = found.end
@@ -58,7 +51,7 @@ class Framing:
 
     def schemas(self, batch: pa.RecordBatch, tp: TopicPartition, found: Framed | None) -> RowSchemas | None:
         """Those of the rows that `cut` left; None if they have no ids."""
-        return None if found is None else row_schemas(batch.column("value"), found.ids, self.form(tp.topic))
+        return None if found is None else row_schemas(batch.column("value"), found.ids, self._form(tp.topic))
 
     def met(self, name: str, tp: TopicPartition, schemas: RowSchemas, rows: pa.Array) -> None:
         """Rows of an event type are staged."""

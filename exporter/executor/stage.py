@@ -26,7 +26,6 @@ from exporter.arrow.own_columns import CDC_COLUMN
 from exporter.core.manifest import REASON, TOMBSTONES, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.value_format import ValueFormat
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
@@ -35,12 +34,11 @@ from exporter.executor.framing import Framing
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.partitioning import Partitioning
-from exporter.executor.route import Router
+from exporter.executor.readers import Readers
 from exporter.executor.rows import by_value, first_and_last, located, record_bytes
 from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
 from exporter.faults import Fault, point
-from exporter.formats.decoder import Decoder
 from exporter.formats.frames import RowSchemas, readable
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.stores.stores import open_store
@@ -73,10 +71,9 @@ class _Task:
         self._at: TopicPartition | None = None
         self._order = order
         self._store = open_store(order.root)
-        self._framing = Framing(order.routing, order.schemas)
         self._extras = Extras(order)
-        self._routers: dict[ValueFormat, Router] = {}
-        self._decoders: dict[tuple[ValueFormat, str], Decoder] = {}
+        self._readers = Readers(order)
+        self._framing = Framing(self._readers.form, order.schemas)
         self._partitionings: dict[str, Partitioning] = {}
         self._met: set[str] = set()
         self._unsplit: dict[tuple[str, TopicPartition], Unsplit] = {}
@@ -167,7 +164,7 @@ class _Task:
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         batch, untimely = held(batch)
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
-        routed = self._router(tp.topic).route(readable(batch, framed)).without(barred)
+        routed = self._readers.router(tp.topic).route(readable(batch, framed)).without(barred)
         schemas = self._framing.schemas(batch, tp, framed)
         dead: list[Dead] = []
         for name, indices in routed.groups.items():
@@ -177,7 +174,7 @@ class _Task:
             elif len(rows):
                 dead += self._add_type(batch, tp, plan, name, rows, schemas)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
-        if self._framing.form(tp.topic).tombstones == "count" and (nulls := batch.column("value").null_count):
+        if self._readers.form(tp.topic).tombstones == "count" and (nulls := batch.column("value").null_count):
             counts[TOMBSTONES] += nulls
             empty = set(pc.indices_nonzero(batch.column("value").is_null()).to_pylist())
             dead = [row for row in dead if row[0] not in empty]
@@ -207,7 +204,7 @@ class _Task:
         """Decode the rows of one type and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
         self._steps.now("decode")
-        decoded = self._decoder(name, tp.topic).decode(batch.column("value").take(rows), timestamps)
+        decoded = self._readers.decoder(name, tp.topic).decode(batch.column("value").take(rows), timestamps)
         self._steps.now("route")
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
         bad: list[Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
@@ -315,21 +312,6 @@ class _Task:
         if name not in self._partitionings:
             self._partitionings[name] = Partitioning(self._order.specs.of(name))
         return self._partitionings[name]
-
-    def _router(self, topic: str) -> Router:
-        form = self._framing.form(topic)
-        if form not in self._routers:
-            self._routers[form] = Router(self._order.routing, topic, self._order.schemas)
-        return self._routers[form]
-
-    def _decoder(self, name: str, topic: str) -> Decoder:
-        key = (self._framing.form(topic), name)
-        if key not in self._decoders:
-            columns, json_text = self._order.columns.get(name), self._order.json_text
-            self._decoders[key] = Decoder.of(
-                name, self._order.routing, columns, json_text, topic=topic, schemas=self._order.schemas
-            )
-        return self._decoders[key]
 
     def _has_room(self, name: str) -> bool:
         """False for a type that nobody knows once there are too many of them."""

@@ -39,7 +39,7 @@ def format_of(form: ValueFormat, schemas: KnownSchemas = NO_SCHEMAS) -> Format:
 
 
 def _texts(form: ValueFormat) -> Format:
-    """JSON, in what stands around it: a frame without, an envelope within."""
-    within = form.kind == "connect_json" or form.envelope != "none"
-    made: Format = EnvelopedTexts(Json(), form) if within else Json()
-    return Unframed(made) if form.frame == "confluent" else made
+    """JSON, in what stands around it."""
+    if form.kind == "connect_json" or form.envelope != "none":
+        return EnvelopedTexts(Json(), form)
+    return Unframed(Json()) if form.frame == "confluent" else Json()

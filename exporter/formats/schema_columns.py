@@ -12,6 +12,7 @@ from exporter.core.routing import Routing
 from exporter.core.schemas import Fields, KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.registered import registered, registered_files
 
 IMAGES = {"debezium": "after"}
 """Envelope -> the field in which a row stands, if an envelope's own schema is registered."""
@@ -30,12 +31,14 @@ class FromSchemas:
     def __init__(
         self,
         routing: Routing,
-        registered: Callable[[SchemaText, str], HasColumns],
-        files: Callable[[ValueFormat], Mapping[str, HasColumns]],
+        columns: Callable[[SchemaText, str, str], HasColumns] = registered,
+        files: Callable[[ValueFormat], Mapping[str, HasColumns]] = registered_files,
     ) -> None:
-        """registered: the columns of a text and a place in it. files: those of a format's own schemas, by full name."""
+        """columns, files: as in registered.py. Raises ConfigError for schemas of the settings that cannot be used."""
         self._routing = routing
-        self._registered = registered
+        framed = [form for form in routing.formats if form.has_ids]
+        self._semantic = framed[0].semantic_types if len({form.semantic_types for form in framed}) == 1 else "none"
+        self._columns = columns
         self._files = {form: files(form) for form in routing.formats if form.has_schemas and not form.has_ids}
         self._known: dict[str, Fields] = {}
 
@@ -47,7 +50,7 @@ class FromSchemas:
             if text is None:
                 return ()
             try:
-                self._known[key] = self._row(self._registered(text, place).fields)
+                self._known[key] = self._row(self._columns(text, place, self._semantic).fields)
             except ConfigError:  # its records are refused for that
                 self._known[key] = ()
         return self._known[key]

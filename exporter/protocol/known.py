@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from exporter.core.evolve import Evolutions
 from exporter.core.outcome import Committer
-from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
@@ -57,15 +56,14 @@ class KnownTables:
         routing: Routing,
         topics: TopicReader,
         committer: Committer,
-        evolutions: Evolutions | None = None,
         clock: Callable[[], float] = time.monotonic,
         specs: Specs | None = None,
         schemas: Schemas = Schemas(),  # noqa: B008 - a frozen value
-        record_columns: RecordColumns | None = None,
+        planned: PlannedColumns | None = None,
     ) -> None:
-        """evolutions: which tables grow; None: none. clock: that of the loop.
+        """clock: that of the loop. specs: of the tables that this task makes; by day without.
 
-        specs: of the tables that this task makes; by day without. record_columns: what all have of the record itself.
+        planned: the columns that tables are to have; None: no table grows.
         """
         self._schemas = schemas
         self._app = app
@@ -73,7 +71,7 @@ class KnownTables:
         self._topics = topics
         self._committer = committer
         self._clock = clock
-        self.planned = PlannedColumns(routing, evolutions or Evolutions(), specs, record_columns, schemas.columns)
+        self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
@@ -93,7 +91,7 @@ class KnownTables:
     def decided(self) -> KnownSchemas:
         """What is decided of schema ids by now (protocol 3.8)."""
         source = self._schemas.source
-        return NO_SCHEMAS if source is None else source.known(self._routing.registry)
+        return source.known(self._routing.registry) if source is not None and self._routing.has_ids else NO_SCHEMAS
 
     def foresee(self, name: str, key: str) -> bool:
         """Plan columns for records of a type that are written by a registered schema; whether there are any.

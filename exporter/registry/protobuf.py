@@ -18,12 +18,12 @@ _INSTALL = "pip install 'kafka-delta-exporter[protobuf]'"
 
 
 def as_one_set(schema: SchemaText) -> SchemaText:
-    """The schema as a FileDescriptorSet in base64 of all files; one that cannot be compiled stays as it is.
+    """The schema as a FileDescriptorSet in base64 of all files; one that the compiler refuses stays as it is.
 
-    Raises ConfigError if what is needed to compile it is not installed, RegistryUnreachable for a text that imports
-    what is there as a descriptor only.
+    Raises ConfigError if what is needed to compile it is not installed, RegistryUnreachable where the compiler comes to
+    no verdict, and for a text that imports what is there as a descriptor only.
     """
-    from exporter.formats.protobuf.compile import descriptor_set
+    from exporter.formats.protobuf.compile import Uncompilable, descriptor_set
     from exporter.formats.protobuf.descriptors import as_descriptor_set
 
     for package in ("google.protobuf", "grpc_tools") if _has_text(schema) else ("google.protobuf",):
@@ -40,7 +40,12 @@ def as_one_set(schema: SchemaText) -> SchemaText:
             main = "registered.proto"
             while main in files:
                 main = f"_{main}"
-            return SchemaText("PROTOBUF", _base64(descriptor_set({**files, main: one.text}, main)))
+            try:
+                return SchemaText("PROTOBUF", _base64(descriptor_set({**files, main: one.text}, main)))
+            except Uncompilable:
+                raise
+            except ConfigError as error:
+                raise RegistryUnreachable(f"a Protobuf schema could not be compiled: {error.message}") from error
         return SchemaText("PROTOBUF", one.text, tuple((name, compiled(below)) for name, below in one.references))
 
     try:

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exporter.core.backoff import Backoff
-from exporter.core.schemas import Decision, KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import ID_MAX, Decision, KnownSchemas, SchemaText, Unknown
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -36,8 +36,6 @@ from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
 
-ID_MAX = 2**31 - 1
-"""No registry can give a greater id, and some do not say so in a way that can be told from an outage."""
 PAUSE = Backoff(1.0, 30.0)
 """Between two decisions that one id is unknown, after the first."""
 ASK_SECS = 1.0
@@ -145,8 +143,8 @@ class Registry:
             known = book.pinned.get(schema_id, NOTHING)
             if known.text is not None:
                 return known.text
-            if not 0 <= schema_id <= ID_MAX:
-                return self._unknown(book, schema_id, ends)
+            if schema_id > ID_MAX:
+                return Unknown({})
             self._require(registry, schema_id)
             if (wait := self._wait(book, schema_id, now)) is None:
                 return None
@@ -231,9 +229,9 @@ class Registry:
 
     def _compare(self, server: Server, schema_id: int, pinned: Pinned, registered: Registered) -> None:
         """Raises InvariantBroken if an id has another text than was recorded."""
-        if pinned.text is None or _agree(pinned, registered):
+        if pinned.text is None or agree(pinned, registered):
             return
-        if registered.kind == "PROTOBUF" and _agree(pinned, registered, whole(server, registered)):
+        if registered.kind == "PROTOBUF" and agree(pinned, registered, whole(server, registered)):
             return
         raise InvariantBroken(
             Invariant.ROUTE,
@@ -244,7 +242,11 @@ class Registry:
         )
 
     def _look_around(self, server: Server, book: _Book) -> None:
-        """All versions of all subjects, and some ids that may be in none of them."""
+        """All versions of all subjects are recorded, once nothing that is recorded is contradicted."""
+        if not book.pinned:
+            server.subjects()  # so that a wrong address is told at once
+        self._require_same(server, book, Registered("AVRO", ""))
+        new: dict[int, Registered] = {}
         for subject in self.options.subjects:
             for version in server.versions(subject):
                 registered = server.version(subject, version)
@@ -252,18 +254,17 @@ class Registry:
                     raise RegistryUnreachable(f"{server.shown} gives no id of {subject} version {version}")
                 pinned = book.pinned.get(registered.id, NOTHING)
                 if pinned.text is None:
-                    self._pin(book, registered.id, registered, whole(server, registered))
+                    new[registered.id] = registered
                 else:
                     self._compare(server, registered.id, pinned, registered)
-        if not book.pinned:
-            server.subjects()  # so that a wrong address is told at once
-        self._require_same(server, book, Registered("AVRO", ""))
+        for schema_id, registered in new.items():
+            self._pin(book, schema_id, registered, whole(server, registered))
 
     def _pin(self, book: _Book, schema_id: int, registered: Registered, schema: SchemaText) -> SchemaText:
         """Record a text; raises InvariantBroken if somebody recorded another one."""
         made = as_one_set(schema) if registered.kind == "PROTOBUF" else schema
         pinned = book.keep(schema_id, book.pins.add(schema_id, made, registered.text))
-        if not _agree(pinned, registered, schema):
+        if not agree(pinned, registered, schema):
             raise InvariantBroken(
                 Invariant.ROUTE,
                 f"two tasks were given different schemas under id {schema_id} by the registry {self.options.name}",
@@ -285,7 +286,7 @@ class Registry:
         return found.decisions[-1]
 
 
-def _agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:
+def agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:
     """Whether what was recorded and what is registered say the same. schema: the latter with what it refers to.
 
     JSON may be written in any way. A registry may give a Protobuf file in another form: then the sets are compared.

@@ -55,10 +55,10 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
 def value_formats(settings: Settings) -> list[tuple[str, ValueFormat]]:
     """The formats and the pattern of the topics that each is of; the first one is of all others, and has none."""
     tables = [("", settings.value_format), *settings.topic_formats.items()]
-    return [(pattern, _value_format(settings, table)) for pattern, table in tables]
+    return [(pattern, value_format(settings, table)) for pattern, table in tables]
 
 
-def _value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
+def value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
     """With its default frame and the schemas of its files."""
     return ValueFormat(
         kind=table.kind,

@@ -30,6 +30,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.condemn import Poison
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.known import KnownTables
+from exporter.protocol.planned import PlannedColumns
 from exporter.protocol.recover import Recovery
 from exporter.rounds.read import RoundReader, warm
 from exporter.rounds.rounds import Rounds
@@ -182,16 +183,7 @@ def build_service(
             others=_others(settings, bench) if settings.share is None else nobody(),
             rounds=rounds,
             recovery=recovery,
-            known=KnownTables(
-                app=bench.lake.app,
-                routing=bench.routing,
-                topics=bench.topics,
-                committer=committer,
-                evolutions=bench.evolutions,
-                specs=bench.lake.specs,
-                schemas=Schemas(bench.schemas, bench.columns),
-                record_columns=bench.lake.record_columns,
-            ),
+            known=_known(bench, committer),
             committer=committer,
             journal=journal,
             log_check=log_check,
@@ -204,6 +196,19 @@ def build_service(
             on_progress=on_progress,
             schemas=bench.schemas,
         )
+    )
+
+
+def _known(bench: Workbench, committer: DeltaCommitter) -> KnownTables:
+    lake, routing = bench.lake, bench.routing
+    return KnownTables(
+        app=lake.app,
+        routing=routing,
+        topics=bench.topics,
+        committer=committer,
+        specs=lake.specs,
+        schemas=Schemas(bench.schemas, bench.columns),
+        planned=PlannedColumns(routing, bench.evolutions, lake.specs, lake.record_columns, bench.columns),
     )
 
 

@@ -91,9 +91,7 @@ def machines(
         retention=retention,
         recovering=_recovering(parts, ownership, waking),
         ends=ends,
-        schema_ids=SchemaIds(
-            source=parts.schemas, registry=parts.routing.registry, watch=parts.watch, waking=waking
-        ),
+        schema_ids=_schema_ids(parts, waking),
         next_round=_next_round(parts, rounds, offers),
         group_offset=GroupOffset(commit=parts.membership.commit, wake=parts.wake.set),
         finish=_finish(parts, ends, ownership),
@@ -147,6 +145,11 @@ def _recovering(parts: Parts, ownership: Ownership, waking: Waking) -> Recoverin
         alive=parts.alive,
         waking=waking,
     )
+
+
+def _schema_ids(parts: Parts, waking: Waking) -> SchemaIds:
+    source = parts.schemas if parts.routing.has_ids else None
+    return SchemaIds(source=source, registry=parts.routing.registry, watch=parts.watch, waking=waking)
 
 
 def _next_round(parts: Parts, rounds: Rounds, offers: Offers) -> NextRound:

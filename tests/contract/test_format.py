@@ -23,12 +23,14 @@ from exporter.core.schemas import NO_SCHEMAS
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
+from exporter.formats.envelopes.texts import EnvelopedTexts
 from exporter.formats.fake import Pairs
 from exporter.formats.format import Format, Read
 from exporter.formats.formats import FORMATS
 from exporter.formats.json.format import Json
 from exporter.formats.json_schema.format import JsonSchema
 from exporter.formats.raw.format import Raw
+from tests.support.avro_place import InAvro
 from tests.support.proto_place import InProtobuf
 
 Fields = dict[str, Any]
@@ -106,7 +108,23 @@ class InFramedJson(InJson):
         return FRAME + super().value(fields)
 
 
-PLACES: tuple[Place, ...] = (InPairs(), InJson(), InFramedJson(), InProtobuf())
+class InConnect:
+    """Objects beside a schema."""
+
+    form = EnvelopedTexts(Json(), ValueFormat("connect_json"))
+    refused_types = InJson.refused_types
+    broken = (b"", b"{", b"[]", b'{"id":1}', b'{"schema":null,"payload":5}', b'{"schema":5,"payload":{"id":1}}',
+              *(b'{"schema":null,"payload":' + value + b"}" for value in InJson.broken))  # fmt: skip
+
+    def value(self, fields: Fields) -> bytes:
+        return json.dumps({"schema": None, "payload": fields}).encode()
+
+    def unknown(self, rescued: str) -> Fields:
+        found: Fields = json.loads(rescued)
+        return found
+
+
+PLACES: tuple[Place, ...] = (InPairs(), InJson(), InFramedJson(), InAvro(), InProtobuf(), InConnect())
 WITHOUT_FIELDS = {Raw}
 """Formats of values that have no fields: tests/unit/formats/test_raw.py."""
 each_format = pytest.mark.parametrize("place", PLACES, ids=lambda place: type(place).__name__)

@@ -14,6 +14,7 @@ from typing import Any
 from exporter.core.outcome import Landed
 from exporter.core.plan import Budget, plan_round
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.writers import Writer, WriterKey, freeze, integrate
 from exporter.kafka.topics import EARLIEST, FirstPosition, TopicReader, partitions_of
 from exporter.lake.lake import Lake
@@ -40,13 +41,17 @@ def routing_of(ddl: Mapping[str, str], **changed: Any) -> Routing:
 
 @dataclass
 class Exported:
-    """A topic and its lake. `through` limits an export to offsets below it, as if the exporter had stopped there."""
+    """A topic and its lake. `through` limits an export to offsets below it, as if the exporter had stopped there.
+
+    schemas: what is decided of schema ids.
+    """
 
     session: Any
     kafka: str
     topic: str
     root: Path
     routing: Routing
+    schemas: KnownSchemas = NO_SCHEMAS
 
     @property
     def lake(self) -> Lake:
@@ -110,7 +115,8 @@ def _order(lake: Exported, plans: Any, started: Started, committer: DeltaCommitt
 
     fingerprints = dict(started.known.fingerprints)
     footers = {plan.tp: committer.footer(plan.tp) for plan in plans}
-    return StagingOrder(str(lake.root), APP, lake.routing, {plan.tp: plan for plan in plans}, fingerprints, footers)
+    planned = {plan.tp: plan for plan in plans}
+    return StagingOrder(str(lake.root), APP, lake.routing, planned, fingerprints, footers, schemas=lake.schemas)
 
 
 def _commit(writers: Mapping[WriterKey, Writer], committer: DeltaCommitter, types: tuple[str, ...] | None) -> None:

@@ -118,7 +118,8 @@ class Export:
     """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
 
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
-    log_of: opens the tasks' write-ahead log instead of what the settings say. kafka_client: the table's lines.
+    log_of: opens the tasks' write-ahead log instead of what the settings say. kafka_client, value_format: these tables'
+    lines.
     cuts: event type -> more lines of its table.
     """
 
@@ -132,6 +133,7 @@ class Export:
     log_of: Any = None
     type_from: str = 'kind = "json"\nname = "type"'
     kafka_client: str = ""
+    value_format: str = ""
     cuts: Mapping[str, str] = field(default_factory=dict)
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
@@ -158,6 +160,7 @@ class Export:
         for name, ddl in self.types.items():
             lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}", self.cuts.get(name, "")]
         lines += ["[kafka_client]", self.kafka_client] if self.kafka_client else []
+        lines += ["[value_format]", self.value_format] if self.value_format else []
         path = self.root / f"{fresh_name('exporter')}.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -53,8 +53,8 @@ def _refused(schema: Schema, connect: bool, path: str) -> Iterator[tuple[str, st
     if schema.kind == "record":
         if not schema.fields:
             yield path, "a record without fields"
-        for one in schema.fields:
-            yield from _refused(one.schema, connect, f"{path}.{one.name}")
+        for field in schema.fields:
+            yield from _refused(field.schema, connect, f"{path}.{field.name}")
     elif schema.kind == "union":
         real = [one for one in schema.branches if one.kind != "null"]
         if not real:

@@ -230,7 +230,8 @@ class Resolver:
         if not taken:
             raise Unresolvable(path, f"no branch of {_shown(writer)} can be read as {_shown(reader)}")
         kinds, kind = self._kinds(reader, taken, names, path)
-        return Union(place, [Branch(_promoted(node, names, kind), to) for node, to in made], kinds, names, kind)
+        branches = [Branch(node if to is None else _promoted(node, names, kind), to) for node, to in made]
+        return Union(place, branches, kinds, names, kind)
 
     def _branch(self, writer: Schema, reader: Schema, path: str) -> Node:
         """A writer's value that is no union, as one of the reader's branches."""

@@ -22,11 +22,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from exporter.formats.envelopes.strict import Refused, kind_of, parsed
+from exporter.formats.envelopes.strict import Refused, kind_of, parsed, written
 from exporter.formats.envelopes.unavailable import is_unavailable
 from exporter.formats.json.text import PARSE_ERRORS, TOO_DEEP, too_deep
 from exporter.text import shorten
 
+PARTS = {"schema", "payload"}
 SCHEMAS_KEPT = 64
 SCALE_MAX = 1_000
 """Digits behind the point, and before it: beyond, a value stays as it is."""
@@ -40,8 +41,8 @@ _BYTES_MAX = 420
 
 Meant: TypeAlias = Callable[[Any], Any]
 """What a value of a logical type is, or the value itself if it is none."""
-Logical: TypeAlias = Callable[[Mapping[str, Any]], Meant]
-"""From the schema of a logical type to what its values are. Raises Refused."""
+Logical: TypeAlias = Callable[[Mapping[str, Any], str], Meant]
+"""From the schema of a logical type, at a path, to what its values are. Raises Refused."""
 Node: TypeAlias = "Meant | Fields | Items | Entries"
 
 
@@ -77,20 +78,34 @@ class Payload(NamedTuple):
 def payload_of(raw: bytes, debezium: bool) -> Payload:
     """The payload of one value, which is an object. debezium: whether its types are honoured. Raises Refused."""
     try:
-        outer = _outer(raw)
-    except PARSE_ERRORS:
-        parsed(raw)
-        raise Refused("not_json: the value has no members that can be read") from None
-    if len(outer) != 2 or {*map(str, outer)} != {"schema", "payload"}:
-        names = shorten(", ".join(outer))
-        raise Refused(_twins(outer) or f"no_envelope: $ has the members {names}, not schema and payload alone")
-    found = {str(name): bytes(text) for name, text in outer.items()}
-    node = meant_by(found["schema"], debezium)
+        schema, payload = _parts(raw)
+        node = meant_by(schema, debezium)
+        if not isinstance(node, str):
+            return Payload(payload, parsed(payload), node)
+    except (*PARSE_ERRORS, Refused):
+        pass
+    raise Refused(_why_not(parsed(raw), debezium))
+
+
+def _parts(raw: bytes) -> tuple[bytes, bytes]:
+    """The two members of a value that has no others, and no member twice. Raises ValueError."""
+    outer = _outer(raw)
+    parts = {str(name): bytes(text) for name, text in outer.items()}
+    if len(outer) != len(parts) or parts.keys() != PARTS:
+        raise ValueError("other members")
+    return parts["schema"], parts["payload"]
+
+
+def _why_not(doc: Mapping[str, Any], debezium: bool) -> str:
+    """The reason of a value that is JSON and no payload with its schema."""
+    if doc.keys() != PARTS:
+        return f"no_envelope: $ has {shorten(', '.join(doc)) or 'no members'}, not schema and payload alone"
+    node = meant_by(written(doc["schema"]), debezium)
     if isinstance(node, str):
-        raise Refused(node)
-    if found["payload"] == b"null":
-        raise Refused("tombstone: the payload is null")
-    return Payload(found["payload"], parsed(found["payload"]), node)
+        return node
+    if doc["payload"] is None:
+        return "tombstone: the payload is null"
+    return f"not_object: $.payload is {kind_of(doc['payload'])}"
 
 
 class _Key(str):
@@ -104,12 +119,6 @@ class _Key(str):
 
 
 _outer = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=lambda _kind, text: _Key(text)).decode
-
-
-def _twins(outer: Mapping[_Key, Any]) -> str:
-    names = [str(name) for name in outer]
-    twin = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    return "" if twin is None else f"duplicate_key: {shorten(twin)!r} occurs twice in one object"
 
 
 @lru_cache(SCHEMAS_KEPT)
@@ -144,7 +153,7 @@ def _node(schema: Mapping[str, Any], path: str, named: Mapping[str, Logical]) ->
     """The node of a schema, None where all is as JSON has it. Raises Refused."""
     kind, name = schema.get("type"), schema.get("name")
     if type(name) is str and name in named:
-        return named[name](schema)
+        return named[name](schema, path)
     if kind == "struct":
         fields = schema.get("fields")
         if type(fields) is not list or not all(type(one) is dict and type(one.get("field")) is str for one in fields):
@@ -158,7 +167,7 @@ def _node(schema: Mapping[str, Any], path: str, named: Mapping[str, Logical]) ->
     if kind == "map":
         inner = _node(_inside(schema, "values", path), f"{path}{{}}", named)
         return None if inner is None or _inside(schema, "keys", path).get("type") != "string" else Entries(inner)
-    if kind not in _SCALARS:
+    if type(kind) is not str or kind not in _SCALARS:
         raise Refused(f"bad_schema: {path}.type is {shorten(kind) if type(kind) is str else kind_of(kind)}")
     return None
 
@@ -193,7 +202,7 @@ def _moment(per_sec: int) -> Meant:
     return read
 
 
-def _decimal(schema: Mapping[str, Any]) -> Meant:
+def _decimal(schema: Mapping[str, Any], path: str) -> Meant:
     """Raises Refused."""
     parameters = schema.get("parameters")
     text = parameters.get("scale") if type(parameters) is dict else None
@@ -202,7 +211,7 @@ def _decimal(schema: Mapping[str, Any]) -> Meant:
     except ValueError:
         scale = None
     if scale is None or abs(scale) > SCALE_MAX:
-        raise Refused("bad_schema: a Decimal has no scale that can be used")
+        raise Refused(f"bad_schema: {path}: a Decimal has no scale that can be used")
     return lambda value: _scaled(value, scale)
 
 
@@ -234,7 +243,7 @@ def _variable_scale(value: Any) -> Any:
 
 
 def _always(read: Meant) -> Logical:
-    return lambda _schema: read
+    return lambda _schema, _path: read
 
 
 _NAMED: Mapping[str, Logical] = {

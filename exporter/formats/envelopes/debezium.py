@@ -76,7 +76,7 @@ class Debezium:
 class DebeziumMongo(Debezium):
     """Of MongoDB. A delete that tells nothing of its document is a row without fields: the record's key names it."""
 
-    names = ("db", "collection")
+    names: tuple[str, ...] = ("db", "collection")
 
     def named(self, texts: Sequence[str | None]) -> str | None:
         """See Envelope."""

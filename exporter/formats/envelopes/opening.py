@@ -1,6 +1,6 @@
 """From the bytes of a value to its row, one value by itself: what stands around it is taken off. On Spark executors.
 
-    frame? ── {schema, payload}? ── envelope? ── the row's text, for the reader of JSON ── what was done to it
+    {schema, payload}? ── envelope? ── the row's text, for the reader of JSON ── what was done to it
 
 What is in the row is for that reader to judge, with all its rules; its reasons have paths in the row. Everything around
 it is proven to be JSON in which no key occurs twice.
@@ -17,7 +17,6 @@ from exporter.formats.envelopes.connect import Payload, payload_of
 from exporter.formats.envelopes.debezium import Debezium, DebeziumMongo
 from exporter.formats.envelopes.dms import Dms
 from exporter.formats.envelopes.strict import Refused, parsed
-from exporter.formats.frames import HEAD
 
 ENVELOPES: Mapping[str, Envelope] = {"debezium": Debezium(), "debezium_mongo": DebeziumMongo(), "dms": Dms()}
 
@@ -34,18 +33,13 @@ class Opening:
 
     def __init__(self, form: ValueFormat) -> None:
         self.envelope = ENVELOPES.get(form.envelope)
-        self._framed = form.frame == "confluent"
         self._connect = form.kind == "connect_json"
         self._debezium_types = form.semantic_types == "connect"
 
     def payload(self, raw: bytes | None) -> Payload:
-        """What is in a frame and beside a schema. Raises Refused."""
+        """What stands beside a schema, or all of it. Raises Refused."""
         if raw is None:
             raise Refused("tombstone: the value is null")
-        if self._framed:
-            if len(raw) < HEAD or raw[0]:
-                raise Refused("no_frame: the value does not begin with a zero byte and the four of a schema's id")
-            raw = raw[HEAD:]
         return payload_of(raw, self._debezium_types) if self._connect else Payload(raw, parsed(raw), None)
 
     def opened(self, raw: bytes | None) -> Opened:

@@ -27,7 +27,6 @@ from exporter.formats.envelopes.strict import Refused, members, written
 from exporter.formats.envelopes.times import EnvelopeTime
 from exporter.formats.envelopes.unavailable import unavailable
 from exporter.formats.format import Format, Read
-from exporter.formats.frames import HEAD
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.marks import is_evolved
 from exporter.formats.rows import patched
@@ -35,7 +34,7 @@ from exporter.text import shorten
 
 
 class EnvelopedTexts:
-    """JSON in a frame, in {schema, payload}, in an envelope, or in several of these. inner: reads what is in there."""
+    """JSON in {schema, payload}, in an envelope, or in both. inner: reads what is in there."""
 
     def __init__(self, inner: Format, form: ValueFormat) -> None:
         self._inner = inner
@@ -71,7 +70,7 @@ class EnvelopedTexts:
 def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> EnvelopeTime | None:
     """What reads the event time out of an envelope; None if it stands in the row, or nowhere.
 
-    It stands in the envelope if its path begins with one of the envelope's members, and no declared column is called so.
+    It stands in the envelope if its path begins with one of its members, and no declared column is called so.
     """
     first = time.path.partition(".")[0]
     declared = {field.name for field in schema if not is_evolved(field)}
@@ -193,8 +192,9 @@ class EnvelopedReader:
         if not changed and not hidden:
             return sent, b""
         parts: dict[str, Any] = members(sent)
-        kept = {name: parts.pop(name) for name in hidden}
-        return written({**parts, **changed}), written(kept)[1:-1]
+        kept = {name: parts[name] for name in hidden}
+        row = {name: item for name, item in {**parts, **changed}.items() if name not in kept}
+        return written(row), written(kept)[1:-1] if kept else b""
 
     @staticmethod
     def _rescued(text: str | None, hidden: bytes) -> str:
@@ -255,11 +255,10 @@ def _glance(envelope: Envelope | None, path: list[str], form: ValueFormat) -> Ca
     for name in reversed(path):
         kind = msgspec.defstruct("Glance", [("f", kind)], rename={"f": name}, gc=False)
     decode = msgspec.json.Decoder(kind).decode
-    begin = HEAD if form.frame == "confluent" else 0
 
     def glance(raw: bytes) -> str | None:
         try:
-            found = decode(memoryview(raw)[begin:])
+            found = decode(raw)
         except PARSE_ERRORS:
             return None
         for _ in path:

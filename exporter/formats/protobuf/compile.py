@@ -19,6 +19,11 @@ COMPILE_SECS = 60.0
 """How long the compiler may take."""
 
 
+
+class Uncompilable(ConfigError):
+    """The compiler has read a text and refuses it: no other try would end otherwise."""
+
+
 def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
     """The FileDescriptorSet of one text, with all that it imports; that text is its last file.
 
@@ -56,4 +61,6 @@ def _compile(arguments: list[str], main: str, folder: str) -> None:
         raise ConfigError(f"{main} is not compiled after {COMPILE_SECS:.0f} s", "give a descriptor set") from None
     if done.returncode:
         words = " ".join(done.stderr.split()) or f"the compiler ends with {done.returncode}"
-        raise ConfigError(f"{main} does not compile: {words}", "give every file that it imports, by its name")
+        judged = done.returncode > 0 and done.stderr.strip() and "Traceback" not in done.stderr
+        kind = Uncompilable if judged else ConfigError
+        raise kind(f"{main} does not compile: {words}", "give every file that it imports, by its name")

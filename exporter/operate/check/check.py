@@ -25,6 +25,7 @@ from exporter.lake.properties import check_properties
 from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.listening import cannot_listen
 from exporter.operate.check.finding import Finding
+from exporter.operate.check.registry import check_registry
 from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
 from exporter.settings.meaning import specs_of
@@ -46,7 +47,7 @@ VALUES_MAX = 100
 
 
 def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
-    """Settings, Java, jars, brokers, topic, log, schemas, tables, in that order; later ones where earlier ones allow.
+    """Settings, Java, jars, brokers, topic, registry, log, schemas, tables, in that order, as earlier ones allow.
 
     create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too.
     """
@@ -59,6 +60,7 @@ def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> I
     jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
     yield jars
     yield from check_broker(settings)
+    yield from check_registry(settings)
     yield from check_log(settings, create_wal)
     yield from _port(settings)
     yield from _storage(settings)

@@ -41,7 +41,7 @@ from exporter.operate.infer.fields import (
 from exporter.operate.infer.forms import form_of, millis_of
 from exporter.operate.infer.looks import Looks
 from exporter.operate.infer.values import Unfit, at_path, document
-from exporter.settings.meaning import specs_of, value_format
+from exporter.settings.meaning import specs_of, value_formats
 from exporter.settings.model import Settings
 from exporter.settings.values import EPOCH
 from offsets.names import BadName, table_folder
@@ -135,8 +135,7 @@ def infer(settings: Settings, records: int, only: Collection[str] = (), plain: b
 
 def require_json(settings: Settings) -> None:
     """Raises ConfigError where the settings say that some values are no plain JSON."""
-    for table in (settings.value_format, *settings.topic_formats.values()):
-        form = value_format(settings, table)
+    for _, form in value_formats(settings):
         if form.kind == "json" and form.frame == form.envelope == "none":
             continue
         what = "in an envelope or a frame" if form.kind == "json" else f"of the format {form.kind}"

@@ -126,7 +126,7 @@ class Replay:
 
         A text that the registry has meanwhile is recorded; an id of which it has none stays as it is decided.
         """
-        if self.schemas is None or not any(form.has_ids for form in self.routing.formats):
+        if self.schemas is None or not self.routing.has_ids:
             return NO_SCHEMAS
         routing, registry = self.routing, self.routing.registry
         known = self.schemas.known(registry).texts

@@ -23,7 +23,7 @@ def fields(*names: str, kind: Any = "long") -> Any:
     return [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name in names]
 
 
-def registered(schema: SchemaText, place: str) -> Columns:
+def registered(schema: SchemaText, place: str, semantic: str) -> Columns:
     if schema.text == "recursive":
         raise ConfigError("it holds itself")
     if schema.text == "envelope":

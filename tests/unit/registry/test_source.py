@@ -139,7 +139,19 @@ def test_with_stall_an_unknown_id_is_never_decided(server: FakeRegistry, store: 
 def test_an_id_that_no_registry_can_give_is_unknown_at_once(store: MemoryStore, schema_id: int) -> None:
     """Nobody is asked: what some servers answer could not be told from an outage."""
     registry = Registry(RegistryOptions(("http://127.0.0.1:1",)), store)
-    assert registry.look_up("default", schema_id, ENDS, now=0.0) == Unknown({P0: 99, P1: 49})
+    assert registry.look_up("default", schema_id, ENDS, now=0.0) == Unknown({})
+    assert registry.known("default").of(schema_id, P0, 7) == Unknown({}) and Pins(store, "default").ids() == []
+
+
+def test_a_start_records_nothing_of_a_registry_that_contradicts(server: FakeRegistry, store: MemoryStore) -> None:
+    """What is new in it would stand in the way once the old content is back."""
+    started(store, options(server, subjects=("orders-value",)))
+    server.wipe(next_id=2)
+    server.add("new", '"long"')
+    server.add("orders-value", '"another"', number=1)
+    with pytest.raises(InvariantBroken):
+        started(store, options(server, subjects=("new", "orders-value")))
+    assert Pins(store, "default").ids() == [1]
 
 
 def test_trouble_decides_nothing_and_known_ids_go_on(server: FakeRegistry, store: MemoryStore) -> None:

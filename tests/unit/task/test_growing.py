@@ -19,6 +19,7 @@ from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, W
 from exporter.errors import TableUnreadable
 from exporter.lake.schema import table_schema
 from exporter.protocol.known import KnownTables
+from exporter.protocol.planned import PlannedColumns
 from exporter.task.growing import AGAIN_MAX, Growing, fitted
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import TableView, fingerprint_of
@@ -49,7 +50,8 @@ class OneTable:
 def known() -> KnownTables:
     topics: Any = None
     known = KnownTables(
-        app="app", routing=ROUTING, topics=topics, committer=MemoryCommitter(), evolutions=Evolutions(Evolution())
+        app="app", routing=ROUTING, topics=topics, committer=MemoryCommitter(),
+        planned=PlannedColumns(ROUTING, Evolutions(Evolution())),
     )
     assert known.accept("order", VIEW) == ""
     return known
@@ -136,8 +138,8 @@ class Columns:
 def knowing(schemas: Columns, evolution: Evolution | None = Evolution(infers=False)) -> KnownTables:  # noqa: B008
     topics: Any = None
     known = KnownTables(
-        app="app", routing=ROUTING, topics=topics, committer=MemoryCommitter(), evolutions=Evolutions(evolution),
-        schemas=Schemas(columns=schemas),
+        app="app", routing=ROUTING, topics=topics, committer=MemoryCommitter(), schemas=Schemas(columns=schemas),
+        planned=PlannedColumns(ROUTING, Evolutions(evolution), columns=schemas),
     )  # fmt: skip
     assert known.accept("order", VIEW) == ""
     return known

@@ -22,7 +22,7 @@ from exporter.task import schema_ids
 from exporter.task.schema_ids import SchemaIds
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition
-from tests.support.fake_schemas import TEXT, FakeSource
+from tests.support.fake_schemas import FRAMED, TEXT, FakeSource
 from tests.support.snapshots import P0, P1
 from tests.unit.task.test_recovering import ROUTING
 from tests.unit.task.test_service import END, FINGERPRINT, ReadAtOnce, World
@@ -241,7 +241,8 @@ class SchemaWorld(World):
     def given(self) -> dict[str, Any]:
         self.rounds = self.ended = EndsAtMissing()
         given = {**super().given(), "schemas": self.source}
-        known = {"app": "app", "routing": ROUTING, "topics": given["topics"], "committer": self.committer}
+        given["routing"] = replace(ROUTING, value_format=FRAMED)
+        known = {"app": "app", "routing": given["routing"], "topics": given["topics"], "committer": self.committer}
         return {**given, "known": KnownTables(**known, schemas=Schemas(self.source))}
 
     def frontier(self, tp: TopicPartition) -> int:

@@ -14,6 +14,7 @@ from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.outcome import Report
 from exporter.core.plan import Budget
+from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
@@ -149,7 +150,7 @@ class World:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=False, json_text="as_sent",
-            table=lambda name: SimpleNamespace(view=view, uri=""),
+            table=lambda name: SimpleNamespace(view=view, uri=""), record_columns=RecordColumns(),
         )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,

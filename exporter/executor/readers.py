@@ -1,0 +1,44 @@
+"""What reads the records of one task: a router per format of values, a decoder per format and event type.
+
+Runs on Spark executors. Made when the first record needs one.
+"""
+
+from __future__ import annotations
+
+from exporter.core.order import StagingOrder
+from exporter.core.value_format import ValueFormat
+from exporter.executor.route import Router
+from exporter.formats.decoder import Decoder
+
+
+class Readers:
+    """Of one task."""
+
+    def __init__(self, order: StagingOrder) -> None:
+        self._order = order
+        self._forms: dict[str, ValueFormat] = {}
+        self._routers: dict[ValueFormat, Router] = {}
+        self._decoders: dict[tuple[ValueFormat, str], Decoder] = {}
+
+    def form(self, topic: str) -> ValueFormat:
+        """How the values of a topic are written."""
+        if topic not in self._forms:
+            self._forms[topic] = self._order.routing.format_of(topic)
+        return self._forms[topic]
+
+    def router(self, topic: str) -> Router:
+        """What finds the event types of a topic's records."""
+        form = self.form(topic)
+        if form not in self._routers:
+            self._routers[form] = Router(self._order.routing, topic, self._order.schemas)
+        return self._routers[form]
+
+    def decoder(self, name: str, topic: str) -> Decoder:
+        """What decodes a topic's records of one event type."""
+        key = (self.form(topic), name)
+        if key not in self._decoders:
+            columns, json_text = self._order.columns.get(name), self._order.json_text
+            self._decoders[key] = Decoder.of(
+                name, self._order.routing, columns, json_text, topic=topic, schemas=self._order.schemas
+            )
+        return self._decoders[key]

@@ -1,0 +1,174 @@
+"""The audit of Avro and Protobuf values: clean where all is right, and each thing that is not is found.
+
+The lakes are made by the real exporter; what it read by vectorised decoders of its own, the audit reads by fastavro and
+Google's protobuf.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
+from exporter.core.schemas import Decision, KnownSchemas, Unknown
+from exporter.core.value_format import ValueFormat
+from exporter.registry.pins import Pins
+from exporter.stores.stores import open_store
+from offsets.ranges import TopicPartition
+from tests.spark.audit_lake import Exported, routing_of
+from tests.spark.test_audit_contents import rewrite, whole
+from tests.support.lakes import seldom
+from tests.support.services import Record, produce
+from tests.support.shop_formats import DDL, Kind, order, texts, view
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
+
+KAFKA_MS = 1_741_608_000_000
+GONE = 9
+"""An id that the registry never had."""
+NUMBERS = 6
+
+
+def sent(kind: Kind) -> list[bytes | None]:
+    """For each number an order, a view and an order of the later writer; then what is no good record."""
+    good = [one for n in range(NUMBERS) for one in (order(kind, n), view(kind, n), order(kind, n, extra="more"))]
+    bad = [b"", b"\0\0\0", b"{}", view(kind, 1)[:-1], b"\0\0\0\0\x09" + view(kind, 1)[5:], None]
+    return [*good, *bad, view(kind, 1) + (b"\0" if kind == "avro" else b"\x13")]
+
+
+def decided(topic: str, kind: Kind) -> KnownSchemas:
+    """The texts, and that the last id is unknown through some offset."""
+    found: dict[int, list[Decision]] = {number: [text] for number, text in texts(kind).items()}
+    return KnownSchemas({**found, GONE: [Unknown({TopicPartition(topic, 0): 1_000})]})
+
+
+@pytest.fixture(scope="module", params=["avro", "protobuf"])
+def exported(
+    request: pytest.FixtureRequest, spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Exported]:
+    """A topic of one format, exported, and what was decided of its ids beside the tables."""
+    from exporter.local.broker import create_topic
+    from tests.support.services import fresh_name
+
+    kind, topic = cast("Kind", request.param), fresh_name()
+    create_topic(kafka, topic, 1)
+    produce(kafka, topic, {0: [Record(b"k", value, (), KAFKA_MS) for value in sent(kind)]})
+    routing = routing_of(
+        DDL[kind],
+        type_from=TypeFrom("schema", "short"),
+        event_time=EventTime("json", "at"),
+        value_format=ValueFormat(kind, "confluent", tombstones="count"),
+    )
+    schemas = decided(topic, kind)
+    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing, schemas)
+    lake.export()
+    pins = Pins(open_store(str(lake.root)), "default")
+    for number, decisions in schemas.decisions.items():
+        for one in decisions:
+            pins.add(number, one)
+    yield lake
+
+
+@pytest.fixture
+def lake(exported: Exported, tmp_path: Path) -> Exported:
+    """A copy, to be spoilt."""
+    shutil.copytree(exported.root, tmp_path / "copy")
+    return replace(exported, root=tmp_path / "copy")
+
+
+def test_a_clean_lake_is_clean(exported: Exported) -> None:
+    """Every good record is compared whole; a tombstone is counted, and is in no table."""
+    report = whole(exported)
+    assert report.clean, report.as_text()
+    assert (report.once, report.contents, report.filtered) == (3 * NUMBERS + 6, 3 * NUMBERS, 1), report.as_text()
+    assert (report.dead_letters, report.pending) == (6, 0)
+    assert "tombstones, which are in no table 1" in report.as_text()
+    assert exported.audit().clean, "and the naive checker agrees"
+
+
+def test_a_record_whose_id_is_not_decided_is_pending(lake: Exported) -> None:
+    """Nothing is said of it, and that nothing was compared is told."""
+    shutil.rmtree(lake.root / "_schemas.pins" / "default" / "2")
+    report = whole(lake)
+    assert report.clean, report.as_text()
+    assert report.contents_skipped == NUMBERS
+
+
+def test_a_row_that_is_missing_is_found(lake: Exported) -> None:
+    """Of a type, and a dead letter."""
+    lake.sql("DELETE FROM {t} WHERE id = 3", t="View")
+    lake.sql("DELETE FROM {t} WHERE reason LIKE 'unknown_schema_id%'", t=DEAD_LETTERS)
+    report = lake.audit()
+    assert (report.missing, report.findings) == (2, 2), report.as_text()
+
+
+def test_a_row_that_is_there_twice_is_found(lake: Exported) -> None:
+    """Whatever is in it."""
+    lake.sql("INSERT INTO {v} SELECT * FROM {v} WHERE id = 2", v="View")
+    report = lake.audit()
+    assert (report.twice, report.findings) == (1, 1), report.as_text()
+
+
+def test_a_row_in_the_table_of_another_type_is_found(lake: Exported) -> None:
+    """A view among the orders, by the name of its schema."""
+    lake.sql("INSERT INTO {o} (_kafka, id, day) SELECT _kafka, id, day FROM {v} WHERE id = 2", v="View", o="Order")
+    lake.sql("DELETE FROM {v} WHERE id = 2", v="View")
+    report = lake.audit()
+    assert (report.wrong_table, report.findings) == (1, 1), report.as_text()
+
+
+def test_a_tombstone_that_is_only_counted_has_no_row(lake: Exported) -> None:
+    """One that has is in a table in which it must not be."""
+    lake.sql(
+        "INSERT INTO {v} (_kafka, id, day) SELECT named_struct('topic', _kafka.topic, 'partition', 0, 'epoch', 0, "
+        f"'offset', {3 * NUMBERS + 5}L, 'timestamp', _kafka.timestamp), 99, day FROM {{v}} WHERE id = 2",
+        v="View",
+    )
+    report = whole(lake)
+    assert (report.wrong_table, report.filtered, report.findings) == (1, 0, 1), report.as_text()
+
+
+def _set(name: str, value: Any, row: int = 2) -> Callable[[list[dict[str, Any]]], None]:
+    def change(rows: list[dict[str, Any]]) -> None:
+        assert rows[row][name] != value
+        rows[row][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        pytest.param(_set("name", "ne 1"), "$.name", id="a text"),
+        seldom(_set("f", 0.5), "$.f", id="a number"),
+        seldom(_set("raw", b"\x01"), "$.raw", id="bytes"),
+        seldom(_set("at", dt.datetime(2025, 3, 10, 10, tzinfo=dt.timezone.utc)), "$.at", id="a time"),
+        seldom(_set("tags", ["", "a"]), "$.tags[0]", id="the order of items"),
+        pytest.param(_set("who", {"n": 7}), "$.who.n", id="below a record"),
+        seldom(_set("note", ""), "$.note", id="empty for null"),
+        pytest.param(_set("_rescued", '{"extra":"less"}', 3), "$.extra", id="rescued"),
+        pytest.param(_set("_rescued", None, 3), "$.extra", id="rescued is gone"),
+        seldom(_set("_rescued", '{"extra":"more"}'), "$.extra", id="rescued of another"),
+    ],
+)
+def test_one_value_that_is_not_the_record_s_is_found(
+    lake: Exported, change: Callable[[list[dict[str, Any]]], None], path: str
+) -> None:
+    """With its path; one finding, whatever else has seen it too."""
+    rewrite(lake, "Order", change)
+    report = whole(lake)
+    assert (report.different, report.findings) == (1, 1), report.as_text()
+    assert [one.path for one in report.differing] == [path]
+
+
+def test_a_changed_event_time_is_found(lake: Exported) -> None:
+    """Without any comparison of contents: it is told with the event type."""
+    lake.sql("UPDATE {t} SET _event_time = _event_time + INTERVAL 1 MICROSECOND WHERE id = 3", t="View")
+    report = lake.audit()
+    assert (report.different, report.findings) == (1, 1), report.as_text()

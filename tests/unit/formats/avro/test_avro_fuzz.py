@@ -1,0 +1,129 @@
+"""The vectorised reader of Avro against one that reads value by value: schemas and bodies at random, seeded."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from exporter.core.schemas import SchemaText
+from exporter.formats.avro import nested, nodes
+from exporter.formats.avro.plan import Plan, Rows
+from exporter.formats.avro.schema import parsed
+from exporter.formats.binary.cursor import Cursor
+from tests.support.avro_oracle import Bad, damaged, random_body, random_spec, value_of
+from tests.support.typed_values import comparable, plain
+
+SECS = 4.0
+
+
+def plan_of(spec: Any) -> Plan:
+    return Plan(parsed(SchemaText("AVRO", json.dumps(spec))))
+
+
+def rows_of(plan: Plan, bodies: list[bytes]) -> Rows:
+    return plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
+
+
+def verdicts(plan: Plan, bodies: list[bytes]) -> list[Any]:
+    """Of each body its value or its reason."""
+    found = rows_of(plan, bodies)
+    found.record.validate(full=True)
+    values = dict(zip(found.good.tolist(), plain(found.record), strict=True))
+    assert sorted([*values, *found.refused]) == list(range(len(bodies)))
+    return [found.refused.get(row) or comparable(values[row]) for row in range(len(bodies))]
+
+
+def expected(spec: Any, body: bytes) -> Any:
+    try:
+        return comparable(value_of(spec, body))
+    except Bad:
+        return None
+
+
+def difference(seed: int) -> str:
+    """What the two say differently of the bodies of one seed, or the reader of bodies alone and in a batch."""
+    dice = random.Random(seed)
+    spec = random_spec(dice)
+    bodies = [random_body(dice, spec, long_lists=dice.random() < 0.2) for _ in range(dice.choice((1, 8, 40, 120)))]
+    bodies = [damaged(dice, one) if dice.random() < 0.4 else one for one in bodies]
+    plan = plan_of(spec)
+    found = verdicts(plan, bodies)
+    for body, got in zip(bodies, found, strict=True):
+        wanted = expected(spec, body)
+        if (got if not isinstance(got, str) else None) != wanted:
+            return f"seed {seed}: {json.dumps(spec)}\n{body.hex()}\nread:     {got}\nexpected: {wanted}"
+    for row in dice.sample(range(len(bodies)), min(len(bodies), 6)):
+        (alone,) = verdicts(plan, [bodies[row]])
+        if alone != found[row]:
+            return f"seed {seed}: {json.dumps(spec)}\n{bodies[row].hex()}\nalone: {alone}\nbatch: {found[row]}"
+    return ""
+
+
+def search(first: int, secs: float) -> tuple[str, int]:
+    """The first difference within some seconds, and how many seeds were tried."""
+    until, seed = time.monotonic() + secs, first
+    while time.monotonic() < until:
+        if told := difference(seed):
+            return told, seed - first + 1
+        seed += 1
+    return "", seed - first
+
+
+def test_both_readers_say_the_same_of_random_bodies() -> None:
+    """The value of each good one, and which are bad; alone as in a batch, with the same reason."""
+    told, tried = search(1_000, SECS)
+    assert not told, told
+    assert tried > 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(6))
+def test_both_readers_say_the_same_for_long(part: int) -> None:
+    """Other seeds, for a minute each."""
+    told, _ = search(1_000_000 * (part + 1), 60.0)
+    assert not told, told
+
+
+def _lose_an_item(self: Any, walk: Any, rest: int, begins: list[int], lefts: list[int]) -> bool:
+    found = _locate(self, walk, rest, begins, lefts)
+    if len(begins) > 30:
+        del begins[-2], lefts[-2]
+    return found
+
+
+def _take_any_end(self: Cursor, pos: np.ndarray, place: int) -> None:
+    self.pos = np.minimum(pos, self.end)
+
+
+def _any_boolean(self: Any, cursor: Cursor) -> Any:
+    return nodes.Numbers(cursor.byte(self.place) == 1, pa.bool_())
+
+
+def _refuse_neighbours(self: Cursor, where: np.ndarray, place: int, kind: Any) -> None:
+    _fail(self, where | np.roll(where, 1), place, kind)
+
+
+_locate, _fail = nested.Items._locate, Cursor.fail
+MUTANTS = [
+    (nested.Items, "_locate", _lose_an_item),
+    (Cursor, "_moved", _take_any_end),
+    (nodes.Boolean, "read", _any_boolean),
+    (Cursor, "fail", _refuse_neighbours),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one[2].__name__)
+def test_a_reader_with_a_mistake_is_found(mutant: tuple[Any, str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item lost, a value cut short, a boolean that is none, a neighbour refused: else this proves nothing."""
+    monkeypatch.setattr(*mutant)
+    try:
+        told, _ = search(1_000, 30.0)
+    except Exception as error:  # noqa: BLE001
+        told = str(error)
+    assert told

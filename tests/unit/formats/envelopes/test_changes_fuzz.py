@@ -1,0 +1,236 @@
+"""Changes of all kinds, good and damaged, against the oracle; each alone as in a batch, reasons included (ROUTE)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from exporter.arrow.kafka_time import US
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.value_format import ValueFormat
+from exporter.formats.decoder import Decoder
+from tests.support.envelope_oracle import Asked, Row, expected
+from tests.support.envelope_samples import (
+    AT_MS,
+    DAY,
+    MONGO,
+    MYSQL,
+    POSTGRES,
+    UNAVAILABLE,
+    UNAVAILABLE_BASE64,
+    changed,
+    dms,
+    dms_control,
+    envelope_schema,
+    text,
+    with_schema,
+)
+
+ROUNDS = int(os.environ.get("ENVELOPE_ROUNDS", "40"))
+"""Batches per format; a long run sets more."""
+BATCH = 40
+COLUMNS = {"id": "bigint", "name": "string", "d": "date", "at": "timestamp", "price": "decimal(10,2)", "doc": "string"}
+SPARK = {"bigint": "long"}
+KAFKA_US = AT_MS * 1000
+
+VALUES: dict[str, Sequence[Any]] = {
+    "id": (7, -(2**63), 2**63, None, "x", 1.5, True),
+    "name": ("x", "", "é", None, 5, UNAVAILABLE, UNAVAILABLE_BASE64, [UNAVAILABLE]),
+    "d": (DAY, "2026-01-31", None, "x", -1, 10**8, 2.5),
+    "at": (None, "2026-01-31T12:00:00Z", AT_MS * 1000, "x", "2026-01-31T12:00:00.1234567Z"),
+    "price": ("12.34", 12.5, None, "BNI=", UNAVAILABLE_BASE64, "1.234", 10**9, [1]),
+    "doc": ("x", UNAVAILABLE, None, {UNAVAILABLE: UNAVAILABLE}, [*UNAVAILABLE.encode()]),
+    "more": (5, {"a": [1, {"b": None}]}, None, UNAVAILABLE, 1e300, "\\/"),
+}
+EXTENDED: Sequence[Any] = (
+    {"$oid": "5f50d2c2e1d2a1b6a1b6a1b6"}, {"$numberLong": "5"}, {"$numberLong": "x"}, {"$numberInt": "99999999999"},
+    {"$date": AT_MS}, {"$date": {"$numberLong": str(AT_MS)}}, {"$date": "2026-01-31T12:00:00Z"}, {"$date": 2**62},
+    {"$numberDecimal": "1.50"}, {"$numberDouble": "1.5"}, {"$numberDouble": "NaN"}, {"$undefined": True},
+    {"$binary": {"base64": "aGk=", "subType": "00"}}, {"$timestamp": {"t": 1, "i": 2}}, {"$minKey": 1},
+)  # fmt: skip
+
+
+class Sender:
+    """Makes values of one format, most of them nearly good."""
+
+    def __init__(self, form: ValueFormat, seed: int) -> None:
+        self._form = form
+        self._random = random.Random(seed)
+
+    def value(self) -> bytes | None:
+        """One value."""
+        some = self._random
+        if some.random() < 0.02:
+            return None
+        change: Any = deepcopy(self._change())
+        if some.random() < 0.1:
+            self._bend(change)
+        if self._form.kind == "connect_json":
+            schemas = [envelope_schema(), envelope_schema(), None, {"type": "x"}, 5]
+            if self._form.envelope == "none":
+                schemas = [envelope_schema()["fields"][1], None, {"type": "struct"}]
+            change = with_schema(some.choice([change] * 20 + [None, [], 5]), some.choice(schemas))
+            if some.random() < 0.05:
+                self._bend(change)
+        raw = text(change) if some.random() < 0.7 else json.dumps(change, ensure_ascii=some.random() < 0.5).encode()
+        return raw if some.random() < 0.8 else self._damaged(raw)
+
+    def _row(self) -> dict[str, Any]:
+        some, good = self._random, self._random.random() < 0.6
+        row = {}
+        for name, values in VALUES.items():
+            if some.random() < 0.7:
+                usual = values[name == "d" and self._form.semantic_types == "none"]
+                row[name] = usual if good and some.random() < 0.8 else some.choice(values)
+        if self._form.envelope == "debezium_mongo" and some.random() < 0.7:
+            row[some.choice(list(VALUES))] = some.choice(EXTENDED)
+            row["_id"] = some.choice([EXTENDED[0], [some.choice(EXTENDED)], {"in": some.choice(EXTENDED)}])
+        return row
+
+    def _change(self) -> Any:
+        some = self._random
+        if self._form.envelope == "none":
+            return self._row()
+        if self._form.envelope == "dms":
+            op = some.choice(["load", "insert", "update", "delete", "merge"])
+            control = some.random() < 0.1
+            return dms_control("drop-table") if control else dms(op, some.choice([self._row(), None, 5]))
+        op = some.choice("crudcrudtmx")
+        rows: dict[str, Any] = {"before": some.choice([self._row(), None]), "after": some.choice([self._row(), None])}
+        source = some.choice([MYSQL, POSTGRES])
+        if self._form.envelope == "debezium_mongo":
+            source, rows = MONGO, {k: None if v is None else json.dumps(v) for k, v in rows.items()}
+        elif some.random() < 0.8:
+            rows["before" if op == "d" else "after"] = self._row()
+        return changed(source, op, **rows)
+
+    def _bend(self, change: Any) -> None:
+        """Another value somewhere."""
+        some, at = self._random, change
+        while True:
+            name = some.choice(list(at))
+            if not isinstance(at[name], dict) or not at[name] or some.random() < 0.3:
+                break
+            at = at[name]
+        at[name] = some.choice([None, 5, "x", [], {}, 1.5, True, 2**70, "{}", [UNAVAILABLE]])
+        if some.random() < 0.3:
+            del at[name]
+
+    def _damaged(self, raw: bytes) -> bytes:
+        some, at = self._random, self._random.randrange(len(raw))
+        twin = b'{"op":"c","metadata":{},"schema":null,'
+        return some.choice([
+            raw[:at], raw + b"}", raw + raw, raw + b" ", b"\xef\xbb\xbf" + raw, raw.replace(b"{", twin, 1), b"", b"[]",
+            raw.replace(b'"db"', b'"db":"x","db"'), raw.replace(b":null", b":NaN", 1), raw.replace(b":null", b":-0", 1),
+            raw.replace(b'"x"', b'"\xff"'), raw.replace(b'"x"', b'"\\ud800"'), raw.replace(b'"x"', b'"\\u003a"'),
+            raw.replace(b":7", b":1e400"), raw.replace(b'"id"', b'"\\u0069d"'), raw.replace(b"}}", b"}},{", 1),
+        ])  # fmt: skip
+
+
+FORMS = {
+    "debezium": ValueFormat(envelope="debezium", semantic_types="connect"),
+    "untold": ValueFormat(envelope="debezium"),
+    "mongo": ValueFormat(envelope="debezium_mongo"),
+    "dms": ValueFormat(envelope="dms"),
+    "connect": ValueFormat("connect_json"),
+    "connect_debezium": ValueFormat("connect_json", envelope="debezium", semantic_types="connect"),
+}
+
+
+def routing_of(form: ValueFormat, **more: Any) -> Routing:
+    """Of the type public.orders."""
+    fields = [{"name": n, "type": SPARK.get(k, k), "nullable": True, "metadata": {}} for n, k in COLUMNS.items()]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    asked = {"type_from": TypeFrom("topic"), "event_time": EventTime("record"), **more}
+    return Routing(types=(("public.orders", schema),), value_format=form, **asked)
+
+
+def decoded(decoder: Decoder, values: Sequence[bytes | None]) -> list[Any]:
+    """Per value the row as Python has it, or the reason."""
+    kafka = pa.array([KAFKA_US] * len(values), US)
+    out = decoder.decode(pa.array(values, pa.binary()), kafka)
+    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
+    found.update(zip(out.good.to_pylist(), out.table.to_pylist(), strict=True))
+    return [found[row] for row in range(len(values))]
+
+
+def same(found: Any, row: Row | str) -> bool:
+    """Whether what the exporter made of a value is what the oracle did."""
+    if isinstance(row, str) or isinstance(found, str):
+        return isinstance(found, str) and found.partition(":")[0] == row
+    columns = {name: value for name, value in found.items() if name in COLUMNS and value is not None}
+    rescued = json.loads(found["_rescued"] or "{}", parse_float=str)
+    cdc = found.get("_cdc")
+    if cdc is not None:
+        ts = cdc["ts"]
+        cdc = {**cdc, "ts": None if ts is None else pa.scalar(ts, US).cast(pa.int64()).as_py()}
+    return columns == row.columns and _told(rescued) == _told(row.rescued) and cdc == row.cdc
+
+
+def _told(value: Any) -> Any:
+    """Members that are not null; numbers with fractions by their value."""
+    if isinstance(value, dict):
+        return {name: _told(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_told(item) for item in value]
+    return value if value is None or isinstance(value, bool | int) else _number(str(value))
+
+
+def _number(value: str) -> Any:
+    try:
+        return number if math.isfinite(number := float(value)) else value
+    except ValueError:
+        return value
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_is_made_of_a_value_is_what_the_oracle_says(name: str) -> None:
+    """Rows by columns, `_rescued` and `_cdc`; dead letters by their codes; each value alone is as in its batch."""
+    form = FORMS[name]
+    sender, decoder = Sender(form, 7), Decoder.of("public.orders", routing_of(form))
+    asked, rows, reasons = Asked(form, COLUMNS), 0, set()
+    for _ in range(ROUNDS):
+        values = [sender.value() for _ in range(BATCH)]
+        batch = decoded(decoder, values)
+        for value, found in zip(values, batch, strict=True):
+            wanted = expected(asked, value)
+            assert same(found, wanted), (value, found, wanted)
+            rows += not isinstance(found, str)
+            reasons |= {found.partition(":")[0]} if isinstance(found, str) else set()
+        for at in range(0, BATCH, 7):
+            assert decoded(Decoder.of("public.orders", routing_of(form)), [values[at]]) == [batch[at]]
+    assert rows > BATCH * ROUNDS / 12 and {"not_json", "tombstone", "type_mismatch"} <= reasons
+
+
+@pytest.mark.parametrize("policy", ["rescue", "ignore", "dead_letter"])
+@pytest.mark.parametrize("name", ["debezium", "mongo", "dms", "connect_debezium"])
+def test_alone_is_as_in_a_batch_where_type_and_time_are_the_envelope_s(name: str, policy: Any) -> None:
+    """With each policy for unknown fields; what an oracle's row has no say in."""
+    sender = Sender(FORMS[name], 8)
+    time = EventTime("json", "metadata.timestamp") if name == "dms" else EventTime("json", "source.ts_ms", "ms")
+    routing = replace(routing_of(FORMS[name], type_from=TypeFrom("source"), event_time=time), unknown_fields=policy)
+    decoder = Decoder.of("public.orders", routing)
+    for _ in range(ROUNDS // 8):
+        values = [sender.value() for _ in range(BATCH)]
+        batch = decoded(decoder, values)
+        assert [decoded(Decoder.of("public.orders", routing), [value])[0] for value in values] == batch
+
+
+def test_the_comparison_is_one_that_can_fail() -> None:
+    """A row that was changed is found."""
+    form = FORMS["debezium"]
+    value = text(changed(MYSQL, "c", after={"id": 7}))
+    (found,) = decoded(Decoder.of("public.orders", routing_of(form)), [value])
+    wanted = expected(Asked(form, COLUMNS), value)
+    assert same(found, wanted)
+    for other in ({**found, "id": 8}, {**found, "_rescued": '{"id":7}'}, {**found, "_cdc": None}, "not_json: x"):
+        assert not same(other, wanted)
