@@ -114,8 +114,10 @@ def test_what_is_no_schema_is_a_bad_one(why: str) -> None:
 
 def test_fields_are_as_google_s_library_has_them() -> None:
     """Presence, oneofs that somebody wrote, enums by number: the first of several names counts."""
-    text = ('syntax = "proto3"; enum E { option allow_alias = true; A = 0; B = 0; C = -1; } message M { '
-            "optional E e = 2; oneof o { int32 x = 3; bytes y = 1; } repeated M m = 4; oneof alone { bool z = 5; } }")  # fmt: skip
+    text = (
+        'syntax = "proto3"; enum E { option allow_alias = true; A = 0; B = 0; C = -1; } message M { optional E e = 2; '
+        "oneof o { int32 x = 3; bytes y = 1; } repeated M m = 4; oneof alone { bool z = 5; } }"
+    )
     found = descriptors(base64.b64encode(raw_set(text)).decode())
     assert found.enums == {"E": {0: "A", -1: "C"}}
     assert found.messages["M"].fields == (
