@@ -38,6 +38,7 @@ from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import StagedFile
 from exporter.executor.stage import stage
+from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.topics import TopicReader
 from exporter.lake.change import Change
@@ -51,7 +52,7 @@ from exporter.settings.meaning import evolutions, record_columns, routing, specs
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
-from exporter.workbench import Workbench, parse_hints, schemas_of
+from exporter.workbench import Workbench, open_registry, parse_hints, schemas_of
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -181,7 +182,9 @@ class Export:
         )  # fmt: skip
         try:
             growing = evolutions(settings, parse_hints(spark, settings))
-            yield Workbench(lake, reader, routing(settings, schemas), growing)
+            configuration = routing(settings, schemas)
+            registry, columns = open_registry(settings), FromSchemas(configuration)
+            yield Workbench(lake, reader, configuration, growing, registry, columns)
         finally:
             reader.close()
 
