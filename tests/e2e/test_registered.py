@@ -111,7 +111,7 @@ def test_a_silent_registry_holds_up_what_needs_it_and_nothing_else(
         produce(export.kafka, export.topic, {0: [framed(2, SECOND, id=6, note="")], 1: behind})
         wait_until(lambda: ids_in(export) == {0: [1, 6], 1: [2, 3]}, 60, "all that can be read is exported")
         tp = TopicPartition(export.topic, 1)
-        said = wait_until(lambda: task.service.watch.snapshot.stuck.get(tp), 30, "it is told what waits")
+        said = wait_until(lambda: task.service._watch.snapshot.stuck.get(tp), 30, "it is told what waits")
         assert "schema id 3" in said and "502" in said
         assert pins_of(export).ids() == [1, 2]
         server.add("orders-value", json.dumps(THIRD))
