@@ -35,7 +35,7 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
         return Day(value)
     if name in _INSTANTS and type(value) is int:
         per_second = _INSTANTS[name]
-        return Instant(value * 1_000_000 // per_second, value if per_second > 1_000_000 else None)
+        return Instant(value * 1_000_000 // per_second, value)
     if name == ZONED and type(value) is str:
         found = micros(value)
         if found is None:
