@@ -156,3 +156,5 @@ def test_each_change_of_each_source_is_a_row_or_a_dead_letter(exported: Export, 
     codes = [row.reason.partition(":")[0] for row in frame.orderBy("_kafka.topic", "_kafka.offset").collect()]
     assert sorted(codes) == sorted(["cdc_truncate", "no_envelope", "unknown_unit", "cdc_message", "partial_update",
                                     "cdc_control"])  # fmt: skip
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
