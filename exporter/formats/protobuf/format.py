@@ -191,11 +191,11 @@ def _stands_at(
     if wired is None:
         return None
     try:
-        place = EventType(wired.type, tuple(path))
+        EventType(wired.type, tuple(path))
     except Unfit:
         return None
     typed = group.writer.reads(batch, group.rows, group.skipped, path)
-    return typed.rows, place.of(typed.record), typed.refused
+    return typed.rows, EventType(typed.record.type, tuple(path)).of(typed.record), typed.refused
 
 
 class ProtobufReader:
