@@ -215,6 +215,23 @@ def test_a_schema_that_cannot_be_used_is_refused(spec: str, why: str) -> None:
     assert found.refused[0].startswith("unresolvable_schema: id 1: ")
 
 
+def test_records_that_have_each_other_again_and_again_are_refused_at_once() -> None:
+    """Thirty of them would be a billion columns."""
+    kind: Any = "int"
+    for level in range(30):
+        kind = {
+            "type": "record",
+            "name": f"R{level}",
+            "fields": [{"name": "a", "type": kind}, {"name": "b", "type": _name(kind)}],
+        }
+    with pytest.raises(ConfigError, match="more than 20000 parts"):
+        registered(SchemaText("AVRO", json.dumps(kind)))
+
+
+def _name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["name"])
+
+
 def test_files_give_columns_by_full_name() -> None:
     """Of each record at the top, and of the one that is named."""
     inside = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": "int"}]}
