@@ -20,6 +20,17 @@ def record_bytes(batch: pa.RecordBatch) -> int:
     return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
 
 
+def wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, letters_bound: int | None) -> pa.Array:
+    """The rows that may still be needed, by their type's table or, if they turn out bad, by the dead letters."""
+    bounds = [limit for limit in (bound, letters_bound) if limit is not None]
+    if not bounds:
+        return indices.slice(0, 0)
+    offsets = batch.column("offset").take(indices)
+    if offsets[0].as_py() > min(bounds):
+        return indices
+    return indices.filter(pc.greater(offsets, min(bounds)))
+
+
 def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.Table:
     """Decoded rows as their table holds them: `_kafka`, `_event_time`, the columns, `_rescued`.
 

@@ -35,7 +35,7 @@ from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA
 from exporter.executor.partitioning import Partitioning
 from exporter.executor.readers import Readers
-from exporter.executor.rows import by_value, first_and_last, located, record_bytes
+from exporter.executor.rows import by_value, first_and_last, located, record_bytes, wanted
 from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
 from exporter.faults import Fault, point
@@ -168,7 +168,7 @@ class _Task:
         schemas = self._framing.schemas(batch, tp, framed)
         dead: list[Dead] = []
         for name, indices in routed.groups.items():
-            rows = self._wanted(batch, indices, plan.bound(name), letters_bound)
+            rows = wanted(batch, indices, plan.bound(name), letters_bound)
             if len(rows) and not self._has_room(name):
                 counts[TYPES_OVER_MAX] += len(rows)
             elif len(rows):
@@ -180,17 +180,6 @@ class _Task:
             dead = [row for row in dead if row[0] not in empty]
         if dead and letters_bound is not None:
             self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
-
-    @staticmethod
-    def _wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, letters_bound: int | None) -> pa.Array:
-        """The rows that may still be needed, by their type's table or, if they turn out bad, by the dead letters."""
-        bounds = [limit for limit in (bound, letters_bound) if limit is not None]
-        if not bounds:
-            return indices.slice(0, 0)
-        offsets = batch.column("offset").take(indices)
-        if offsets[0].as_py() > min(bounds):
-            return indices
-        return indices.filter(pc.greater(offsets, min(bounds)))
 
     def _add_type(
         self,

@@ -12,18 +12,21 @@ from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.avro.columns import avro_columns, avro_file_columns
+from exporter.formats.json_schema.columns import json_columns, json_file_columns
 from exporter.formats.protobuf.columns import protobuf_columns, protobuf_file_columns
 from exporter.formats.spark_columns import Registered
 
 TEXTS: Mapping[str, Callable[[SchemaText, str, bool], Registered]] = {
     "AVRO": avro_columns,
     "PROTOBUF": protobuf_columns,
+    "JSON": json_columns,
 }
 """Kind of a schema's text -> its columns. The second argument is a place in it, the third whether Connect's names
 count."""
 FILES: Mapping[str, Callable[[ValueFormat], Mapping[str, Registered]]] = {
     "avro": avro_file_columns,
     "protobuf": protobuf_file_columns,
+    "json_schema": json_file_columns,
 }
 """Kind of values -> the columns of a format's own schemas, by full name."""
 

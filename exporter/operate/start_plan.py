@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.core.columns import EVENT_TIME
+from exporter.core.evolve import Evolutions
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.kafka.topics import Offsets, partitions_of
@@ -22,6 +23,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.gap_rows import refuse
 from exporter.protocol.judging import refusal, to_do
 from exporter.protocol.known import KnownTables
+from exporter.protocol.planned import PlannedColumns
 from exporter.protocol.reading import Reading
 from exporter.protocol.recover import Recovery
 from exporter.protocol.truncation import truncated
@@ -122,8 +124,10 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
         first_position=first_position(settings),
         on_gap=settings.on_gap,
     )
+    lake, routing = bench.lake, bench.routing
+    planned = PlannedColumns(routing, Evolutions(), lake.specs, lake.record_columns)
     known = KnownTables(
-        app=bench.lake.app, routing=bench.routing, topics=bench.topics, committer=committer, specs=bench.lake.specs
+        app=lake.app, routing=routing, topics=bench.topics, committer=committer, specs=lake.specs, planned=planned
     )
     identities = bench.topics.require()
     tps = partitions_of(identities)

@@ -38,6 +38,7 @@ from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import StagedFile
 from exporter.executor.stage import stage
+from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.topics import TopicReader
 from exporter.lake.change import Change
@@ -51,7 +52,7 @@ from exporter.settings.meaning import evolutions, record_columns, routing, specs
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
-from exporter.workbench import Workbench, parse_hints, schemas_of
+from exporter.workbench import Workbench, open_registry, parse_hints, schemas_of
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -118,8 +119,8 @@ class Export:
     """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
 
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
-    log_of: opens the tasks' write-ahead log instead of what the settings say. kafka_client, value_format: these tables'
-    lines.
+    types: event type -> DDL; an empty one declares nothing. log_of: opens the tasks' write-ahead log instead of what the
+    settings say. kafka_client, value_format: these tables' lines. more: further tables, with their heads.
     cuts: event type -> more lines of its table.
     """
 
@@ -134,6 +135,7 @@ class Export:
     type_from: str = 'kind = "json"\nname = "type"'
     kafka_client: str = ""
     value_format: str = ""
+    more: str = ""
     cuts: Mapping[str, str] = field(default_factory=dict)
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
@@ -158,9 +160,11 @@ class Export:
         lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
         lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
         for name, ddl in self.types.items():
-            lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}", self.cuts.get(name, "")]
+            columns = [f"columns = {json.dumps(ddl)}"] if ddl else []
+            lines += [f"[types.{json.dumps(name)}]", *columns, self.cuts.get(name, "")]
         lines += ["[kafka_client]", self.kafka_client] if self.kafka_client else []
         lines += ["[value_format]", self.value_format] if self.value_format else []
+        lines.append(self.more)
         path = self.root / f"{fresh_name('exporter')}.toml"
         path.write_text("\n".join(lines) + "\n")
         return path
@@ -181,7 +185,9 @@ class Export:
         )  # fmt: skip
         try:
             growing = evolutions(settings, parse_hints(spark, settings))
-            yield Workbench(lake, reader, routing(settings, schemas), growing)
+            configuration = routing(settings, schemas)
+            registry, columns = open_registry(settings), FromSchemas(configuration)
+            yield Workbench(lake, reader, configuration, growing, registry, columns)
         finally:
             reader.close()
 

@@ -15,31 +15,36 @@ is JSON and is read without it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from exporter.core.columns import Names, unfit
 from exporter.core.schemas import SchemaText
+from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
+from exporter.formats.spark_columns import Registered
 
 _SCALARS = {"integer": "long", "number": "double", "boolean": "boolean", "string": "string"}
 _FORMATS = {"date-time": "timestamp", "date": "date"}
 
 
-@dataclass(frozen=True)
-class SchemaColumns:
-    """name: the schema's title. fields: of a Spark schema, as parsed JSON. refused: path -> why it is no column."""
+def json_file_columns(form: ValueFormat) -> dict[str, Registered]:
+    """The columns of a format's own schemas, by their titles, or by the files' names. Raises ConfigError."""
+    found: dict[str, Registered] = {}
+    for file, text in form.schemas:
+        one = json_columns(SchemaText("JSON", text))
+        name = one.name or file
+        if name in found:
+            raise ConfigError(f"{file}: another schema has the title {name!r} too", "give each a title of its own")
+        found[name] = one
+    return found
 
-    name: str
-    fields: Sequence[Mapping[str, Any]]
-    refused: Mapping[str, str]
 
-
-def schema_columns(schema: SchemaText) -> SchemaColumns:
-    """What a schema says of a table. Raises ConfigError for text that is no JSON."""
+def json_columns(schema: SchemaText, place: str = "", connect: bool = False) -> Registered:
+    """What a schema says of a table. place, connect: mean nothing here. Raises ConfigError for text that is no JSON."""
     whole = _parsed(schema)
     walk = _Walk(schema)
     fields: list[dict[str, Any]] = []
@@ -50,7 +55,7 @@ def schema_columns(schema: SchemaText) -> SchemaColumns:
         fields = walk.fields(found["properties"], document, "$", 1, trail, top=True)
     except _NoColumn as no:
         walk.refused[no.path] = no.why
-    return SchemaColumns(title(schema), fields, walk.refused)
+    return Registered(title(schema), fields, walk.refused)
 
 
 def title(schema: SchemaText) -> str:

@@ -14,7 +14,8 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
-from exporter.formats.json_schema.columns import schema_columns
+from exporter.formats.json_schema.columns import json_columns
+from exporter.formats.registered import registered, registered_files
 from exporter.formats.unframed import not_framed, unframed
 
 HEAD = b"\0\0\0\0\7"
@@ -34,7 +35,7 @@ def schema(text: Any, **references: Any) -> SchemaText:
 
 
 def columns(text: Any, **references: Any) -> dict[str, Any]:
-    return {one["name"]: one["type"] for one in schema_columns(schema(text, **references)).fields}
+    return {one["name"]: one["type"] for one in json_columns(schema(text, **references)).fields}
 
 
 def test_frames_are_cut_and_what_has_none_is_told() -> None:
@@ -127,7 +128,7 @@ def test_columns_follow_from_a_schema() -> None:
 )
 def test_what_gives_no_column_is_told_with_its_place(inner: Any, why: str) -> None:
     """The others are columns all the same."""
-    found = schema_columns(schema({"properties": {"x": inner, "ok": {"type": "string"}}, "type": "object"}))
+    found = json_columns(schema({"properties": {"x": inner, "ok": {"type": "string"}}, "type": "object"}))
     assert [one["name"] for one in found.fields] == ["ok"]
     assert found.refused["$.x"] == why
 
@@ -135,16 +136,27 @@ def test_what_gives_no_column_is_told_with_its_place(inner: Any, why: str) -> No
 def test_a_schema_that_says_nothing_of_columns_is_no_error() -> None:
     """Its values are JSON and are read without it; only what is no JSON is none."""
     for text in (True, {}, {"type": "string"}, [], {"$ref": "#"}):
-        found = schema_columns(schema(text))
+        found = json_columns(schema(text))
         assert not found.fields
         assert list(found.refused) == ["$"]
     with pytest.raises(ConfigError, match="a JSON Schema is no JSON"):
-        schema_columns(SchemaText("JSON", "{"))
+        json_columns(SchemaText("JSON", "{"))
 
 
 def test_names_that_no_column_can_have_stay_in_rescued() -> None:
     """One of ours, one that differs by case only, one that no reader takes."""
     text = {"type": "object", "properties": {name: {"type": "string"} for name in ("a", "A", "_kafka", "x y", "b")}}
-    found = schema_columns(schema(text))
+    found = json_columns(schema(text))
     assert [one["name"] for one in found.fields] == ["a", "b"]
     assert set(found.refused) == {"$.A", "$._kafka", "$.x y"}
+
+
+def test_columns_are_found_by_the_kind_of_a_schema_and_of_a_file() -> None:
+    """As those of Avro and Protobuf are."""
+    text = {"title": "Order", "type": "object", "properties": {"a": {"type": "string"}}}
+    found = registered(schema(text))
+    assert (found.name, [one["name"] for one in found.fields]) == ("Order", ["a"])
+    files = (("a.json", json.dumps(text)), ("b.json", '{"type":"string"}'))
+    assert {*registered_files(ValueFormat("json_schema", schemas=files))} == {"Order", "b.json"}
+    with pytest.raises(ConfigError, match="another schema has the title 'Order' too"):
+        registered_files(ValueFormat("json_schema", schemas=(files[0], ("c.json", files[0][1]))))
