@@ -166,6 +166,15 @@ def test_files_give_the_columns_of_every_message_that_has_any() -> None:
         registered_files(ValueFormat("protobuf", schemas=(("a", "?"),)))
 
 
+def test_a_file_with_one_message_beside_those_inside_of_it_gives_that_one() -> None:
+    """It is what unframed values are."""
+    text = 'syntax = "proto3"; message A { message B { int32 x = 1; } B b = 1; }'
+    found = registered_files(ValueFormat("protobuf", schemas=(("a", text_of(text)),)))
+    assert {*found} == {"A"}
+    framed = registered_files(ValueFormat("protobuf", "confluent", schemas=(("a", text_of(text)),)))
+    assert {*framed} == {"A", "A.B"}
+
+
 def test_the_same_schema_as_one_file_and_its_references() -> None:
     """As confluent-kafka's client registers it: Google's own files are never among the references."""
     files = descriptor_pb2.FileDescriptorSet.FromString(raw_set(EVERY)).file
