@@ -97,6 +97,9 @@ def test_schemas_are_recorded_and_ids_that_nobody_knows_are_dead_letters(
     export.run(spark)
     assert ids_in(export)[1] == [4, 5, 6, 100] and len(export.rows(DEAD_LETTERS)) == 2
     assert pins.read(UNKNOWN).count == 2
+    server.failure = Failure(503)
+    report = export.audit(spark)
+    assert report.clean and report.checked == 10, report
 
 
 def test_a_silent_registry_holds_up_what_needs_it_and_nothing_else(
