@@ -20,6 +20,7 @@ from exporter.formats.registered import registered as registered_columns
 from tests.support.proto_files import EVERY, OLD, classes, raw_set, text_of
 from tests.unit.formats.protobuf.test_damaged import read
 
+_FIELD = descriptor_pb2.FieldDescriptorProto
 INNER = {"x": "integer", "y": "string", "z": ["integer"]}
 LEAF = {"v": "integer", "w": "boolean"}
 INNER |= {"leaf": LEAF, "leaves": [LEAF]}
@@ -107,6 +108,38 @@ def test_what_no_column_can_hold_is_refused_with_its_path(case: str) -> None:
         plan_of(descriptors(text_of(f'syntax = "proto3"; {text}')), "A")
     with pytest.raises(ConfigError, match="message A has no columns"):
         registered(f'syntax = "proto3"; {text}')
+
+
+def test_a_message_that_only_calls_itself_a_timestamp_or_a_wrapper_is_a_struct() -> None:
+    """Whoever registers a schema may bring files of Google's names."""
+    files = [
+        descriptor_pb2.FileDescriptorProto(name="google/protobuf/timestamp.proto", package="google.protobuf"),
+        descriptor_pb2.FileDescriptorProto(name="a.proto", dependency=["google/protobuf/timestamp.proto"]),
+    ]
+    for name in ("Timestamp", "Int64Value"):
+        made = files[0].message_type.add(name=name)
+        made.field.add(name="x", number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+        made.field.add(name="y", number=2, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+    outer = files[1].message_type.add(name="A")
+    for number, name in enumerate(("Timestamp", "Int64Value"), 1):
+        outer.field.add(name=name, number=number, type=_FIELD.TYPE_MESSAGE, label=_FIELD.LABEL_OPTIONAL,
+                        type_name=f".google.protobuf.{name}")  # fmt: skip
+    text = base64.b64encode(descriptor_pb2.FileDescriptorSet(file=files).SerializeToString()).decode()
+    found = registered_columns(SchemaText("PROTOBUF", text))
+    assert [short(field["type"]) for field in found.fields] == [{"x": "string", "y": "string"}] * 2
+
+
+def test_a_message_that_only_calls_itself_an_entry_is_refused() -> None:
+    """The entries of a map have a key and a value."""
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto")
+    outer = file.message_type.add(name="A")
+    entry = outer.nested_type.add(name="MEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+    outer.field.add(name="m", number=1, type=_FIELD.TYPE_MESSAGE, label=_FIELD.LABEL_REPEATED, type_name=".A.MEntry")
+    text = base64.b64encode(file.SerializeToString()).decode()
+    with pytest.raises(ConfigError):
+        registered_columns(SchemaText("PROTOBUF", text))
 
 
 def test_groups_are_refused() -> None:
