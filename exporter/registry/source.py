@@ -40,6 +40,8 @@ PAUSE = Backoff(1.0, 30.0)
 """Between two decisions that one id is unknown, after the first."""
 ASK_SECS = 1.0
 """Until a registry that does not know an id is asked again."""
+_SOMETHING = Registered("AVRO", "")
+"""An answer that needs nothing to be believed."""
 VOUCHERS = 3
 """Recorded ids that are asked for to see whether a registry is the one that it was; one of them may be deleted."""
 
@@ -160,6 +162,16 @@ class Registry:
             waiting.asked = now
             return self._unknown(book, schema_id, ends) if now - waiting.since >= wait else None
 
+    def verify(self) -> None:
+        """See SchemaSource."""
+        if self._client is None:
+            return
+        book = self._book(self.options.name)
+        try:
+            self._client.ask(lambda server: self._require_same(server, book, _SOMETHING))
+        except RegistryUnreachable:
+            return
+
     def _book(self, registry: str) -> _Book:
         with self._lock:
             book = self._books.get(registry)
@@ -245,7 +257,7 @@ class Registry:
         """All versions of all subjects are recorded, once nothing that is recorded is contradicted."""
         if not book.pinned:
             server.subjects()  # so that a wrong address is told at once
-        self._require_same(server, book, Registered("AVRO", ""))
+        self._require_same(server, book, _SOMETHING)
         new: dict[int, Registered] = {}
         for subject in self.options.subjects:
             for version in server.versions(subject):
