@@ -68,15 +68,17 @@ class _Book:
 
     def load(self) -> None:
         """All that is recorded."""
-        for schema_id in self.pins.ids():
-            self.refresh(schema_id)
+        found = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
+        self.pins.settle([*found])
+        with self.lock:
+            self.pinned = {schema_id: one for schema_id, one in found.items() if one.count}
 
     def refresh(self, schema_id: int) -> Pinned | None:
         """Read an id's files again; None if they say nothing new."""
         found = self.pins.read(schema_id)
         if found.count <= self.pinned.get(schema_id, NOTHING).count:
             return None
-        self.pins.settle(schema_id)
+        self.pins.settle([schema_id])
         return self.keep(schema_id, found)
 
     def keep(self, schema_id: int, found: Pinned) -> Pinned:
