@@ -22,7 +22,7 @@ from exporter.kafka.topics import TopicReader
 from exporter.lake.fillable import unfillable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
-from exporter.lake.record_fields import in_the_way, record_fields
+from exporter.lake.record_fields import other_column, record_fields
 from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.listening import cannot_listen
 from exporter.operate.check.finding import Finding
@@ -235,7 +235,7 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
             if (refused := lake.specs.refused(name, view)) is not None:
                 yield Finding.of(what, refused)
                 continue
-            if name != DEAD_LETTERS and (reason := in_the_way(view, of_record)):
+            if name != DEAD_LETTERS and (reason := other_column(view, of_record)):
                 yield Finding(what, "error", f"it cannot be filled: {reason}", "other types go on")
                 continue
             declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
