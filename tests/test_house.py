@@ -70,7 +70,7 @@ THIRD_PARTIES = {
     "workbench": "pyspark",
     "operate": "apscheduler fastavro google py4j pyarrow pyspark",
     "local": "kafka typing_extensions",
-    "demo": "confluent_kafka kafka rich",
+    "demo": "confluent_kafka fastavro kafka rich",
     "drill": "click kafka pyarrow pydantic",
     "ground": "structlog",
     "offsets": "",

@@ -42,6 +42,7 @@ from exporter.local import dynamodb as dynamodb_local
 from exporter.local.broker import Broker, create_topic
 from exporter.local.children import EXPORTER, FOLLOW_PARENT, quick_java, sigterm_as_ctrl_c
 from exporter.local.dynamodb import CREDENTIALS
+from exporter.local.registry import LocalRegistry
 from exporter.operate.audit.report import AuditReport
 from exporter.operate.prepare import prepare
 from exporter.spark import class_data, jars
@@ -58,10 +59,11 @@ has rows, which the write-ahead log knows of; by then about half of the tables h
 _PRODUCER = FOLLOW_PARENT + "from exporter.demo.demo import produce_main; produce_main()"
 
 
-def demo(records: int, keep: bool, folder: Path | None, infer: bool = False) -> None:
+def demo(records: int, keep: bool, folder: Path | None, infer: bool = False, avro: bool = False) -> None:
     """Run the demo with `records` events; keep: leave the broker running until Ctrl-C.
 
-    infer: what the events look like is not declared but found out, by `exporter infer`; then none of them is bad.
+    infer: what the events look like is not declared but found out, by `exporter infer`; then none of them is bad. avro:
+    they are Avro, and a schema registry on this machine says what they look like.
 
     Raises FoundProblem if the audit is not clean or a child fails, else what the broker and the jars raise.
     """
@@ -72,7 +74,8 @@ def demo(records: int, keep: bool, folder: Path | None, infer: bool = False) -> 
     with sigterm_as_ctrl_c(), ExitStack() as running:
         _prepare(story)
         broker, endpoint = _start_services(story, place, running)
-        stage = Stage(place, broker.bootstrap, endpoint, records, story, running)
+        registry = _start_registry(story, running) if avro else ""
+        stage = Stage(place, broker.bootstrap, endpoint, records, story, running, registry)
         produced = _export_until_killed(stage, _inferred(stage) if infer else None)
         _export_the_rest(stage)
         report = _audit(stage)
@@ -88,7 +91,10 @@ def demo(records: int, keep: bool, folder: Path | None, infer: bool = False) -> 
 
 @dataclass(frozen=True)
 class Stage:
-    """What the steps share. endpoint: DynamoDB's, empty where it cannot run. running: ends what was started."""
+    """What the steps share. endpoint: DynamoDB's, empty where it cannot run. running: ends what was started.
+
+    registry: URL of the schema registry; empty without one.
+    """
 
     folder: Path
     bootstrap: str
@@ -96,6 +102,7 @@ class Stage:
     records: int
     story: Story
     running: ExitStack
+    registry: str = ""
 
     @property
     def config(self) -> Path:
@@ -163,6 +170,16 @@ def _start_services(story: Story, place: Path, running: ExitStack) -> tuple[Brok
     return broker, endpoint
 
 
+def _start_registry(story: Story, running: ExitStack) -> str:
+    """Its address, once it answers."""
+    with story.step("Schema registry", "fetching it once, and starting") as step:
+        registry = LocalRegistry()
+        running.callback(registry.close)
+        registry.start()
+        step.result = f"on {registry.url}; it learns the schemas of {len(EVENT_TYPES)} event types"
+    return registry.url
+
+
 def _start_dynamodb(running: ExitStack) -> str:
     """Its address, once the log's table is there; empty where DynamoDB Local cannot run."""
     if not dynamodb_local.runs_here():
@@ -198,9 +215,10 @@ def _inferred(stage: Stage) -> shop.Tally:
 def _export_until_killed(stage: Stage, produced: shop.Tally | None) -> shop.Tally:
     """Export until the exporter has stopped itself where it is to be killed; what is not produced yet is, meanwhile."""
     if produced is None:
-        stage.config.write_text(settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint), "utf-8")
+        said = stage.bootstrap, stage.lake, stage.records, stage.endpoint
+        stage.config.write_text(settings_toml(*said, registry=stage.registry), "utf-8")
     fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}@{KILL_AT_COMMIT_OF}:stop"
-    arguments = (stage.bootstrap, str(stage.records))
+    arguments = (stage.bootstrap, str(stage.records), *([stage.registry] if stage.registry else []))
     doing = "the exporter starts" if produced else "producing; the exporter starts"
     with stage.story.step("A first export" if produced else "Events, and a first export", doing) as step:
         exporter = stage.exporter("run-1", "run", fault=fault)
@@ -294,11 +312,17 @@ def _offsets(floors: Mapping[str, int]) -> str:
 
 
 def produce_main() -> None:
-    """The producing child: `bootstrap records`, and `good` if none is to be bad; what it made as JSON on stdout."""
+    """The producing child: `bootstrap records`, and `good` if none is to be bad, or the URL of a registry.
+
+    What it made is JSON on stdout.
+    """
     bootstrap, records = sys.argv[1], int(sys.argv[2])
     bad_every = 0 if "good" in sys.argv[3:] else min(shop.BAD_EVERY, records // 20)
     try:
-        made = produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1)
+        registry = next((one for one in sys.argv[3:] if one != "good"), "")
+        made = produce(
+            bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1, registry=registry
+        )
     except ExporterError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

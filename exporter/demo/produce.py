@@ -16,6 +16,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from exporter.demo.shop import BAD_EVERY, ShopEvent, Tally, events
+from exporter.demo.shop_avro import AvroEvents, register
 from exporter.errors import DependencyUnreachable
 
 PRODUCE_SECS_MAX = 120.0
@@ -36,9 +37,11 @@ def produce(
     headers: bool = False,
     processes: int | None = None,
     librdkafka: bool | None = None,
+    registry: str = "",
 ) -> Tally:
     """Write `count` events to an existing topic of `partitions` partitions and say what was written.
 
+    registry: URL of a schema registry; the events are Avro then, and their schemas are registered first.
     librdkafka: whether to use confluent-kafka instead of kafka-python; None: where it is installed.
     processes: None is one for confluent-kafka, which is fast enough, and two for kafka-python. They are
     spawned, so a script that calls this needs the usual `if __name__ == "__main__"`.
@@ -48,7 +51,8 @@ def produce(
     fast = importlib.util.find_spec("confluent_kafka") is not None if librdkafka is None else librdkafka
     workers = min(partitions, processes or (1 if fast else 2))
     shares = [tuple(range(first, partitions, workers)) for first in range(workers)]
-    jobs = [_Job(bootstrap, topic, count, seed, partitions, bad_every, headers, fast, share) for share in shares]
+    said = (bootstrap, topic, count, seed, partitions, bad_every, headers, fast)
+    jobs = [_Job(*said, share, registry) for share in shares]
     if len(jobs) == 1:
         return _produce_some(jobs[0])
     total = Tally()
@@ -71,6 +75,7 @@ class _Job:
     headers: bool
     librdkafka: bool
     mine: tuple[int, ...]
+    registry: str
 
     def records(self) -> Iterator[tuple[int, ShopEvent]]:
         """(partition, record), partitions in turn, so that all of them grow together."""
@@ -78,13 +83,14 @@ class _Job:
             partition: events(self.seed, self.count, partition, self.partitions, self.bad_every, self.headers)
             for partition in self.mine
         }
+        avro = AvroEvents(register(self.registry, self.topic)) if self.registry else None
         while streams:
             for partition, stream in list(streams.items()):
                 event = next(stream, None)
                 if event is None:
                     del streams[partition]
                 else:
-                    yield partition, event
+                    yield partition, avro.of(event) if avro else event
 
 
 def _produce_some(job: _Job) -> Tally:

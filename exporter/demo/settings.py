@@ -11,10 +11,13 @@ TOPIC = "shop_events"
 WAL_TABLE = "demo-wal"
 
 
-def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "", described: bool = True) -> str:
+def settings_toml(
+    bootstrap: str, lake: Path, records: int, endpoint: str = "", described: bool = True, registry: str = ""
+) -> str:
     """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's.
 
     described: whether it says what the events look like; else `exporter infer` completes it.
+    registry: URL of a schema registry, which knows the types and columns of events that are Avro.
     """
     log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
     lines = [
@@ -34,7 +37,28 @@ def settings_toml(bootstrap: str, lake: Path, records: int, endpoint: str = "", 
         "heartbeat_secs = 5",
         "session_timeout_ms = 6000",
     ]
-    return "\n".join([*lines, *(_described() if described else ())]) + "\n"
+    return "\n".join([*lines, *(_registered(registry) if registry else _described() if described else ())]) + "\n"
+
+
+def _registered(url: str) -> list[str]:
+    """The tables of the settings where a registry says what an event is: no type and no column."""
+    return [
+        'new_type = "table"',
+        "",
+        "[value_format]",
+        'kind = "avro"',
+        "",
+        "[schema_registry]",
+        f"urls = [{_quoted(url)}]",
+        "",
+        "[type_from]",
+        'kind = "schema"',
+        'name = "short"',
+        "",
+        "[event_time]",
+        'kind = "field"',
+        'path = "ts"',
+    ]
 
 
 def _described() -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.core.schemas import ID_MAX, KnownSchemas, Unknown
 from exporter.core.value_format import ValueFormat
 from offsets.ranges import TopicPartition
 
@@ -94,9 +94,9 @@ def unread(values: pa.BinaryArray, form: ValueFormat, schemas: KnownSchemas) -> 
 
 
 def ids_without_text(values: pa.BinaryArray, form: ValueFormat, schemas: KnownSchemas) -> list[int]:
-    """The ids of values that cannot be read, as often as they stand there."""
+    """The ids of values that cannot be read, as often as they stand there; numbers that are none are left out."""
     found = unread(values, form, schemas)
-    return [int(found.ids[row]) for row in found.unknown]
+    return [one for row in found.unknown if (one := int(found.ids[row])) <= ID_MAX]
 
 
 def confluent_ids(values: pa.BinaryArray) -> np.ndarray:

@@ -12,10 +12,8 @@ from exporter.core.routing import Routing
 from exporter.core.schemas import Fields, KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.envelopes.columns import unwrapped
 from exporter.formats.registered import registered, registered_files
-
-IMAGES = {"debezium": "after"}
-"""Envelope -> the field in which a row stands, if an envelope's own schema is registered."""
 
 
 class HasColumns(Protocol):
@@ -66,7 +64,7 @@ class FromSchemas:
             fit = [one for name, one in there.items() if event_type == (name.rpartition(".")[2] if short else name)]
         else:
             fit = [one for name, one in there.items() if form.message in ("", name)]
-        return fit[0].fields if len(fit) == 1 else ()
+        return unwrapped(fit[0].fields, form.envelope) if len(fit) == 1 else ()
 
     def _form_of(self, event_type: str) -> ValueFormat | None:
         """The format of a type's values; None if it may be several."""
@@ -77,12 +75,5 @@ class FromSchemas:
 
     def _row(self, fields: Fields) -> Fields:
         """The columns of a row, of the fields of what it is wrapped in."""
-        envelopes = {form.envelope for form in self._routing.formats if form.has_ids}
-        images = {IMAGES.get(one) for one in envelopes}
-        if images <= {None}:
-            return fields
-        found = [one["type"] for one in fields if one["name"] in images]
-        if len(envelopes) > 1 or len(found) != 1 or not isinstance(found[0], dict):
-            return ()
-        inside: Fields = found[0].get("fields", ())
-        return inside
+        envelopes = {form.envelope for form in self._routing.formats if form.has_ids} or {"none"}
+        return unwrapped(fields, *envelopes) if len(envelopes) == 1 else ()

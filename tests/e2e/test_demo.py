@@ -97,6 +97,23 @@ def test_the_demo_finds_out_by_itself_what_its_events_look_like(tmp_path: Path) 
     assert [process for process in seen if alive(process)] == []
 
 
+@pytest.mark.broker
+@pytest.mark.drill
+@pytest.mark.timeout(1000)
+def test_the_demo_takes_types_and_columns_from_a_schema_registry(tmp_path: Path) -> None:
+    """No type and no column is declared; each record is once in its table, also those of a later writer."""
+    folder, log = tmp_path / "demo", tmp_path / "demo.log"
+    exit_code, shown, seen = run_demo(folder, log, "--format", "avro")
+    told = log.read_text()
+    assert exit_code == 0, told
+    assert "kill -9" in told and "Schema registry" in told
+    assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
+    settings = load(folder / "exporter.toml", {}, {})
+    assert settings.value_format.kind == "avro" and not settings.types
+    assert {one.name for one in EVENT_TYPES} <= {path.name for path in (folder / "lake").iterdir()}
+    assert [process for process in seen if alive(process)] == []
+
+
 def pasted(code: str) -> str:
     """What a fresh Python prints for a query of the demo."""
     root = Path(events.__file__).parents[2]

@@ -17,6 +17,7 @@ from tests.model import (
     met_world,
     pair_world,
     restore_world,
+    schema_world,
     sweep_world,
     switch_world,
     world,
@@ -28,6 +29,7 @@ ROLED: dict[str, Callable[..., Any]] = {
     "met": lambda **scope: met_world.MetWorld(met_world.MetScope(**scope)),
     "condemn": lambda **scope: condemn_world.CondemnWorld(condemn_world.CondemnScope(**scope)),
     "evolve": lambda **scope: evolve_world.EvolveWorld(evolve_world.EvolveScope(**scope)),
+    "schema": lambda **scope: schema_world.SchemaWorld(schema_world.SchemaScope(**scope)),
     "sweep": lambda **scope: sweep_world.SweepWorld(sweep_world.SweepScope(**scope)),
     "restore": lambda **scope: restore_world.RestoreWorld(restore_world.RestoreScope(**scope)),
 }

@@ -35,6 +35,7 @@ SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
 EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
+SCHEMA, SCHEMAS = "tests/model/schema_world.py", "exporter/core/schemas.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -1066,6 +1067,116 @@ MUTANTS = (
         COLUMNS,
         {"logs": ("ti", ""), "tasks": "0", "forgets": True},
         "evolve",
+    ),
+    Mutant(
+        "missing_is_passed",
+        "3.8 a fragment does not end before the record whose id nothing is decided of",
+        ((SCHEMA, "end = next((at for at, table in tables.items() if table is None), plan.end)", "end = plan.end"),),
+        LOSS,
+        {},
+        "schema",
+    ),
+    Mutant(
+        "missing_end_untold",
+        "3.8 the manifest does not tell where a fragment ended: the frontier moves to the end of the plan",
+        ((SCHEMA, "self.real_plan(round_, round_[2])", "self.real_plan(round_, round_[1])"),),
+        LOSS,
+        {},
+        "schema",
+    ),
+    Mutant(
+        "behind_missing_integrated",
+        "3.8, 3.1 a round that was planned behind one that ended early is integrated",
+        (NO_BOUND_CHECK,),
+        LOSS,
+        {"log": "12", "tasks": 1, "rounds": 2},
+        "schema",
+    ),
+    Mutant(
+        "nothing_moves_nothing",
+        "3.8 a fragment that ended at its first record is integrated: no frontier goes back anyway",
+        ((WRITERS, "    if plan.end <= plan.start:", "    if False:"),),
+        NOTHING,
+        {},
+        "schema",
+    ),
+    Mutant(
+        "missing_is_a_letter",
+        "3.8 a record whose id nothing is decided of is a dead letter at once, as in other exporters",
+        (
+            (
+                SCHEMA,
+                "self.table_of(at, known) for at",
+                "D if self.table_of(at, known) is None else self.table_of(at, known) for at",
+            ),
+        ),
+        ANY,
+        {"log": "1"},
+        "schema",
+    ),
+    Mutant(
+        "decided_in_memory",
+        "3.8 what is decided of an id is remembered by the task, and not recorded",
+        ((SCHEMA, "number), after\n\n    def knowing", "number), world\n\n    def knowing"),),
+        ANY,
+        {"log": "1", "tasks": 1},
+        "schema",
+    ),
+    Mutant(
+        "unknown_is_extended",
+        "3.8 `unknown` is extended in place to more offsets, past a text that is recorded meanwhile",
+        (
+            (
+                SCHEMA,
+                "        if len(there) > file:\n",
+                "        if file and isinstance(there[0], int) and isinstance(says, int):\n"
+                "            there = (max(there[0], says), *there[1:])\n"
+                "            decided = (*world[2][:number], there, *world[2][number + 1 :])\n"
+                "            after = (*world[:2], decided, *world[3:])\n"
+                '            return "extends it", self.knowing(process, after, number), after\n'
+                "        if len(there) > file:\n",
+            ),
+        ),
+        ANY,
+        {},
+        "schema",
+    ),
+    Mutant(
+        "decision_overwritten",
+        "3.8 a decision is written without a look whether the file is there",
+        (
+            (SCHEMA, "        if len(there) > file:\n", "        if False:\n"),
+            (SCHEMA, "(*there, says), *world", "(*there[:file], says), *world"),
+        ),
+        ANY,
+        {"log": "1"},
+        "schema",
+    ),
+    Mutant(
+        "text_overwritten",
+        "3.8 the same with another text, of a registry that was wiped and filled anew: what one read as good is bad",
+        (
+            (SCHEMA, "        if len(there) > file:\n", "        if False:\n"),
+            (SCHEMA, "(*there, says), *world", "(*there[:file], says), *world"),
+            (SCHEMA, "says = world[1][number] or world[0] - 1\n", "says = world[1][number] or 'g'\n"),
+        ),
+        ANY,
+        {"log": "1", "texts": "gb", "wiped": True},
+        "schema",
+    ),
+    Mutant(
+        "text_speaks_of_all",
+        "3.8 the text counts, whatever was decided before it",
+        (
+            (
+                SCHEMAS,
+                "        for decision in self.decisions.get(schema_id, ()):\n            if isinstance",
+                "        for decision in reversed(self.decisions.get(schema_id, ())):\n            if isinstance",
+            ),
+        ),
+        ANY,
+        {},
+        "schema",
     ),
     Mutant(
         "replaced_runs_on",

@@ -7,6 +7,7 @@
     condemn_world.py  3.7, 7: a record that ends its tasks after some tables have passed it
     reading_world.py  5.3: a reading beside the loop, while its partition comes and goes
     evolve_world.py   4.10: columns that grow, beside records that fit them or do not
+    schema_world.py   3.8: values whose schemas a registry has, or has not, or has later
     sweep_world.py    6: who may delete
     test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
@@ -31,6 +32,7 @@ from tests.model.mutant_run import search
 from tests.model.mutants import MUTANTS, Mutant, run
 from tests.model.pair_world import PairScope, PairWorld
 from tests.model.restore_world import REPAIR, STARTS, RestoreScope, RestoreWorld
+from tests.model.schema_world import TASK, SchemaScope, SchemaWorld
 from tests.model.search import RoleSearch, Search
 from tests.model.switch_world import NEW, READS, SwitchScope, SwitchWorld
 from tests.model.world import ALL, Scope, SharedMove, State, World
@@ -106,6 +108,15 @@ EVOLVES = (
     {"logs": ("ti", ""), "tasks": "0", "forgets": True},
     {"logs": ("i", "ij")},
 )
+SCHEMA_IDS = (
+    {},
+    {"tasks": 1, "log": "111"},
+    {"tasks": 3, "log": "1"},
+    {"texts": "gb", "wiped": True},
+    {"rounds": 2},
+    {"log": "12", "tasks": 1, "rounds": 2},
+    {"log": "121", "tasks": 1, "rounds": 2},
+)
 READINGS = ({}, {"condemns": False})
 CONDEMNS = ({}, {"tasks": 2, "repairs": 2}, {"kind": "D", "tasks": 2})
 RESTORES = (
@@ -119,6 +130,12 @@ RESTORES = (
     {"log": "XD", "restorable": "D"},
 )
 ACCIDENTS_LARGE = (
+    ("schema", {"log": "12"}),
+    ("schema", {"log": "12", "texts": "gb", "wiped": True}),
+    ("schema", {"log": "111"}),
+    ("schema", {"log": "121", "tasks": 1, "rounds": 2, "texts": "gb", "wiped": True}),
+    ("schema", {"log": "11", "tasks": 3}),
+    ("schema", {"log": "12", "rounds": 2}),
     ("evolve", {"logs": ("ti", "j")}),
     ("evolve", {"logs": ("tx", "i"), "tasks": "001"}),
     ("evolve", {"logs": ("t", "ia"), "again_max": 0, "tasks": "001"}),
@@ -207,6 +224,31 @@ def test_a_restored_table_stops_its_exporters_until_it_is_repaired(scope: dict[s
 def test_a_record_that_comes_to_end_its_tasks_is_in_one_table(scope: dict[str, Any]) -> None:
     """Whichever tables have passed it by then, and whatever is taken back and repaired meanwhile."""
     hold_in_every_state("condemn", scope)
+
+
+@pytest.mark.parametrize("scope", SCHEMA_IDS, ids=name_of)
+def test_a_record_is_where_the_first_decision_on_its_schema_puts_it(scope: dict[str, Any]) -> None:
+    """Whatever the registry says by then, and to whom: tasks that know less of it wait, and put it nowhere else."""
+    hold_in_every_state("schema", scope)
+
+
+@pytest.mark.parametrize("scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], SCHEMA_IDS[6]), ids=name_of)
+def test_a_task_that_looks_schemas_up_finishes_from_every_state(scope: dict[str, Any]) -> None:
+    """No partition waits for ever: whatever others have decided, a task left alone covers what there is."""
+    world = SchemaWorld(SchemaScope(**scope))
+    roles, names = world.roles()
+    searched = RoleSearch(world, roles, names)
+    assert searched.run(*world.first_state()).complete
+    starts = {
+        (task, searched.tables.values[tables])
+        for tables, *pids in searched.parents
+        for pid in pids
+        if (task := searched.processes.values[pid])[0] == TASK
+    }
+    done: set[tuple[State, State]] = set()
+    for start in starts:
+        finish(world, start, done)
+    print(f"\nschemas, {name_of(scope)}: {len(starts)} pairs of a task and tables, all finish")
 
 
 @pytest.mark.parametrize("scope", READINGS, ids=name_of)

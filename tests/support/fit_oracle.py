@@ -13,6 +13,7 @@ import math
 import struct
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -311,18 +312,16 @@ def parsed(text: str) -> Any:
 
 
 def arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values as an array of a type."""
+    """Values as an array of a type, with others below what is null: nobody may look at those."""
     mask = pa.array([one is None for one in values], pa.bool_())
+    if types.is_nested(kind):
+        values = [_other(kind) if one is None else one for one in values]
     if types.is_struct(kind):
-        inside = [arrow([None if one is None else one[field.name] for one in values], field.type) for field in kind]
-        if not inside:
-            return pa.array([None if one is None else {} for one in values], kind)
+        inside = [arrow([one[field.name] for one in values], field.type) for field in kind]
         return pa.StructArray.from_arrays(inside, fields=list(kind), mask=mask)
     if types.is_list(kind) or types.is_map(kind):
-        offsets = [0]
-        for one in values:
-            offsets.append(offsets[-1] + len(one or ()))
-        ends, flat = pa.array(offsets, pa.int32()), [inner for one in values for inner in one or ()]
+        ends = pa.array([0, *accumulate(map(len, values))], pa.int32())
+        flat = [inner for one in values for inner in one]
         if types.is_list(kind):
             return pa.ListArray.from_arrays(ends, arrow(flat, kind.value_type), kind, mask=mask)
         keys, items = arrow([key for key, _ in flat], kind.key_type), arrow([item for _, item in flat], kind.item_type)
@@ -330,6 +329,19 @@ def arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if types.is_date(kind):
         return pa.array(values, pa.int32()).cast(kind)
     return pa.array(values, pa.int64()).cast(kind) if types.is_timestamp(kind) else pa.array(values, kind)
+
+
+def _other(kind: pa.DataType) -> Any:
+    """Some value."""
+    if types.is_struct(kind):
+        return {one.name: _other(one.type) for one in kind}
+    if types.is_list(kind):
+        return [_other(kind.value_type), None]
+    if types.is_map(kind):
+        return [("other", _other(kind.item_type))]
+    if types.is_string(kind) or types.is_binary(kind):
+        return "other" if types.is_string(kind) else b"other"
+    return Decimal(1) if types.is_decimal(kind) else types.is_boolean(kind) or 1
 
 
 def plain(array: pa.Array) -> list[Any]:

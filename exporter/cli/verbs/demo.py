@@ -12,8 +12,14 @@ import click
 @click.option("--keep", is_flag=True, help="Keep the broker running until Ctrl-C.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the lake is written (default: a new folder).")
 @click.option("--infer", is_flag=True, help="Let `exporter infer` find out what the events look like.")
-def demo(records: int, keep: bool, folder: Path | None, infer: bool) -> None:
+@click.option(
+    "--format", "form", type=click.Choice(["json", "avro"]), default="json", show_default=True,
+    help="Of the events; with avro a schema registry says what they look like.",
+)  # fmt: skip
+def demo(records: int, keep: bool, folder: Path | None, infer: bool, form: str) -> None:
     """A real broker, mixed events, an export that is killed once, an audit, and what to query next."""
     from exporter.demo.demo import demo as run_demo
 
-    run_demo(records, keep, folder, infer)
+    if infer and form != "json":
+        raise click.UsageError("--infer looks at JSON: a schema registry says what Avro looks like")
+    run_demo(records, keep, folder, infer, avro=form == "avro")

@@ -7,7 +7,7 @@ A plan reads all values of a writer at once, field by field; each row has its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,11 +23,12 @@ from exporter.formats.avro.plan import Plan, Rows
 from exporter.formats.avro.writers import TOMBSTONE, Writer, Writers, blocks
 from exporter.formats.binary.cursor import Batch
 from exporter.formats.binary.reasons import Places
+from exporter.formats.envelopes.typed import Fits, Fitted, fits_of, source_types
 from exporter.formats.format import Read
 from exporter.formats.joined import joined
 from exporter.formats.schema import arrow_schema
 from exporter.formats.typed.asked import Asked
-from exporter.formats.typed.fit import Fit, nothing_read
+from exporter.formats.typed.fit import nothing_read
 from exporter.formats.typed.typed import Typed
 
 
@@ -36,6 +37,7 @@ class Avro:
 
     def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
         """Raises ConfigError for schema files that cannot be used."""
+        self._form = form
         self._writers = Writers(form, schemas)
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
@@ -44,16 +46,17 @@ class Avro:
 
     def peek(self, source: TypeFrom) -> AvroPeek:
         """See Format."""
-        if source.kind not in ("json", "schema"):
+        known = ("json", "schema") if self._form.envelope == "none" else ("json", "schema", "source")
+        if source.kind not in known:
             hint = "take the event type from a field, the schema, a header or the key"
             raise ConfigError(f"Avro values name no {source.kind}", hint)
-        return AvroPeek(self._writers, source)
+        return AvroPeek(self._writers, source, self._form)
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
     ) -> AvroReader:
         """See Format. A text is never JSON as it was sent."""
-        return AvroReader(self._writers, Asked.by(event_type, schema, routing))
+        return AvroReader(self._writers, *fits_of(self._form, event_type, schema, routing))
 
 
 @dataclass
@@ -81,10 +84,11 @@ class _Parts:
 class AvroReader:
     """Reads values of one event type."""
 
-    def __init__(self, writers: Writers, asked: Asked) -> None:
+    def __init__(self, writers: Writers, asked: Asked, fits: Fits) -> None:
         self._writers = writers
         self._asked = asked
-        self._fits: dict[Plan, Fit] = {}
+        self._made = fits
+        self._fits: dict[Plan, Fitted] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -107,20 +111,21 @@ class AvroReader:
             return nothing_read(self._asked, refused)
         return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
 
-    def _fit(self, writer: Writer) -> Fit:
+    def _fit(self, writer: Writer) -> Fitted:
         plan = writer.plan
         if plan is None:
             raise ValueError("values of this writer cannot be read")
         if plan not in self._fits:
-            self._fits[plan] = Fit(plan.kind, self._asked, writer.name)
+            self._fits[plan] = self._made(plan.kind, writer.name)
         return self._fits[plan]
 
 
 class AvroPeek:
     """Finds event types: in a field, of whose value nothing behind it is read, or in the name of the schema."""
 
-    def __init__(self, writers: Writers, source: TypeFrom) -> None:
+    def __init__(self, writers: Writers, source: TypeFrom, form: ValueFormat) -> None:
         self._writers = writers
+        self._form, self._by_source = form, source.kind == "source"
         self._by_schema, self._short = source.kind == "schema", source.name == "short"
         self._path = source.name.split(".")
 
@@ -152,6 +157,9 @@ class AvroPeek:
             return rows, pa.repeat(pa.scalar(name, pa.string()), len(rows)), {}
         if writer.plan is None:
             return rows[:0], pa.nulls(0, pa.string()), dict.fromkeys(rows.tolist(), writer.refusal)
+        if self._by_source:
+            plan = writer.plan
+            return source_types(self._form, lambda path: self._at(plan, batch, rows, path))
         found = writer.plan.peek(batch, rows, self._path, self._writers.skipped)
         shown = "$." + ".".join(self._path)
         if found is None or found.record.field(0).type != pa.string():
@@ -166,6 +174,15 @@ class AvroPeek:
         reasons.update(dict.fromkeys(good[empty].tolist(), f"no_type: {shown} is an empty string"))
         usable = ~(null | empty)
         return good[usable], names.filter(pa.array(usable)), reasons
+
+    def _at(
+        self, plan: Plan, batch: Batch, rows: np.ndarray, path: Sequence[str]
+    ) -> tuple[np.ndarray, pa.Array, dict[int, str]] | None:
+        """Rows that were read as far as a path, what stands there, and why others were not; None: nothing can."""
+        found = plan.peek(batch, rows, path, self._writers.skipped)
+        if found is None:
+            return None
+        return rows[found.good], found.record.field(0), {int(rows[row]): why for row, why in found.refused.items()}
 
 
 def _equal(names: pa.StringArray, text: str) -> pa.BooleanArray:

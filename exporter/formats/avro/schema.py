@@ -158,6 +158,8 @@ def _json(text: str, name: str = "") -> Any:
         return json.loads(text)
     except ValueError as error:
         raise BadSchema(f"{name + ': ' if name else ''}it is no JSON: {error}") from None
+    except RecursionError:
+        raise BadSchema(f"{name + ': ' if name else ''}it is nested too deep") from None
 
 
 class _Parser:

@@ -34,6 +34,9 @@ TIMES = (("source", "ts_us", 1), ("source", "ts_ms", 1_000), ("", "ts_us", 1), (
 POSITIONS = (("file", "pos", "row"), ("lsn",), ("commit_lsn", "change_lsn", "event_serial_no"), ("commit_scn", "scn"))
 """What orders the changes of a source: MySQL, PostgreSQL, SQL Server, Oracle; the first one whose first member is."""
 
+MONGO_POSITION = ("ord", "ts_ms")
+"""The same of MongoDB; shown the other way round."""
+
 
 class Debezium:
     """Of relational databases. See Envelope."""
@@ -98,9 +101,9 @@ class DebeziumMongo(Debezium):
             raise Refused(f"{code}: $.{member}: {what}") from None
 
     def _position(self, source: Mapping[str, Any]) -> str | None:
-        if source.get("ord") is None:
+        if source.get(MONGO_POSITION[0]) is None:
             return None
-        return position(source, "$.source", ("ts_ms", "ord"))
+        return position(source, "$.source", MONGO_POSITION[::-1])
 
 
 def time_of(doc: Mapping[str, Any], source: Mapping[str, Any]) -> int | None:

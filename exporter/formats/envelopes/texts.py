@@ -63,7 +63,7 @@ class EnvelopedTexts:
             inside = replace(routing, type_from=TypeFrom("topic"))
             inside = inside if time is None else replace(inside, event_time=EventTime("record"))
         inner = self._inner.reader(event_type, schema, inside, json_text)
-        check = None if self._opening.envelope is None else route_of(self._opening, routing.type_from)
+        check = None if self._opening.envelope is None else route_of(routing.type_from)
         return EnvelopedReader(self._opening, inner, Wanted.by(schema, routing, self._form), time, (event_type, check))
 
 
@@ -77,16 +77,16 @@ def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> Enve
     return EnvelopeTime(time) if time.kind == "json" and first in members and first not in declared else None
 
 
-Route = Callable[[Mapping[str, Any]], str | None]
-"""From an envelope's value to the event type that it names."""
+Route = Callable[[Mapping[str, Any], Change], str | None]
+"""From an envelope's value, and what was done, to the event type that it names."""
 
 
-def route_of(opening: Opening, source: TypeFrom) -> Route | None:
+def route_of(source: TypeFrom) -> Route | None:
     """What finds the event type in an envelope; None if it stands elsewhere."""
     path = source.name.split(".")
     if source.kind == "source":
-        return opening.source
-    return (lambda doc: text_on(doc, path)) if source.kind == "json" else None
+        return lambda _, change: change.source
+    return (lambda doc, _: text_on(doc, path)) if source.kind == "json" else None
 
 
 class Wanted(NamedTuple):
@@ -168,7 +168,7 @@ class EnvelopedReader:
         if change is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
             return _Row(text, None, None, False, hidden)
-        if self._route is not None and self._route(payload.value) != self._event_type:
+        if self._route is not None and self._route(payload.value, change) != self._event_type:
             raise Refused(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
         time, cut = (None, False) if self._time is None else self._time.read(payload.value)
         sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text

@@ -13,6 +13,7 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.envelopes.texts import EnvelopedTexts
 from exporter.formats.format import Format, Peek, Reader
 from exporter.formats.frames import NO_ID, confluent_ids
 from exporter.formats.json.format import Json
@@ -26,7 +27,8 @@ class JsonSchema:
     def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
         self._form = form
         self._schemas = schemas
-        self._inner: Format = Unframed(Json()) if form.frame == "confluent" else Json()
+        made: Format = Json() if form.envelope == "none" else EnvelopedTexts(Json(), form)
+        self._inner: Format = Unframed(made) if form.frame == "confluent" else made
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
         """See Format."""

@@ -60,7 +60,8 @@ def _compile(arguments: list[str], main: str, folder: str) -> None:
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{main} is not compiled after {COMPILE_SECS:.0f} s", "give a descriptor set") from None
     if done.returncode:
-        words = " ".join(done.stderr.split()) or f"the compiler ends with {done.returncode}"
+        words = " ".join(line.removeprefix("in/") for line in done.stderr.splitlines())
+        words = words or f"the compiler ends with {done.returncode}"
         judged = done.returncode > 0 and done.stderr.strip() and "Traceback" not in done.stderr
         kind = Uncompilable if judged else ConfigError
         raise kind(f"{main} does not compile: {words}", "give every file that it imports, by its name")

@@ -8,7 +8,7 @@ that fields of the same numbers have there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.binary.cursor import Batch
 from exporter.formats.binary.reasons import Places
+from exporter.formats.envelopes.typed import Fits, Fitted, fits_of, source_types
 from exporter.formats.format import Read
 from exporter.formats.frames import NO_ID, confluent_ids
 from exporter.formats.joined import joined
@@ -33,7 +34,7 @@ from exporter.formats.schema import arrow_schema
 from exporter.formats.typed.asked import Asked
 from exporter.formats.typed.compiled import Unfit
 from exporter.formats.typed.events import EventType
-from exporter.formats.typed.fit import Fit, nothing_read
+from exporter.formats.typed.fit import nothing_read
 
 TOMBSTONE = "tombstone: the value is null"
 NO_FRAME = "not_framed: the value does not begin with 00 and the id of a schema"
@@ -53,6 +54,7 @@ class Protobuf:
     """See Format."""
 
     def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+        self._form = form
         self._sorter = Sorter(form, schemas)
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
@@ -61,17 +63,18 @@ class Protobuf:
 
     def peek(self, source: TypeFrom) -> ProtobufPeek:
         """See Format."""
-        if source.kind not in ("json", "schema"):
+        known = ("json", "schema") if self._form.envelope == "none" else ("json", "schema", "source")
+        if source.kind not in known:
             raise ConfigError(
                 f"Protobuf values name no {source.kind}", "take the event type from a field or the schema's name"
             )
-        return ProtobufPeek(self._sorter.checked(), source)
+        return ProtobufPeek(self._sorter.checked(), source, self._form)
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
     ) -> ProtobufReader:
         """See Format."""
-        return ProtobufReader(self._sorter.checked(), Asked.by(event_type, schema, routing))
+        return ProtobufReader(self._sorter.checked(), *fits_of(self._form, event_type, schema, routing))
 
 
 class Sorter:
@@ -128,9 +131,10 @@ def _unresolvable(group: Group, why: object) -> dict[int, str]:
 class ProtobufPeek:
     """See Peek."""
 
-    def __init__(self, sorter: Sorter, source: TypeFrom) -> None:
+    def __init__(self, sorter: Sorter, source: TypeFrom, form: ValueFormat) -> None:
         self._sorter = sorter
         self._source = source
+        self._form = form
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
         """See Peek."""
@@ -138,7 +142,7 @@ class ProtobufPeek:
         batch, reasons = _batch(asked), dict[int, str]()
         rows, found = [np.zeros(0, np.int64)], [pa.nulls(0, pa.string())]
         for group in self._sorter.groups(asked, batch, reasons):
-            if self._source.kind == "json":
+            if self._source.kind != "schema":
                 told, types = self._by_field(group, batch, reasons)
             else:
                 told, types = self._by_name(group, reasons)
@@ -163,6 +167,10 @@ class ProtobufPeek:
         if writer.wired is None:
             reasons |= _unresolvable(group, writer.why)
             return group.rows[:0], pa.nulls(0, pa.string())
+        if self._source.kind == "source":
+            rows, types, why = source_types(self._form, lambda path: _stands_at(group, batch, path))
+            reasons |= why
+            return rows, types
         try:
             EventType(writer.wired.type, tuple(path))
         except Unfit as unfit:
@@ -175,13 +183,29 @@ class ProtobufPeek:
         return typed.rows, types
 
 
+def _stands_at(
+    group: Group, batch: Batch, path: Sequence[str]
+) -> tuple[np.ndarray, pa.Array, Mapping[int, str]] | None:
+    """The rows of a group that can be read, the texts at a path, and why others cannot be; None: there are no texts."""
+    wired = group.writer.wired
+    if wired is None:
+        return None
+    try:
+        EventType(wired.type, tuple(path))
+    except Unfit:
+        return None
+    typed = group.writer.reads(batch, group.rows, group.skipped, path)
+    return typed.rows, EventType(typed.record.type, tuple(path)).of(typed.record), typed.refused
+
+
 class ProtobufReader:
     """See Reader. Keeps what is compiled per writer."""
 
-    def __init__(self, sorter: Sorter, asked: Asked) -> None:
+    def __init__(self, sorter: Sorter, asked: Asked, fits: Fits) -> None:
         self._sorter = sorter
         self._asked = asked
-        self._fits: dict[tuple[str, int], Fit] = {}
+        self._made = fits
+        self._fits: dict[tuple[str, int], Fitted] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -200,5 +224,5 @@ class ProtobufReader:
             return nothing_read(self._asked, _unresolvable(group, group.writer.why))
         key = (group.shown, id(group.writer))
         if key not in self._fits:
-            self._fits[key] = Fit(group.writer.wired.type, self._asked, group.shown)
+            self._fits[key] = self._made(group.writer.wired.type, group.shown)
         return self._fits[key].read(group.writer.reads(batch, group.rows, group.skipped))

@@ -110,7 +110,7 @@ class _Scan:
         while len(rows):
             whole = len(rows) == len(self._tag)
             cursor = self._cursor if whole else self._cursor.take(rows)
-            self._keep(tag, self._read(cursor, rows, means), cursor.bad)
+            self._keep(tag, self._read(cursor, rows, means), cursor)
             tags = self._peeked(cursor)
             if whole:
                 self._tag = tags
@@ -124,8 +124,12 @@ class _Scan:
                 self._walk_all(rows)
                 return
 
-    def _keep(self, tag: int, found: Found, bad: np.ndarray) -> None:
-        self._found.setdefault(tag, []).append(found.where(bad == 0) if bad.any() else found)
+    def _keep(self, tag: int, found: Found, cursor: Cursor) -> None:
+        """Note what was read. Rows that failed are left where they read nothing of anybody's."""
+        if cursor.bad.any():
+            found = found.where(cursor.bad == 0)
+            cursor.pos = np.where(cursor.bad == 0, cursor.pos, 0)
+        self._found.setdefault(tag, []).append(found)
 
     def _read(self, cursor: Cursor, rows: np.ndarray, means: Tagged) -> Found:
         if means.wire == VARINT:

@@ -20,7 +20,7 @@ from exporter.core.routing import EventTime, Routing
 from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
 from exporter.operate.audit.contents.times import micros
-from exporter.operate.audit.contents.typed import Instant
+from exporter.operate.audit.contents.typed import Instant, Pairs
 
 Excused: TypeAlias = "Mapping[str, Any]"
 """Name -> what is excused below it; IT: the member itself, whatever it is."""
@@ -123,6 +123,7 @@ class _Walk:
 
     def _known(self, node: Node, sent: Any, held: Any, rest: Any, excused: Any, path: _Path) -> None:
         """A value that has a column, or a part of one. held: what is in there, rest: in `_rescued`."""
+        sent = sent.as_in(held or rest) if isinstance(sent, Pairs) else sent
         if isinstance(node, Apart):
             return
         if held is None:
@@ -159,6 +160,7 @@ class _Walk:
 
     def _unknown(self, sent: Any, rest: Any, excused: Any, drops: bool, path: _Path) -> None:
         """A value that is in `_rescued`, all of it."""
+        sent = sent.as_in(rest) if isinstance(sent, Pairs) else sent
         if rest is None:
             if not (drops or _is_excused(sent, excused)):
                 self._differ(path, sent, "nothing")

@@ -10,7 +10,7 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from exporter.operate.audit.contents.typed import TYPED, Day, Instant, same_as_json
+from exporter.operate.audit.contents.typed import TYPED, Day, Instant, Pairs, same_as_json
 
 
 class NotJson(Exception):
@@ -81,6 +81,7 @@ def equal(one: Any, other: Any) -> bool:
 
     one: what was sent; it may have what JSON has not (typed.py), as the other may stand for it.
     """
+    one = one.as_in(other) if isinstance(one, Pairs) else one
     if type(one) is dict and type(other) is dict:
         return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
     if type(one) is list and type(other) is list:
@@ -106,7 +107,7 @@ def shown(value: Any) -> str:
         return "nothing"
     if type(value) is dict:
         return f"an object of {len(value)}"
-    if type(value) is list:
+    if isinstance(value, list):
         return f"an array of {len(value)}"
     if type(value) is str:
         return f"a text of {len(value)} characters"

@@ -3,6 +3,7 @@
     Floating   a number of 32 or 64 bits, NaN and the infinities among them
     Instant    a point in time; Day: a date
     bytes      binary, base64 in JSON
+    Pairs      a map whose keys are no texts, a list in JSON
 
 As a Format's document has them (readers/): what the topic has. What a table has, in `_rescued` and in columns of any
 JSON, is what documents.py reads. Pure.
@@ -39,7 +40,7 @@ class Floating:
 
 @dataclass(frozen=True)
 class Instant:
-    """Microseconds since 1970, digits beyond them cut. raw: the number that the value has, if it is of nanoseconds."""
+    """Microseconds since 1970, digits beyond them cut. raw: the number that the value has, if it has one."""
 
     micros: int
     raw: int | None = None
@@ -50,6 +51,17 @@ class Day:
     """Days since 1970."""
 
     days: int
+
+
+class Pairs(list[Any]):
+    """Objects of `key` and `value`, each key once: a map whose keys are no texts. Their order means nothing."""
+
+    def as_in(self, other: Any) -> list[Any]:
+        """The same in the order of another list of such pairs; what is not there comes last."""
+        left = {str(one["key"]): one for one in self}
+        keys = [str(one.get("key")) for one in other if type(one) is dict] if type(other) is list else []
+        found = [left.pop(key) for key in keys if key in left]
+        return [*found, *left.values()]
 
 
 TYPED = (Floating, Instant, Day, bytes)
@@ -68,6 +80,10 @@ def same_as_json(sent: Any, held: Any) -> bool:
     if isinstance(sent, Floating):
         number = as_float(held)
         return number is not None and sent.is_number(number)
+    if type(held) is int and isinstance(sent, Instant):  # beyond the years that a text has
+        return held in (sent.micros, sent.raw)
+    if type(held) is int and isinstance(sent, Day):
+        return held == sent.days
     if type(held) is not str:
         return False
     if isinstance(sent, Instant):

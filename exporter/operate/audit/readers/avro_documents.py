@@ -301,7 +301,7 @@ def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
         return Day(value)
     head, _, unit = logical.rpartition("-")
     if kind == "long" and head in ("timestamp", "local-timestamp") and unit in _PER_SECOND:
-        return Instant(value * 1_000_000 // _PER_SECOND[unit], value if unit == "nanos" else None)
+        return Instant(value * 1_000_000 // _PER_SECOND[unit], value)
     return value
 
 

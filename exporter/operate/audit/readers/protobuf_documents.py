@@ -15,7 +15,7 @@ from typing import Any
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.operate.audit.contents.typed import Floating, Instant
+from exporter.operate.audit.contents.typed import Floating, Instant, Pairs
 from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
 
 _WRAPPERS = {
@@ -161,7 +161,7 @@ def _map(field: Any, value: Any) -> Any:
     keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
     if keys.type == keys.TYPE_STRING:
         return {key: _scalar(values, one) for key, one in value.items()}
-    return [{"key": _scalar(keys, key), "value": _scalar(values, one)} for key, one in value.items()]
+    return Pairs({"key": _scalar(keys, key), "value": _scalar(values, one)} for key, one in value.items())
 
 
 def _repeated(field: Any) -> bool:

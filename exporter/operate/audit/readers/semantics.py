@@ -22,6 +22,8 @@ _INSTANTS = {
     "io.debezium.time.NanoTimestamp": 1_000_000_000,
 }
 """Name -> how many to a second."""
+NOT_SENT = b"__debezium_unavailable_value"
+"""What Debezium puts in the stead of a value that its source did not send."""
 _DECIMAL = f"{CONNECT}Decimal"
 _VARIABLE = "io.debezium.data.VariableScaleDecimal"
 ZONED = "io.debezium.time.ZonedTimestamp"
@@ -35,7 +37,7 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
         return Day(value)
     if name in _INSTANTS and type(value) is int:
         per_second = _INSTANTS[name]
-        return Instant(value * 1_000_000 // per_second, value if per_second > 1_000_000 else None)
+        return Instant(value * 1_000_000 // per_second, value)
     if name == ZONED and type(value) is str:
         found = micros(value)
         if found is None:
@@ -49,10 +51,13 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
     return value
 
 
-def _decimal(value: str | bytes, scale: int) -> Decimal:
+def _decimal(value: str | bytes, scale: int) -> Any:
+    """The value itself where it is no number: what was not sent, and a text that is not base64."""
     try:
         unscaled = base64.b64decode(value, validate=True) if isinstance(value, str) else value
-    except (binascii.Error, ValueError) as error:
-        raise Refused("no decimal") from error
+    except (binascii.Error, ValueError):
+        return value
+    if isinstance(value, str) and unscaled in (b"", NOT_SENT):
+        return value
     number = int.from_bytes(unscaled, "big", signed=True)
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))

@@ -9,6 +9,8 @@ import random
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +18,12 @@ import pytest
 
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
+from exporter.operate.audit.contents.compare import Configured
+from exporter.operate.audit.readers.reading import Reading
+from offsets.ranges import TopicPartition
 from tests.support.envelope_oracle import Asked, Row, expected
 from tests.support.envelope_samples import (
     AT_MS,
@@ -223,6 +229,38 @@ def test_alone_is_as_in_a_batch_where_type_and_time_are_the_envelope_s(name: str
         values = [sender.value() for _ in range(BATCH)]
         batch = decoded(decoder, values)
         assert [decoded(Decoder.of("public.orders", routing), [value])[0] for value in values] == batch
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if name != "mongo"])
+def test_the_audit_finds_each_row_right(name: str) -> None:
+    """By its own reading of envelopes and schemas: columns and `_rescued` are the row that was sent."""
+    form, tp = FORMS[name], TopicPartition("t", 0)
+    routing = routing_of(form)
+    table_json = routing.schemas["public.orders"]
+    configured, reading = Configured.of(routing, "public.orders", table_json), Reading(form, KnownSchemas())
+    sender, compared = Sender(form, 9), 0
+    for _ in range(ROUNDS // 4):
+        values = [sender.value() for _ in range(BATCH)]
+        out = Decoder.of("public.orders", routing).decode(
+            pa.array(values, pa.binary()), pa.array([KAFKA_US] * BATCH, US)
+        )
+        for row, at in zip(out.table.to_pylist(), out.good.to_pylist(), strict=True):
+            held = json.dumps({one: _held(row[one]) for one in COLUMNS if row[one] is not None})
+            found = configured.differences(
+                values[at], held, row["_rescued"], KAFKA_US, lambda value: reading.read(value, tp, 0).document
+            )
+            assert not found, (values[at], row, found)
+            compared += 1
+    assert compared
+
+
+def _held(value: Any) -> Any:
+    """A value of a column as the audit is given it."""
+    if isinstance(value, datetime):
+        return pa.scalar(value, US).cast(pa.int64()).as_py()
+    if isinstance(value, date):
+        return pa.scalar(value, pa.date32()).cast(pa.int32()).as_py()
+    return str(value) if isinstance(value, Decimal) else value
 
 
 def test_the_comparison_is_one_that_can_fail() -> None:

@@ -230,3 +230,11 @@ def test_values_that_lose_digits_are_counted_where_they_are_rows() -> None:
     found = read([fine, fine + b"\x00", b""])
     assert found.truncated == 2
     assert found.record.field("at").cast(pa.int64()).to_pylist() == [-999_999, None]
+
+
+def test_a_row_that_ends_early_reads_nothing_of_other_rows() -> None:
+    """The first byte behind it would be a length that leads to the middle of the row in front of it."""
+    first = b"".join(varint(3, one) for one in range(60))
+    found = read([first, tag(2, 2), number(100)], EVERY, "every.Inner")
+    assert [*found.refused] == [1, 2] and found.refused[1] == f"truncated: $.y {TRUNCATED}"
+    assert found.record.field("z").to_pylist() == [[*range(60)]]

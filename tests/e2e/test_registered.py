@@ -1,0 +1,131 @@
+"""Records that name their schemas, while the registry is well, silent, wiped and filled anew."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import InvariantBroken
+from exporter.registry.pins import Pins
+from exporter.stores.file import FileStore
+from offsets.ranges import TopicPartition
+from tests.support.fake_registry import Failure, FakeRegistry
+from tests.support.lakes import NOON, Export, millis, wait_until
+from tests.support.services import Record, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+FIRST = {"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
+NOTE = {"name": "note", "type": ["null", "string"], "default": None}
+SECOND = {**FIRST, "fields": [*FIRST["fields"], NOTE]}
+THIRD = {**FIRST, "fields": [*FIRST["fields"], NOTE, {"name": "paid", "type": "boolean", "default": False}]}
+UNKNOWN = 77
+
+
+@pytest.fixture
+def server() -> Iterator[FakeRegistry]:
+    """With two versions of one schema, under the ids 1 and 2."""
+    with FakeRegistry() as found:
+        for schema in (FIRST, SECOND):
+            found.add("orders-value", json.dumps(schema))
+        yield found
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, server: FakeRegistry) -> Export:
+    """Two partitions of Avro in Confluent's frame; no column is declared."""
+    formats = ['kind = "avro"', "[schema_registry]", f'urls = ["{server.url}"]', "timeout_secs = 2"]
+    return Export(
+        kafka, topic(partitions=2), tmp_path, fresh_name("app"), {}, {"new_type": "table"}, 'kind = "record"',
+        type_from='kind = "schema"\nname = "short"', value_format="\n".join([*formats, "unknown_after_secs = 0.5"]),
+    )  # fmt: skip
+
+
+def framed(schema_id: int, schema: Any, **fields: Any) -> Record:
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(schema), fields)
+    return Record(b"Order", b"\0" + schema_id.to_bytes(4, "big") + body.getvalue(), timestamp_ms=millis(NOON))
+
+
+def ids_in(e: Export) -> dict[int, list[int]]:
+    """Partition -> the field `id` of its rows, in order."""
+    found: dict[int, list[int]] = {0: [], 1: []}
+    for row in e.rows("Order") if "Order" in e.tables() else ():
+        found[row["_kafka"]["partition"]].append(row["id"])
+    return found
+
+
+def pins_of(e: Export) -> Pins:
+    return Pins(FileStore(str(e.root / "lake")), "default")
+
+
+def test_schemas_are_recorded_and_ids_that_nobody_knows_are_dead_letters(
+    export: Export, spark: Any, server: FakeRegistry
+) -> None:
+    """Every record is a row or a dead letter; the next task needs no registry; registered late is read from then on."""
+    lost = framed(UNKNOWN, FIRST, id=100)
+    records = {
+        0: [framed(1, FIRST, id=1), framed(2, SECOND, id=2, note="x"), framed(1, FIRST, id=3)],
+        1: [framed(1, FIRST, id=4), lost, framed(2, SECOND, id=5, note=None), lost, framed(1, FIRST, id=6)],
+    }
+    produce(export.kafka, export.topic, records)
+    export.run(spark)
+    assert ids_in(export) == {0: [1, 2, 3], 1: [4, 5, 6]}
+    assert [row["note"] for row in export.rows("Order")] == [None, "x", None, None, None, None]
+    letters = export.rows(DEAD_LETTERS)
+    assert [(row["_kafka"]["partition"], row["_kafka"]["offset"]) for row in letters] == [(1, 1), (1, 3)]
+    assert {row["reason"] for row in letters} == {f"unknown_schema_id: {UNKNOWN}"}
+    pins = pins_of(export)
+    assert pins.ids() == [1, 2, UNKNOWN] and pins.read(UNKNOWN).unknown == {TopicPartition(export.topic, 1): 4}
+    assert export.tables() == ["Order", DEAD_LETTERS]
+
+    server.failure = Failure(503)
+    produce(export.kafka, export.topic, {0: [framed(2, SECOND, id=7, note="y")]})
+    export.run(spark)
+    assert ids_in(export)[0] == [1, 2, 3, 7]
+
+    server.failure = None
+    server.add("orders-value", json.dumps(FIRST), number=UNKNOWN)
+    produce(export.kafka, export.topic, {1: [lost]})
+    export.run(spark)
+    assert ids_in(export)[1] == [4, 5, 6, 100] and len(export.rows(DEAD_LETTERS)) == 2
+    assert pins.read(UNKNOWN).count == 2
+    server.failure = Failure(503)
+    report = export.audit(spark)
+    assert report.clean and report.checked == 10, report
+
+
+def test_a_silent_registry_holds_up_what_needs_it_and_nothing_else(
+    export: Export, spark: Any, server: FakeRegistry
+) -> None:
+    """It is told what waits for which id; nothing is lost, and nothing a dead letter. Filled anew, it ends the task."""
+    produce(export.kafka, export.topic, {0: [framed(1, FIRST, id=1)], 1: [framed(2, SECOND, id=2, note="")]})
+    with export.going(spark) as task:
+        wait_until(lambda: ids_in(export) == {0: [1], 1: [2]}, 60, "both partitions are exported")
+        server.failure = Failure(502, b"Bad Gateway")
+        behind = [framed(1, FIRST, id=3), framed(3, THIRD, id=4, note=None, paid=True), framed(1, FIRST, id=5)]
+        produce(export.kafka, export.topic, {0: [framed(2, SECOND, id=6, note="")], 1: behind})
+        wait_until(lambda: ids_in(export) == {0: [1, 6], 1: [2, 3]}, 60, "all that can be read is exported")
+        tp = TopicPartition(export.topic, 1)
+        said = wait_until(lambda: task.service._watch.snapshot.stuck.get(tp), 30, "it is told what waits")
+        assert "schema id 3" in said and "502" in said
+        assert pins_of(export).ids() == [1, 2]
+        server.add("orders-value", json.dumps(THIRD))
+        server.failure = None
+        wait_until(lambda: ids_in(export) == {0: [1, 6], 1: [2, 3, 4, 5]}, 60, "the rest follows")
+        assert export.rows(DEAD_LETTERS) == [] and export.rows("Order")[-2]["paid"] is True
+        server.wipe()
+        for schema in (THIRD, SECOND, FIRST, {**FIRST, "name": "Other"}):
+            server.add("orders-value", json.dumps(schema))
+        produce(export.kafka, export.topic, {0: [framed(4, {**FIRST, "name": "Other"}, id=8)]})
+        error = task.ended()
+    assert isinstance(error, InvariantBroken) and error.exit_code == 70
+    assert "another schema under id" in error.message and "[schema_registry] name" in error.hint
+    assert ids_in(export) == {0: [1, 6], 1: [2, 3, 4, 5]} and 4 not in pins_of(export).ids()

@@ -1,0 +1,305 @@
+"""The columns that Avro schemas give: each line of the mapping, what no column holds, and that they hold the rest."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from exporter.core.columns import check_columns
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas, SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
+from exporter.formats.avro.format import Avro
+from exporter.formats.avro.semantic import SEMANTIC
+from exporter.formats.format import Read
+from exporter.formats.registered import Registered, registered, registered_files
+from tests.support.avro_oracle import random_body, random_spec, written
+from tests.support.typed_values import plain
+
+PLAIN = Routing(TypeFrom("topic"), EventTime("record"), ())
+
+
+def text_of(**fields: Any) -> SchemaText:
+    made = [{"name": name, "type": kind} for name, kind in fields.items()]
+    return SchemaText("AVRO", json.dumps({"type": "record", "name": "shop.R", "fields": made}))
+
+
+def struct(**kinds: Any) -> dict[str, Any]:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+    return {"type": "struct", "fields": fields}
+
+
+def read(text: SchemaText, found: Registered, bodies: list[bytes], semantic: Any = "none") -> Read:
+    """Bodies in a table of exactly the columns that were found."""
+    form = Avro(ValueFormat("avro", "confluent", semantic_types=semantic), KnownSchemas({1: [text]}))
+    spark = json.dumps({"type": "struct", "fields": list(found.fields)})
+    values = pa.array([b"\0\0\0\0\1" + body for body in bodies], pa.binary())
+    return form.reader("order", form.schema(spark, "order"), PLAIN).read(values)
+
+
+def named(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "name": "N", **more}
+
+
+def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+UUID = bytes(range(16))
+LINES: list[tuple[Any, Any, bytes, Any]] = [
+    ("boolean", "boolean", b"\1", True),
+    ("int", "integer", b"\2", 1),
+    ("long", "long", b"\2", 1),
+    ("float", "float", bytes(4), 0.0),
+    ("double", "double", bytes(8), 0.0),
+    ("bytes", "binary", b"\2a", b"a"),
+    ("string", "string", b"\2a", "a"),
+    (named("enum", symbols=["A"]), "string", b"\0", "A"),
+    (named("fixed", size=2), "binary", b"ab", b"ab"),
+    (logical("int", "date"), "date", b"\2", 1),
+    (logical("int", "time-millis"), "integer", b"\2", 1),
+    (logical("long", "time-micros"), "long", b"\2", 1),
+    (logical("long", "timestamp-millis"), "timestamp", b"\2", 1000),
+    (logical("long", "timestamp-micros"), "timestamp", b"\2", 1),
+    (logical("long", "timestamp-nanos"), "timestamp", written(1999), 1),
+    (logical("long", "local-timestamp-millis"), "timestamp_ntz", b"\2", 1000),
+    (logical("long", "local-timestamp-micros"), "timestamp_ntz", b"\2", 1),
+    (logical("long", "local-timestamp-nanos"), "timestamp_ntz", written(1999), 1),
+    (logical("bytes", "decimal", precision=4, scale=2), "decimal(4,2)", b"\2\1", Decimal("0.01")),
+    (logical("bytes", "decimal", precision=38), "decimal(38,0)", b"\2\1", Decimal(1)),
+    (named("fixed", size=2, logicalType="decimal", precision=4, scale=2), "decimal(4,2)", b"\0\1", Decimal("0.01")),
+    (logical("bytes", "big-decimal"), "binary", b"\2a", b"a"),
+    (logical("string", "uuid"), "string", b"\2a", "a"),
+    (named("fixed", size=16, logicalType="uuid"), "string", UUID, "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+    (named("fixed", size=12, logicalType="duration"), "binary", bytes(12), bytes(12)),
+    (named("record", fields=[{"name": "a", "type": "int"}]), struct(a="integer"), b"\2", {"a": 1}),
+    (
+        {"type": "array", "items": "int"},
+        {"type": "array", "elementType": "integer", "containsNull": True},
+        b"\2\2\0",
+        [1],
+    ),
+    (
+        {"type": "map", "values": "int"},
+        {"type": "map", "keyType": "string", "valueType": "integer", "valueContainsNull": True},
+        b"\2\2a\2\0",
+        [("a", 1)],
+    ),
+    (["null", "long"], "long", b"\2\2", 1),
+    (["long"], "long", b"\0\2", 1),
+    (["int", "long"], "long", b"\0\2", 1),
+    (["double", "null", "float"], "double", b"\4" + bytes(4), 0.0),
+    (
+        ["null", "int", "string"],
+        struct(member_int="integer", member_string="string"),
+        b"\4\2a",
+        {"member_int": None, "member_string": "a"},
+    ),
+    (
+        ["int", "float"],
+        struct(member_int="integer", member_float="float"),
+        b"\0\2",
+        {"member_int": 1, "member_float": None},
+    ),
+    (
+        [named("record", fields=[{"name": "a", "type": "int"}]), "bytes"],
+        struct(member_n=struct(a="integer"), member_bytes="binary"),
+        b"\0\2",
+        {"member_n": {"a": 1}, "member_bytes": None},
+    ),
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: json.dumps(line[0])[:60])
+def test_each_type_has_its_column_and_is_read_into_it(line: tuple[Any, Any, bytes, Any]) -> None:
+    """Nothing is left over, and nothing refused."""
+    kind, column, body, expected = line
+    text = text_of(x=kind)
+    found = registered(text)
+    assert (found.name, found.fields, found.refused) == ("shop.R", struct(x=column)["fields"], {})
+    got = read(text, found, [body])
+    assert not got.refused and got.rescued.to_pylist() == [None]
+    assert plain(got.columns[0]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "why", "body", "rescued"),
+    [
+        ("null", "$.x", "always null", b"", None),
+        (["null"], "$.x", "always null", b"\0", None),
+        (named("record", fields=[]), "$.x", "a record without fields", b"", None),
+        (
+            logical("bytes", "decimal", precision=50, scale=2),
+            "$.x",
+            "a decimal of 50 digits: a column has 38 at most",
+            b"\2a",
+            '{"x":"YQ=="}',
+        ),
+        (
+            {"type": "array", "items": logical("bytes", "decimal", precision=39)},
+            "$.x[]",
+            "a decimal of 39 digits: a column has 38 at most",
+            b"\2\2a\0",
+            '{"x":["YQ=="]}',
+        ),
+        (named("record", fields=[{"name": "a", "type": "null"}]), "$.x.a", "always null", b"", None),
+    ],
+)
+def test_what_no_column_holds_is_left_out_and_told(kind: Any, path: str, why: str, body: bytes, rescued: Any) -> None:
+    """By its path. What there is of it in a record goes where unknown fields go."""
+    text = text_of(x=kind, y="int")
+    found = registered(text)
+    assert found.fields == struct(y="integer")["fields"] and found.refused[path] == why
+    got = read(text, found, [body + b"\2"])
+    assert not got.refused and got.columns[0].to_pylist() == [1] and got.rescued.to_pylist() == [rescued]
+
+
+def test_names_that_no_column_can_have_are_left_out() -> None:
+    """Ours, and what is equal but for case, at each level."""
+    inside = {"type": "record", "name": "I", "fields": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}]}
+    found = registered(text_of(_kafka="int", _rescued="int", id="long", ID="int", x=inside))
+    assert found.fields == struct(id="long", x=struct(a="integer"))["fields"]
+    assert sorted(found.refused) == ["$.ID", "$._kafka", "$._rescued", "$.x.A"]
+    check_columns(json.dumps({"type": "struct", "fields": found.fields}), "order")
+
+
+def deep(levels: int) -> Any:
+    return {"type": "array", "items": deep(levels - 1)} if levels else "int"
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ('"string"', r"\$: string is no record"),
+        ('{"type":"array","items":"int"}', r"\$: array is no record"),
+        ('{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}', r"\$\.n: L is recursive"),
+        (
+            '{"type":"record","name":"L","fields":[{"name":"n","type":{"type":"map","values":"L"}}]}',
+            r"\$\.n\{\}: L is rec",
+        ),
+        (text_of(x={"type": "array", "items": "null"}).text, r"\$\.x\[\]: "),
+        (text_of(x={"type": "map", "values": "null"}).text, r"\$\.x\{\}: "),
+        (text_of(x=["null", named("record", fields=[])]).text, r"\$\.x: it has a branch without"),
+        (text_of(x=deep(60)).text, "nested deeper than 50 levels"),
+        ('{"type":"array","items":' * 9_000 + '"int"' + "}" * 9_000, "nested too deep"),
+        (text_of(x=[named("fixed", size=1), {"type": "fixed", "name": "other.n", "size": 2}]).text, "same name"),
+        ('{"type":"record"', "no JSON"),
+        ('{"type":"record","name":"R"}', "has no 'fields'"),
+        (
+            '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}',
+            "one twice: 'a'",
+        ),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":"gone"}]}', "nothing is called 'gone'"),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":["int","int"]}]}', "a union has these branches"),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":[]}]}', "a union has no branch"),
+        ('{"type":"enum","name":"E","symbols":["A","A"]}', "has no symbols, or one twice"),
+        ('{"type":"fixed","name":"F","size":-1}', "no size"),
+        ("7", "is no schema"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused(spec: str, why: str) -> None:
+    """At the start, for files; of a registered one no record is read, with the same words."""
+    with pytest.raises(ConfigError, match=why):
+        registered(SchemaText("AVRO", spec))
+    if '"record"' in spec:
+        with pytest.raises(ConfigError, match=why):
+            registered_files(ValueFormat("avro", schemas=(("x.avsc", spec),)))
+    got = Avro(ValueFormat("avro", "confluent"), KnownSchemas({1: [SchemaText("AVRO", spec)]}))
+    found = got.reader("order", pa.schema([]), PLAIN).read(pa.array([b"\0\0\0\0\1"], pa.binary()))
+    assert found.refused[0].startswith("unresolvable_schema: id 1: ")
+
+
+def test_files_give_columns_by_full_name() -> None:
+    """Of each record at the top, and of the one that is named."""
+    inside = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": "int"}]}
+    form = ValueFormat("avro", schemas=(("a.avsc", text_of(item=inside).text),), message="shop.Item")
+    found = registered_files(form)
+    assert list(found) == ["shop.Item", "shop.R"] and found["shop.Item"].fields == struct(price="integer")["fields"]
+    assert registered_files(ValueFormat("avro")) == {}
+
+
+# --- Connect's names -------------------------------------------------------------------------------------------
+
+
+def connect(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "connect.name": name, **more}
+
+
+MEANT: list[tuple[Any, str, bytes, Any]] = [
+    (connect("int", "io.debezium.time.Date"), "date", b"\2", 1),
+    (connect("long", "io.debezium.time.Timestamp"), "timestamp", b"\2", 1000),
+    (connect("long", "io.debezium.time.MicroTimestamp"), "timestamp", b"\2", 1),
+    (connect("long", "io.debezium.time.NanoTimestamp"), "timestamp", written(1999), 1),
+    (connect("string", "io.debezium.time.ZonedTimestamp"), "timestamp", b"\x281970-01-01T00:00:01Z", 1_000_000),
+    (connect("int", "org.apache.kafka.connect.data.Date", logicalType="date"), "date", b"\2", 1),
+    (
+        connect("long", "org.apache.kafka.connect.data.Timestamp", logicalType="timestamp-millis"),
+        "timestamp",
+        b"\2",
+        1000,
+    ),
+    (connect("int", "org.apache.kafka.connect.data.Time", logicalType="time-millis"), "integer", b"\2", 1),
+    (
+        connect("bytes", "org.apache.kafka.connect.data.Decimal", logicalType="decimal", precision=64, scale=2),
+        "decimal(38,2)",
+        b"\2\1",
+        Decimal("0.01"),
+    ),
+    (
+        connect("bytes", "org.apache.kafka.connect.data.Decimal", **{"connect.parameters": {"scale": "3"}}),
+        "decimal(38,3)",
+        b"\2\1",
+        Decimal("0.001"),
+    ),
+]
+
+
+@pytest.mark.parametrize("line", MEANT, ids=lambda line: line[0]["connect.name"])
+def test_connect_s_names_count_if_they_are_asked_for(line: tuple[Any, str, bytes, Any]) -> None:
+    """Of each there is a line; without the setting the column is what is stored."""
+    kind, column, body, expected = line
+    text = text_of(x=["null", kind])
+    found = registered(text, "", "connect")
+    assert found.fields == struct(x=column)["fields"]
+    got = read(text, found, [b"\2" + body, b"\0"], "connect")
+    assert not got.refused and plain(got.columns[0]) == [expected, None]
+    if "logicalType" not in kind:
+        stored = {"int": "integer", "bytes": "binary"}.get(kind["type"], kind["type"])
+        assert registered(text).fields == struct(x=stored)["fields"]
+
+
+def test_every_name_of_connect_s_has_a_line() -> None:
+    """Whoever adds one adds it here."""
+    assert {line[0]["connect.name"] for line in MEANT} == SEMANTIC.keys()
+
+
+def test_text_that_is_no_instant_is_refused() -> None:
+    """By its row; with a zone it is one."""
+    text = text_of(x=connect("string", "io.debezium.time.ZonedTimestamp"))
+    values = [b"1970-01-01T02:00:01+02:00", b"soon", b"\xff", b"1970-01-01T00:00:01.123456Z"]
+    got = read(text, registered(text, "", "connect"), [written(len(one)) + one for one in values], "connect")
+    assert plain(got.columns[0]) == [1_000_000, 1_123_456]
+    assert list(got.refused) == [1, 2] and all(one.startswith("bad_time: $.x") for one in got.refused.values())
+
+
+# --- at random -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_columns_of_a_schema_hold_all_of_its_records(seed: int) -> None:
+    """Nothing of a random schema's records is rescued or refused for its table."""
+    dice = random.Random(seed)
+    spec = random_spec(dice)
+    text = SchemaText("AVRO", json.dumps(spec))
+    found = registered(text)
+    got = read(text, found, [random_body(dice, spec) for _ in range(30)])
+    assert not any(found.refused[path] != "always null" for path in found.refused)
+    codes = {reason.partition(":")[0] for reason in got.refused.values()}
+    assert codes <= {"out_of_range", "duplicate_key", "bad_decimal"}
+    assert got.rescued.null_count == len(got.rows)

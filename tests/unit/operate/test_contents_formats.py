@@ -1,0 +1,223 @@
+"""What the exporter makes of values with schemas, the audit finds right: its decoders against the audit's reading."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from exporter.core.columns import EVOLVED
+from exporter.core.evolved import combined
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas, SchemaText
+from exporter.core.value_format import ValueFormat
+from exporter.formats.decoder import Decoder
+from exporter.formats.registered import registered
+from exporter.operate.audit.contents.compare import Configured
+from exporter.operate.audit.readers.reader import Refused
+from exporter.operate.audit.readers.reading import Reading
+from offsets.ranges import TopicPartition
+from tests.support.proto_files import EVERY, classes, text_of
+from tests.support.proto_fuzz import message
+from tests.support.shop_formats import Kind, order, texts, view
+from tests.unit.operate.test_contents_decoded import US, plain
+
+TP = TopicPartition("t", 0)
+
+
+def struct_json(fields: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps({"type": "struct", "fields": [*fields]})
+
+
+def check(
+    form: ValueFormat,
+    values: list[bytes],
+    known: Mapping[int, SchemaText],
+    declared: Sequence[Mapping[str, Any]],
+    evolved: Sequence[Mapping[str, Any]] = (),
+    **changed: Any,
+) -> int:
+    """Decode values, and compare each row that comes of it with what the audit reads; how many rows."""
+    said: dict[str, Any] = {"type_from": TypeFrom("header", "t"), "event_time": EventTime("record"), **changed}
+    marked = [{**one, "nullable": True, "metadata": {EVOLVED: "t/0/0"}} for one in evolved]
+    table_json = struct_json([*declared, *marked])
+    routing = Routing(types=(("a", struct_json(declared)),), value_format=form, **said)
+    schemas = KnownSchemas({number: [text] for number, text in known.items()})
+    columns = combined(struct_json(declared), table_json)
+    decoder = Decoder.of("a", routing, columns, topic=TP.topic, schemas=schemas)
+    decoded = decoder.decode(pa.array(values, pa.binary()), pa.array([1_741_608_000_000_000] * len(values), US))
+    table = decoded.table.combine_chunks()
+    names = table.column_names[: table.column_names.index("_rescued")]
+    held = [plain(table[name].combine_chunks()) for name in names]
+    configured, reading = Configured.of(routing, "a", table_json), Reading(form, schemas)
+    for at, row in enumerate(decoded.good.to_pylist()):
+        columns_of = {name: column[at] for name, column in zip(names, held, strict=True) if column[at] is not None}
+        rescued = table["_rescued"][at].as_py()
+        found = configured.differences(
+            values[row], json.dumps(columns_of), rescued, None, lambda value: reading.read(value, TP, 0).document
+        )
+        assert not found, (values[row], columns_of, rescued, found)
+    return len(decoded.good)
+
+
+def test_what_is_changed_in_a_row_would_be_found() -> None:
+    """The comparison above can fail."""
+    reading = Reading(ValueFormat("avro", "confluent"), KnownSchemas({2: [texts("avro")[2]]}))
+    declared = struct_json([{"name": "id", "type": "long", "nullable": True, "metadata": {}}])
+    configured = Configured.of(Routing(TypeFrom("topic"), EventTime("record"), (("a", declared),)), "a", declared)
+    found = configured.differences(
+        view("avro", 2), '{"id":1}', None, None, lambda value: reading.read(value, TP, 0).document
+    )
+    assert [one.path for one in found] == ["$.id", "$.at", "$.page"]
+
+
+@pytest.mark.parametrize("kind", ["avro", "protobuf"])
+def test_columns_that_come_of_a_schema(kind: Kind) -> None:
+    """All of them, none of them, and half of them declared; what a later writer has is in `_rescued`."""
+    known, form = texts(kind), ValueFormat(kind, "confluent")
+    values = [order(kind, n) for n in range(5)] + [order(kind, n, extra="é") for n in range(5)]
+    fields = registered(known[1]).fields
+    for declared, evolved in ((fields, ()), (fields[:5], fields[5:]), ((), fields), ((), fields[:3])):
+        assert check(form, values, known, declared, evolved) == 10
+    assert check(form, values, known, fields, unknown_fields="dead_letter") == 5
+    assert check(form, values, known, fields, unknown_fields="ignore") == 10
+
+
+KINDS: list[Any] = [
+    "boolean", "int", "long", "float", "double", "string", "bytes",
+    {"type": "int", "logicalType": "date"}, {"type": "long", "logicalType": "timestamp-micros"},
+    {"type": "long", "logicalType": "timestamp-millis"}, {"type": "long", "logicalType": "timestamp-nanos"},
+    {"type": "long", "logicalType": "local-timestamp-micros"}, {"type": "int", "logicalType": "time-millis"},
+    {"type": "string", "logicalType": "uuid"},
+    {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+    {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10},
+]  # fmt: skip
+
+
+class Random:
+    """Random Avro schemas, and values of them as fastavro writes them without their logical types."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self._names = 0
+
+    def record(self, depth: int = 0) -> dict[str, Any]:
+        """A record of a few fields."""
+        self._names += 1
+        name = f"a.R{self._names}"
+        fields = [{"name": f"f{at}", "type": self.kind(depth)} for at in range(self._rng.randint(1, 5))]
+        return {"type": "record", "name": name, "fields": fields}
+
+    def kind(self, depth: int) -> Any:
+        """Any type; not too deep."""
+        roll = self._rng.random()
+        if roll < 0.55 or depth > 2:
+            return self._rng.choice(KINDS)
+        if roll < 0.65:
+            return self.record(depth + 1)
+        if roll < 0.72:
+            self._names += 1
+            return {"type": "enum", "name": f"E{self._names}", "symbols": ["A", "B", "C"]}
+        if roll < 0.76:
+            self._names += 1
+            return {"type": "fixed", "name": f"F{self._names}", "size": 3}
+        if roll < 0.84:
+            return {"type": self._rng.choice(("array", "map")), "items": self.kind(depth + 1), "values": "long"}
+        if roll < 0.95:
+            return ["null", self._plain(depth)]
+        return self._rng.choice((["int", "long"], ["null", "string", "long"], ["float", "double"]))
+
+    def _plain(self, depth: int) -> Any:
+        kind = self.kind(depth + 1)
+        return self._rng.choice(KINDS) if isinstance(kind, list) else kind
+
+    def value(self, kind: Any) -> Any:
+        """A value of a type."""
+        rng = self._rng
+        if isinstance(kind, list):
+            picked = rng.choice(kind)
+            return None if picked == "null" else self.value(picked)
+        name = kind if isinstance(kind, str) else kind["type"]
+        if name == "record":
+            return {one["name"]: self.value(one["type"]) for one in kind["fields"]}
+        if name == "enum":
+            return rng.choice(kind["symbols"])
+        if name == "fixed":
+            return rng.randbytes(3)
+        if name == "array":
+            return [self.value(kind["items"]) for _ in range(rng.choice((0, 1, 3)))]
+        if name == "map":
+            return {rng.choice(("k", "é", "")): self.value(kind["values"]) for _ in range(rng.choice((0, 1, 3)))}
+        if not isinstance(kind, str) and kind.get("logicalType") == "decimal":
+            number = rng.randint(-(10**9), 10**9)
+            return number.to_bytes(5, "big", signed=True)
+        bits = {"int": 31, "long": 63}.get(name, 0)
+        if bits:
+            wide = rng.choice((7, bits - 12, bits))
+            return rng.randint(-(2**wide), 2**wide - 1)
+        return {
+            "boolean": lambda: rng.random() < 0.5,
+            "float": lambda: struct.unpack("f", rng.randbytes(4))[0],
+            "double": lambda: rng.choice((0.1, -0.0, float("inf"), float("nan"), rng.uniform(-1e9, 1e9))),
+            "string": lambda: rng.choice(("", "a", "é😀", "\0")),
+            "bytes": lambda: rng.randbytes(rng.choice((0, 1, 5))),
+        }[name]()
+
+
+def _spoilt(rng: random.Random, body: bytes) -> bytes:
+    """Now and then with another byte, or shorter, or longer."""
+    roll = rng.random()
+    if roll < 0.7 or not body:
+        return body
+    at = rng.randrange(len(body))
+    if roll < 0.85:
+        return body[:at] + bytes([rng.randrange(256)]) + body[at + 1 :]
+    return body[:at] if roll < 0.95 else body + b"\0"
+
+
+def avro_case(seed: int) -> tuple[SchemaText, list[bytes]]:
+    """A schema and framed values, some of them damaged."""
+    made, rng = Random(seed), random.Random(seed)
+    schema = made.record()
+    stripped = fastavro.parse_schema(json.loads(json.dumps(schema).replace('"logicalType"', '"was"')))
+    values = []
+    for _ in range(30):
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, stripped, made.value(schema))
+        values.append(b"\0\0\0\0\1" + _spoilt(rng, stream.getvalue()))
+    return SchemaText("AVRO", json.dumps(schema)), values
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_avro_has(seed: int) -> None:
+    """Random schemas and values, damaged ones among them: each row is what fastavro reads, and so is `_rescued`."""
+    text, values = avro_case(seed)
+    fields = registered(text).fields
+    form = ValueFormat("avro", "confluent")
+    half = len(fields) // 2
+    good = check(form, values, {1: text}, fields)
+    assert check(form, values, {1: text}, fields[:half], fields[half:]) >= good
+    check(form, values, {1: text}, (), fields[half:])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_protobuf_has(seed: int) -> None:
+    """Random messages of every kind of field, broken ones among them: each row is what Google's parser reads."""
+    rng, made = random.Random(seed), classes(EVERY)["every.Every"]
+    text = SchemaText("PROTOBUF", text_of(EVERY))
+    values = [b"\0\0\0\0\1\0" + message(rng, made.DESCRIPTOR, rng.choice((0.0, 0.0, 0.02))) for _ in range(30)]
+    fields = registered(text).fields
+    form = ValueFormat("protobuf", "confluent")
+    half = len(fields) // 2
+    check(form, values, {1: text}, fields)
+    check(form, values, {1: text}, fields[:half], fields[half:])
+    check(form, values, {1: text}, (), fields[half:])
+    with pytest.raises(Refused):
+        Reading(form, KnownSchemas({1: [text]})).read(values[0] + b"\x07", TP, 0)
