@@ -22,6 +22,7 @@ from exporter.kafka.topics import TopicReader
 from exporter.lake.fillable import unfillable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
+from exporter.lake.record_fields import other_column, record_fields
 from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.listening import cannot_listen
 from exporter.operate.check.finding import Finding
@@ -29,7 +30,7 @@ from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
 from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
-from exporter.settings.meaning import specs_of
+from exporter.settings.meaning import record_columns, specs_of
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.jars import find_java, jar_paths
@@ -224,6 +225,7 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
     yield from _to_be_cut(lake)
+    of_record = record_fields(record_columns(settings), configuration)
     for name in lake.event_types():
         what = f"table {name}"
         if name not in configuration.active_types:
@@ -240,6 +242,9 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
         else:
             if (refused := lake.specs.refused(name, view)) is not None:
                 yield Finding.of(what, refused)
+                continue
+            if name != DEAD_LETTERS and (reason := other_column(view, of_record)):
+                yield Finding(what, "error", f"it cannot be filled: {reason}", "other types go on")
                 continue
             declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
             yield _looked_at(what, view, declared, in_force, settings.type_widening)
