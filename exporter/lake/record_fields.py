@@ -43,7 +43,7 @@ def with_record_fields(table_json: str, fields: Fields) -> str:
     return json.dumps({**table, "fields": with_new(table["fields"], new)}, separators=(",", ":"))
 
 
-def in_the_way(view: TableView, fields: Fields) -> str:
+def other_column(view: TableView, fields: Fields) -> str:
     """Why a table cannot have the columns; empty if it can."""
     wanted = {one["name"].lower(): one for one in fields}
     for one in json.loads(view.schema_json)["fields"]:

@@ -23,7 +23,7 @@ from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_identity
-from exporter.lake.record_fields import in_the_way, with_record_fields
+from exporter.lake.record_fields import other_column, with_record_fields
 from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -134,7 +134,7 @@ class KnownTables:
             for one in (declared, with_record_fields(declared, self.planned.of_record))
         )
         self.plain = self.plain | {name} if plain else self.plain - {name}
-        reason = refuses(view, declared) or (in_the_way(view, self.planned.of_record) if declared is not None else "")
+        reason = refuses(view, declared) or (other_column(view, self.planned.of_record) if declared is not None else "")
         if reason:
             log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason

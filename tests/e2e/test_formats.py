@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.support.lakes import NOON, Export, millis
+from exporter.settings.load import load
+from exporter.task.build import build_service
+from exporter.workbench import open_workbench
+from tests.support.lakes import NOON, ROOT, Export, millis
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -143,3 +149,43 @@ def test_columns_of_the_record_come_to_tables_that_are_there_and_a_drain_fills_w
     assert [row["_key"] for row in e.rows("order")] == [None, b"k1", b"k2", None]
     report = e.with_(unknown_fields="ignore", generation=1).audit(spark)
     assert report.clean, report.as_text()
+
+
+def test_a_topic_of_registered_types_needs_the_few_lines_of_the_handbook_and_no_columns(
+    kafka: str, registry: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Two types in one topic, one of them in two versions: a table each, with the columns of all its schemas."""
+    text = (ROOT / "deploy" / "handbook" / "formats.md").read_text("utf-8")
+    lines = text.split("```toml\n")[1].split("```")[0]
+    assert len(lines.splitlines()) <= 12
+    name = topic()
+    toml = tmp_path / "exporter.toml"
+    ours = {
+        "localhost:9092": kafka, '["shop"]': f'["{name}"]', '"exporter"': f'"{fresh_name("app")}"',
+        "/var/lib/exporter/tables": f"{tmp_path}/lake", "http://localhost:8081": registry,
+    }  # fmt: skip
+    for told, here in ours.items():
+        assert told in lines
+        lines = lines.replace(told, here)
+    toml.write_text(lines)
+    client = SchemaRegistryClient({"url": registry})
+    old = {"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
+    new = {**old, "fields": [*old["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
+    click = {"type": "record", "name": "Click", "namespace": "shop", "fields": [{"name": "page", "type": "string"}]}
+    values = []
+    for schema, value in ((old, {"id": 1}), (click, {"page": "/"}), (new, {"id": 2, "note": "n"}), (old, {"id": 3})):
+        options = {"subject.name.strategy": lambda context, record: f"{name}-{record}", "auto.register.schemas": True}
+        write = AvroSerializer(client, json.dumps(schema), conf=options)
+        values.append(write(value, SerializationContext(name, MessageField.VALUE)))
+    produce(kafka, name, {0: [Record(None, value, (), AT) for value in values]})
+    settings = load(toml, {}, {})
+    bench = open_workbench(settings, spark)
+    try:
+        bench.load_schemas()
+        build_service(settings, bench, until_caught_up=True).run()
+    finally:
+        bench.topics.close()
+    e = Export(kafka, name, tmp_path, "app")
+    assert [(row["id"], row["note"]) for row in e.rows("Order")] == [(1, None), (2, "n"), (3, None)]
+    assert [row["page"] for row in e.rows("Click")] == ["/"]
+    assert not e.rows("dead_letters")

@@ -48,11 +48,11 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.meaning import evolutions, record_columns, routing, specs_of
+from exporter.settings.meaning import evolutions, record_columns, specs_of
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
-from exporter.workbench import Workbench, open_registry, parse_hints, schemas_of
+from exporter.workbench import Workbench, open_registry, parse_hints, routing_of
 from offsets.names import AppId, event_type_of, table_folder
 from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
@@ -119,8 +119,8 @@ class Export:
     """One app's way from a topic to a lake. `group` may differ from one run to the next: FENCE does not need it.
 
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
-    types: event type -> DDL; an empty one declares nothing. log_of: opens the tasks' write-ahead log instead of what the
-    settings say. kafka_client, value_format: these tables' lines. more: further tables, with their heads.
+    types: event type -> DDL; an empty one declares nothing. log_of: opens the tasks' write-ahead log instead of what
+    the settings say. kafka_client, value_format: these tables' lines. more: further tables, with their heads.
     cuts: event type -> more lines of its table.
     """
 
@@ -177,18 +177,16 @@ class Export:
         """What every verb works with, on the shared session."""
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
-        specs = specs_of(settings)
-        schemas = schemas_of(settings, spark)
+        specs, configuration = specs_of(settings), routing_of(settings, spark)
         lake = Lake(
             spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs,
             type_widening=settings.type_widening, record_columns=record_columns(settings),
         )  # fmt: skip
+        growing, registry = evolutions(settings, parse_hints(spark, settings)), open_registry(settings)
         try:
-            growing = evolutions(settings, parse_hints(spark, settings))
-            configuration = routing(settings, schemas)
-            registry, columns = open_registry(settings), FromSchemas(configuration)
-            yield Workbench(lake, reader, configuration, growing, registry, columns)
+            yield Workbench(lake, reader, configuration, growing, registry, FromSchemas(configuration))
         finally:
+            registry.close()
             reader.close()
 
     @contextmanager

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import CannotRepair, LogCleaned
 from exporter.lake.accidents import History, Loss
@@ -188,7 +187,7 @@ class RepairReading:
         for tp in self.partitions():
             routing = self.in_force(tp)[1]
             if (declared := routing.schemas.get(name)) is not None or routing.is_new(name):
-                return table_schema(declared or NO_COLUMNS, spec)
+                return table_schema(declared or routing.columns_of(name), spec)
         return None
 
     def identity_properties(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.seen import At, Seen
 from exporter.core.value_format import ValueFormat
 from exporter.core.writers import StagedFile
-from exporter.lake.record_fields import in_the_way, kept, record_fields, with_record_fields
+from exporter.lake.record_fields import kept, other_column, record_fields, with_record_fields
 from exporter.lake.schema import table_schema
 from exporter.protocol.planned import PlannedColumns
 from offsets.ranges import OffsetRange
@@ -72,8 +72,8 @@ def test_a_field_of_a_value_never_gets_into_one() -> None:
 
 def test_another_column_of_that_name_is_in_the_way() -> None:
     """Of another type or spelling, or one that is a value's."""
-    assert in_the_way(EMPTY, FIELDS) == ""
-    assert in_the_way(view(with_record_fields(EMPTY.schema_json, FIELDS)), FIELDS) == ""
+    assert other_column(EMPTY, FIELDS) == ""
+    assert other_column(view(with_record_fields(EMPTY.schema_json, FIELDS)), FIELDS) == ""
     for name, kind, metadata in (
         ("_key", "string", {}),
         ("_key", "binary", {}),
@@ -82,7 +82,7 @@ def test_another_column_of_that_name_is_in_the_way() -> None:
         ("_kind", "string", {RECORD: "key"}),
     ):
         other = view(struct((name, kind, metadata)))
-        assert in_the_way(other, FIELDS).startswith(f"it has a column {name} that is another")
+        assert other_column(other, FIELDS).startswith(f"it has a column {name} that is another")
         assert kept({"a": other}, FIELDS) == {"a": frozenset()}
         assert name in names(with_record_fields(other.schema_json, FIELDS))
         assert len(names(with_record_fields(other.schema_json, FIELDS))) == 4
