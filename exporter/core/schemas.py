@@ -114,6 +114,13 @@ class SchemaSource(Protocol):
         """
         ...
 
+    def verify(self) -> None:
+        """Ask for some ids that are recorded, whoever needs them. Raises InvariantBroken if one has another text.
+
+        No answer is no trouble: nobody waits for it.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Schemas:

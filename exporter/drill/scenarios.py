@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import kills, mishaps, outages, soak, streams
+from exporter.drill import kills, mishaps, outages, registry, soak, streams
 from exporter.drill.run import Run
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
@@ -63,6 +63,7 @@ _ALL = (
     Scenario("kafka-timestamps", streams.kafka_timestamps, config=ANY_TIME),
     Scenario("transactions", streams.transactions_and_compaction, config=COMPACTED),
     Scenario("new-types", streams.new_types),
+    Scenario("registry", registry.registry),
     Scenario("soak", soak.soak, config=soak.CONFIG, partitions=soak.PARTITIONS, alone=True),
 )
 SCENARIOS = {scenario.name: scenario for scenario in _ALL}

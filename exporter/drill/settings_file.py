@@ -20,14 +20,22 @@ SCALARS: Mapping[str, Any] = {
 """So quick that a run of a minute has many commits."""
 
 
-def write_settings(path: Path, scalars: Mapping[str, Any], types: Mapping[str, str], client: Mapping[str, str]) -> None:
-    """A new file that only its owner reads. types: event type -> DDL. client: [kafka_client], if there is any."""
+def write_settings(
+    path: Path,
+    scalars: Mapping[str, Any],
+    types: Mapping[str, str],
+    client: Mapping[str, str],
+    sections: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """A new file that only its owner reads. types: event type -> DDL. client: [kafka_client], if there is any.
+
+    sections: further ones, by name.
+    """
     lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "json"', 'path = "at"']
     for name, ddl in types.items():
         lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
-    if client:
-        lines += ["[kafka_client]"]
-        lines += [f"{name} = {json.dumps(value)}" for name, value in client.items()]
+    for section, settings in {**({"kafka_client": client} if client else {}), **sections}.items():
+        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
     path.touch(0o600)
     path.write_text("\n".join(lines) + "\n", "utf-8")

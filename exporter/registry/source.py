@@ -40,6 +40,8 @@ PAUSE = Backoff(1.0, 30.0)
 """Between two decisions that one id is unknown, after the first."""
 ASK_SECS = 1.0
 """Until a registry that does not know an id is asked again."""
+_SOMETHING = Registered("AVRO", "")
+"""An answer that needs nothing to be believed."""
 VOUCHERS = 3
 """Recorded ids that are asked for to see whether a registry is the one that it was; one of them may be deleted."""
 
@@ -66,15 +68,17 @@ class _Book:
 
     def load(self) -> None:
         """All that is recorded."""
-        for schema_id in self.pins.ids():
-            self.refresh(schema_id)
+        found = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
+        self.pins.settle([*found])
+        with self.lock:
+            self.pinned = {schema_id: one for schema_id, one in found.items() if one.count}
 
     def refresh(self, schema_id: int) -> Pinned | None:
         """Read an id's files again; None if they say nothing new."""
         found = self.pins.read(schema_id)
         if found.count <= self.pinned.get(schema_id, NOTHING).count:
             return None
-        self.pins.settle(schema_id)
+        self.pins.settle([schema_id])
         return self.keep(schema_id, found)
 
     def keep(self, schema_id: int, found: Pinned) -> Pinned:
@@ -159,6 +163,16 @@ class Registry:
             waiting = book.waiting.setdefault(schema_id, _Waiting(now, now))
             waiting.asked = now
             return self._unknown(book, schema_id, ends) if now - waiting.since >= wait else None
+
+    def verify(self) -> None:
+        """See SchemaSource."""
+        if self._client is None:
+            return
+        book = self._book(self.options.name)
+        try:
+            self._client.ask(lambda server: self._require_same(server, book, _SOMETHING))
+        except RegistryUnreachable:
+            return
 
     def _book(self, registry: str) -> _Book:
         with self._lock:
@@ -245,7 +259,7 @@ class Registry:
         """All versions of all subjects are recorded, once nothing that is recorded is contradicted."""
         if not book.pinned:
             server.subjects()  # so that a wrong address is told at once
-        self._require_same(server, book, Registered("AVRO", ""))
+        self._require_same(server, book, _SOMETHING)
         new: dict[int, Registered] = {}
         for subject in self.options.subjects:
             for version in server.versions(subject):

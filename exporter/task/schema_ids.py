@@ -4,7 +4,7 @@
     looked up ── a text, or unknown ──────> recorded: the partition goes on with the next round
               ├─ not decided yet ─────────> asked again after a pause; /readyz says so
               └─ no answer ───────────────> an outage: asked again, given up after give_up_secs
-    it contradicts what is recorded ──────> the task ends
+    it contradicts what is recorded ──────> the task ends; that is looked for now and then, also if nobody waits
 
 Belongs to the loop's thread; look-ups run in a thread of their own on frozen values.
 """
@@ -32,7 +32,10 @@ LOOK_SECS = 5.0
 """After so long what was found is taken, however many ids are left: a partition may go on with it."""
 PAUSE = Backoff(1.0, 30.0)
 """Between two questions about ids that are not decided yet."""
+VERIFY_SECS = 60.0
+"""Between two looks whether the registry still has what is recorded."""
 NAMED_MAX = 5
+
 
 @dataclass
 class _Waiting:
@@ -63,6 +66,8 @@ class SchemaIds:
         self._waiting: dict[TopicPartition, _Waiting] = {}
         self._asked_at: dict[int, float] = {}
         self._asking: Future[Answers] | None = None
+        self._verifying: Future[None] | None = None
+        self._verify_at = float("inf")  # until the first look ahead: a start has verified
         self._trouble = ""
         self._failures = 0
         self._retry_at = float("-inf")
@@ -113,10 +118,21 @@ class SchemaIds:
             self._answers(now)  # nobody asks it any more
         if self._waiting and self._asking is None and now >= self._retry_at and self._source is not None:
             self._asking = self._waking(self._pool.submit(self._look_up, self._source, self._wanted(ends)))
+        self._verify(now)
 
     def close(self) -> None:
         """Wait for nothing: what is decided is recorded, and read at the next start."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _verify(self, now: float) -> None:
+        """A registry that was filled anew gives ids of known schemas to others, and no id is missing."""
+        if self._verifying is not None and self._verifying.done():
+            verifying, self._verifying = self._verifying, None
+            verifying.result()
+        if self._source is not None and self._verifying is None and now >= self._verify_at:
+            self._verifying = self._pool.submit(self._source.verify)
+        if self._verifying is not None or self._verify_at == float("inf"):
+            self._verify_at = now + VERIFY_SECS
 
     def _wanted(self, ends: Ends) -> list[tuple[int, Ends]]:
         """The missing ids, those first that were asked for longest ago."""

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from exporter.demo import shop as events
 from exporter.demo.shop_types import BASE_DAY, EVENT_TYPES
+from tests.bench.shop_values import Form, encoder
 
 BAD_EVERY = 5_000
 """One record in so many is bad."""
@@ -46,7 +47,7 @@ class Record(NamedTuple):
 class Load:
     """A topic's content. days: 0 = mostly one day, up to five before it; else the event days are spread over so many.
 
-    bad_every: 0 = no bad records.
+    bad_every: 0 = no bad records, as it must be where the 10 types are not JSON. registry: URL of a schema registry.
     """
 
     types: int = 10
@@ -54,6 +55,8 @@ class Load:
     partitions: int = 2
     days: int = 0
     bad_every: int = BAD_EVERY
+    form: Form = "json"
+    registry: str = ""
 
     def declared(self) -> dict[str, str]:
         """Event type -> columns as Spark DDL."""
@@ -74,6 +77,7 @@ class Load:
         days = [str(BASE_DAY - timedelta(day)).encode() for day in range(self.days)]
         names = {(name, at): _copied(name, at) for name in events.schemas() for at in range(copies)}
         made = events.events(1, count, partition, self.partitions, self.bad_every)
+        encoded = encoder(self.form, self.registry)
         for number, event in enumerate(made):
             name, value = event.event_type, event.value
             if copies > 1 and value is not None:
@@ -82,6 +86,8 @@ class Load:
             if days and value is not None and not event.bad:
                 at = value.index(b'"ts":"') + 6
                 value = value[:at] + days[number * 7919 % self.days] + value[at + 10 :]
+            if value is not None and not event.bad:
+                value = encoded(name, value)
             yield Record("" if event.bad not in ("", "unknown_fields") else name, event.key, value, event.timestamp_ms)
 
     def _made(self, count: int, partition: int) -> Iterator[Record]:

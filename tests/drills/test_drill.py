@@ -42,6 +42,16 @@ def test_a_drill_of_one_kill_is_clean_and_leaves_only_its_book(tmp_path: Path) -
     assert json.loads(again) == found
 
 
+@pytest.mark.timeout(600)
+def test_a_registry_that_fails_and_forgets_and_contradicts_loses_no_record(tmp_path: Path) -> None:
+    """One trouble of it with a kill, ids that come late and never, another text under a known id; all that it can do
+    is in the scenario itself."""
+    flags = ("--scenario", "registry", "--kills", "1", "--records", "300", "--folder", str(tmp_path / "d"))
+    told, _ = started(*flags).communicate(timeout=550)
+    found = json.loads(told)
+    assert (found["runs"], found["clean"], found["audits"]) == (1, 1, 1), found
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_ctrl_c_ends_all_that_a_drill_has_started(tmp_path: Path) -> None:

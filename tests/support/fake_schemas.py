@@ -97,11 +97,19 @@ class FakeSource:
         self.broken: Exception | None = None
         self.stalled: set[int] = set()
         self.asked: list[int] = []
+        self.verified = 0
+        self.contradicts: Exception | None = None
         self.recorded: dict[int, Sequence[Decision]] = {}
 
     def known(self, registry: str) -> KnownSchemas:
         """See SchemaSource."""
         return KnownSchemas(dict(self.recorded))
+
+    def verify(self) -> None:
+        """See SchemaSource."""
+        self.verified += 1
+        if self.contradicts is not None:
+            raise self.contradicts
 
     def look_up(
         self, registry: str, schema_id: int, ends: Mapping[TopicPartition, int], *, now: float

@@ -1,4 +1,4 @@
-"""Orders and views as Avro and as Protobuf, with the frame of Confluent's serialisers; by fastavro and Google's library.
+"""Orders and views as Avro and as Protobuf, in the frame of Confluent's serialisers; by fastavro and by protobuf.
 
     id 1   Order: id, at, name, price, f, raw, born, tags, who, note (Protobuf: price is a text, born a number)
     id 2   View: id, at, page                        (Protobuf: the second message of id 1's file)

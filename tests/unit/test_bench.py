@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -259,3 +260,33 @@ def test_the_page_tells_what_failed_and_that_a_small_run_says_nothing() -> None:
     failed = {**told(error="RuntimeError: the broker <ended>"), "scale": 0.02}
     page = as_html(failed)
     assert "1 parts failed" in page and "the broker &lt;ended&gt;" in page and "say nothing" in page
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_the_rows_of_all_formats_are_the_same(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the libraries read of a value has the fields of the JSON."""
+    import fastavro
+
+    from exporter.demo.shop_avro import schemas
+    from tests.bench import shop_values
+
+    monkeypatch.setattr(shop_values, "register", lambda url, topic: dict.fromkeys(schemas(), (7, 8)))
+    monkeypatch.setattr(shop_values, "_registered", lambda url, name: 7)
+    made = {one: [*Load(bad_every=0, form=one).records(500, 0)] for one in ("json", form)}
+    for sent, record in zip(made["json"], made[form], strict=True):
+        value, wanted = record.value or b"", json.loads(sent.value or b"")
+        assert value[:5] == b"\0\0\0\0\7"
+        if form == "avro":
+            parsed = fastavro.parse_schema(json.loads(json.dumps(schemas()[record.table])))
+            found: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), parsed, None)
+            assert (found["seq"], found["user_id"], found["session"]) == tuple(
+                wanted[name] for name in ("seq", "user_id", "session")
+            )
+        else:
+            found = shop_values.classes()[record.table].FromString(value[6:])
+            assert (found.seq, found.user_id, found.session) == tuple(
+                wanted[name] for name in ("seq", "user_id", "session")
+            )
+            there = {field.name for field, _ in found.ListFields()} | {"seq", "user_id"}
+            told = {name for name, one in wanted.items() if one not in (None, [], {}) and name != "type"}
+            assert told <= there | {field.name for field in found.DESCRIPTOR.fields if not field.has_presence}

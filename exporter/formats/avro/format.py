@@ -42,6 +42,7 @@ class Avro:
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
         """See Format."""
+        self._writers.check()
         return arrow_schema(spark_json, event_type, "Avro")
 
     def peek(self, source: TypeFrom) -> AvroPeek:
@@ -50,12 +51,14 @@ class Avro:
         if source.kind not in known:
             hint = "take the event type from a field, the schema, a header or the key"
             raise ConfigError(f"Avro values name no {source.kind}", hint)
+        self._writers.check()
         return AvroPeek(self._writers, source, self._form)
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
     ) -> AvroReader:
         """See Format. A text is never JSON as it was sent."""
+        self._writers.check()
         return AvroReader(self._writers, *fits_of(self._form, event_type, schema, routing))
 
 

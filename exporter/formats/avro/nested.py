@@ -17,9 +17,8 @@ from exporter.formats.binary.cursor import ITEM_BYTES_MIN, Cursor
 from exporter.formats.binary.reasons import Kind
 from offsets import Invariant
 
-ROUNDS = 24
-"""So many items of each row are read in lockstep, as long as more than FEW rows have more."""
 FEW = 48
+"""If no more rows than these have more items, these are located one by one, and then read at once."""
 _NOBODY = np.zeros(0, np.int64)
 
 
@@ -236,8 +235,8 @@ class Entry(Node):
 class Items(Node):
     """Arrays and maps: blocks of items, the last one of none. item: takes at least one byte. inside: the item's place.
 
-    Step k reads item k of all rows that still have one. Items that each take as many bytes as any other are read at
-    once, a block of each row at a time; so are those of the few rows that have many (walk.py).
+    Step k reads item k of all rows that still have one, until only a few rows have: all others of these are read at
+    once (walk.py). So are items that take as many bytes as any other, a block of each row at a time.
     """
 
     least, width = 1, 5
@@ -252,21 +251,20 @@ class Items(Node):
         count = len(cursor)
         parts: list[tuple[np.ndarray, Any]] = []
         rest, seen = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        active, rounds = np.flatnonzero(cursor.bad == 0), 0
+        active = np.flatnonzero(cursor.bad == 0)
         while True:
             if len(ended := active[rest[active] == 0]):
                 self._blocks(cursor, ended, rest)
                 active = active[(rest[active] > 0) & (cursor.bad[active] == 0)]
             if not len(active):
                 break
-            if self._item.size is not None:
-                parts.append(self._even(cursor, active, rest, seen))
-            elif rounds >= ROUNDS and len(active) <= FEW:
+            if len(active) <= FEW:
                 parts.append(self._walked(cursor, active, rest, seen))
+            elif self._item.size is not None:
+                parts.append(self._even(cursor, active, rest, seen))
             else:
                 parts.append((active, self._step(cursor, active, rest, seen)))
             active = active[cursor.bad[active] == 0]
-            rounds += 1
         if not parts:
             parts.append((_NOBODY, self._item.read(cursor.take(_NOBODY))))
         rows, items = in_order(parts)

@@ -39,6 +39,8 @@ from exporter.formats.binary.decimals import DIGITS_MAX
 from exporter.formats.binary.reasons import Places
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 
+PARTS_MAX = 20_000
+"""Records, fields, branches and items of one schema: far more than a table can have columns."""
 _LADDER = ("int", "long", "float", "double")
 _NTZ = pa.timestamp("us")
 _TIMES = {
@@ -95,6 +97,7 @@ class Resolver:
         self._places = places
         self._connect = connect
         self._open: list[tuple[Schema, Schema]] = []
+        self._left = [PARTS_MAX]
 
     def node(self, writer: Schema, reader: Schema, path: str) -> Node:
         """What reads values of the writer's. Raises Unresolvable."""
@@ -102,6 +105,9 @@ class Resolver:
             raise Unresolvable(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
         if (writer, reader) in self._open:
             raise Unresolvable(path, f"{writer.name} is recursive: no table has such a column")
+        self._left[0] -= 1
+        if self._left[0] < 0:  # a few records that have each other several times are any number of columns
+            raise Unresolvable(path, f"with names replaced by what they are it has more than {PARTS_MAX} parts")
         self._open.append((writer, reader))
         try:
             if writer.kind == "union":
@@ -120,12 +126,13 @@ class Resolver:
 
     def kind(self, schema: Schema, path: str) -> pa.DataType | None:
         """The type of a column that holds values of a schema; None: there is none to hold."""
-        return Resolver(Places(), self._connect)._within(self._open).node(schema, schema, path).kind
+        return self._inside(Places()).node(schema, schema, path).kind
 
-    def _within(self, opened: list[tuple[Schema, Schema]]) -> Resolver:
-        """For what is inside these."""
-        self._open = [(reader, reader) for _, reader in opened[:-1]]
-        return self
+    def _inside(self, places: Places) -> Resolver:
+        """For the reader's own values inside of what is being made."""
+        made = Resolver(places, self._connect)
+        made._open, made._left = [(reader, reader) for _, reader in self._open[:-1]], self._left
+        return made
 
     def _scalar(self, writer: Schema, reader: Schema, path: str) -> Node:
         place = self._places.add(path)
@@ -206,7 +213,7 @@ class Resolver:
         if not field.has_default:
             raise Unresolvable(path, "the writer does not have it, and it has no default")
         places = Places()
-        node = Resolver(places, self._connect)._within(self._open).node(field.schema, field.schema, path)
+        node = self._inside(places).node(field.schema, field.schema, path)
         try:
             return None if node.kind is None else default_of(field, node, places)
         except BadDefault as error:

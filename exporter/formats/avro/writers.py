@@ -29,7 +29,7 @@ SINGLE_HEAD = 10
 """Bytes in front of a single object."""
 BLOCK_ROWS = 8_192
 """Values that are read at once: the numbers of a field fit a core's cache."""
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 4 << 20
 TOMBSTONE = "tombstone: the value is null"
 
 
@@ -52,6 +52,11 @@ class Writers:
         self._form, self._schemas = form, schemas
         self._files = _Files.of(form)
         self._known: dict[int, Writer] = {}
+
+    def check(self) -> None:
+        """Raises ConfigError if values without a frame cannot be read, whatever is in them."""
+        if self._form.frame == "none" and self._only().plan is None:
+            raise ConfigError(self._only().refusal, "give other `schema_files`")
 
     @property
     def skipped(self) -> int:

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.kafka_time import US
 from exporter.formats.binary.cursor import Batch, Ints
 from exporter.formats.binary.reasons import Kind, number_of
+from exporter.formats.binary.texts import told, untold
 
 Valid = np.ndarray | None
 """bool per entry: False for null; None: there is none."""
@@ -221,14 +221,15 @@ class Spans:
         if self.kind == pa.binary():
             return raw
         try:
-            return _told(raw, self.form)
+            found, cut = told(raw, self.form)
         except pa.ArrowInvalid:
-            pass
-        good = np.array([_is_told(one, self.form) for one in raw], bool)
-        kind = Kind.BAD_TIME if self.form == "time" else Kind.NOT_UTF8
-        out.refuse(rows[~good], self.place, kind)
-        other = pa.scalar(b"" if self.form == "plain" else None, pa.binary())  # a map has no null keys
-        return _told(pc.if_else(pa.array(good), raw, other), self.form)
+            odd = untold(raw, self.form)
+            out.refuse(rows[odd], self.place, Kind.BAD_TIME if self.form == "time" else Kind.NOT_UTF8)
+            other = pa.scalar(b"" if self.form == "plain" else None, pa.binary())  # a map has no null keys
+            found, cut = told(pc.if_else(pa.array(odd), other, raw), self.form)
+        if cut is not None:
+            out.cut(rows[cut])
+        return found
 
     def raw(self, out: Out) -> pa.BinaryArray:
         """The bytes as an array, null where the entry is: copied once, by Arrow.
@@ -260,20 +261,6 @@ class Spans:
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX_AT = [at for at in range(36) if at not in (8, 13, 18, 23)]
-
-
-def _told(raw: pa.BinaryArray, form: str) -> pa.Array:
-    """Bytes as text, or as the instants that they say. Raises ArrowInvalid."""
-    texts = raw.cast(pa.string())
-    return texts if form == "plain" else texts.cast(US)
-
-
-def _is_told(one: pa.Scalar, form: str) -> bool:
-    try:
-        _told(pa.array([one.as_py()], pa.binary()), form)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

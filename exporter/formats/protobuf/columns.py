@@ -13,6 +13,9 @@ from exporter.formats.protobuf.model import Descriptors
 from exporter.formats.protobuf.plan import Unusable, plan_of
 from exporter.formats.spark_columns import Registered, spark_fields
 
+GOOGLE = "google.protobuf."
+"""Package of the messages that come with every compiler."""
+
 
 def protobuf_columns(schema: SchemaText, place: str = "", _connect: bool = False) -> Registered:
     """Those of a registered message. place: its indexes, `1.0`; empty is the first one. Raises ConfigError."""
@@ -27,18 +30,21 @@ def protobuf_columns(schema: SchemaText, place: str = "", _connect: bool = False
 
 
 def protobuf_file_columns(form: ValueFormat) -> dict[str, Registered]:
-    """Full name -> those of each message in a format's own files that can be read.
+    """Full name -> those of each message in a format's own files that can be read; of unframed values of no message
+    in particular those of the only one that stands in no other, if there is one.
 
     Raises ConfigError if the one that the settings name cannot, or if a file cannot be used.
     """
     made: dict[str, Registered] = {}
+    outer: list[str] = []
     for file, text in form.schemas:
         try:
             found = descriptors(text)
         except BadSchema as error:
             raise ConfigError(f"schema file {file}: {error.message}", error.hint) from None
-        for name in found.messages if form.message in found.messages else found.places.values():
-            if name in made or found.messages[name].entry:
+        outer += [name for place, name in found.places.items() if len(place) == 1]
+        for name, message in found.messages.items():
+            if name in made or message.entry or (name.startswith(GOOGLE) and name != form.message):
                 continue
             try:
                 made[name] = _columns(name, found)
@@ -46,6 +52,8 @@ def protobuf_file_columns(form: ValueFormat) -> dict[str, Registered]:
                 if name == form.message:
                     what = f"schema file {file}: message {name} cannot be read: {error}"
                     raise ConfigError(what, "leave out what no column can hold") from None
+    if not form.has_ids and not form.message and len(outer) == 1:
+        return {name: one for name, one in made.items() if name == outer[0]}
     return made
 
 

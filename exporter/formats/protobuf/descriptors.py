@@ -38,14 +38,14 @@ class BadSchema(ConfigError):
 
 
 def as_descriptor_set(text: str, references: Sequence[tuple[str, SchemaText]] = ()) -> bytes:
-    """The FileDescriptorSet that a registered text stands for, with all that it imports; its last file is the text's.
+    """The FileDescriptorSet that a registered text stands for, with all that it imports; its last file is the text's
+    last one.
 
     Raises BadSchema if the text is no base64 of descriptors, or imports what nobody gives; ConfigError if what reads
     them is not installed.
     """
     files: dict[str, Any] = {}
-    main = _gather(text, references, files)
-    return _complete(files, main)
+    return _complete(files, _gather(text, references, files))
 
 
 def descriptors(text: str, references: Sequence[tuple[str, SchemaText]] = ()) -> Descriptors:
@@ -80,8 +80,11 @@ def _unusable(what: str) -> BadSchema:
     return BadSchema(f"a Protobuf schema cannot be used: {what}", "give a FileDescriptorSet that has every import")
 
 
-def _gather(text: str, references: Sequence[tuple[str, SchemaText]], files: dict[str, Any], name: str = "") -> str:
-    """Put the files of a text and of its references among the others; the name of its own, or the one it gets."""
+def _gather(
+    text: str, references: Sequence[tuple[str, SchemaText]], files: dict[str, Any], name: str = ""
+) -> list[str]:
+    """Put the files of a text and of its references among the others; the names of its own. name: what others call
+    the last one."""
     for called, schema in references:
         _gather(schema.text, schema.references, files, called)
     found = _parsed(text)
@@ -89,8 +92,7 @@ def _gather(text: str, references: Sequence[tuple[str, SchemaText]], files: dict
         found[-1].name = name
     for one in found:
         files[one.name] = one
-    main: str = found[-1].name
-    return main
+    return [one.name for one in found]
 
 
 def _parsed(text: str) -> list[Any]:
@@ -119,8 +121,8 @@ def _strictly(kind: Any, raw: bytes) -> Any:
     return None if len(unknown) else found
 
 
-def _complete(files: dict[str, Any], main: str) -> bytes:
-    """All files that the main one needs, each behind what it imports."""
+def _complete(files: dict[str, Any], own: list[str]) -> bytes:
+    """All files of a text and what they need, each behind what it imports; what needs the last one is left out."""
     ordered: dict[str, Any] = {}
 
     def put(name: str, above: tuple[str, ...]) -> None:
@@ -135,9 +137,21 @@ def _complete(files: dict[str, Any], main: str) -> bytes:
             put(needed, (*above, name))
         ordered[name] = proto
 
-    put(main, ())
+    for name in own:
+        if name == own[-1] or own[-1] not in _needed(files, name):
+            put(name, ())
     made: bytes = _protos().FileDescriptorSet(file=[*ordered.values()]).SerializeToString(deterministic=True)
     return made
+
+
+def _needed(files: dict[str, Any], name: str) -> set[str]:
+    """All that a file imports, and what that imports."""
+    waiting, seen = [name], set[str]()
+    while waiting:
+        new = {*(files[one].dependency if (one := waiting.pop()) in files else ())} - seen
+        seen |= new
+        waiting += new
+    return seen
 
 
 def _well_known(name: str) -> Any:

@@ -38,6 +38,8 @@ _ARROW: Mapping[str, pa.DataType] = {
     "enum": pa.string(),
 }  # fmt: skip
 UTC_MICROS = pa.timestamp("us", "UTC")
+_SECONDS_AND_NANOS = [(1, "int64", "one"), (2, "int32", "one")]
+_KEY_AND_VALUE = [(1, "one"), (2, "one")]
 
 
 class Unusable(Exception):
@@ -161,13 +163,16 @@ class _Planner:
             width = one.bit_width // 8 or 1 if one not in (pa.string(), pa.binary()) else 4
             return replace(made, one=one, type=_list(one) if field.repeated else one, width=width, names=names)
         inside = self._inside(field, other, path, above)
-        if field.of == TIMESTAMP:
+        like = [(slot.number, slot.kind, slot.shape) for slot in inside.slots]
+        if field.of == TIMESTAMP and like == _SECONDS_AND_NANOS:
             made, one = replace(made, unwrapped="timestamp", width=8), UTC_MICROS
-        elif field.of in WRAPPERS:
+        elif field.of in WRAPPERS and len(like) == 1 and like[0][2] == "one" and inside.slots[0].message is None:
             made, one = replace(made, unwrapped="value", width=inside.slots[0].width), inside.slots[0].type
         else:
             made, one = replace(made, width=inside.width), inside.type
         made = replace(made, one=one, message=inside)
+        if inside.entry and not (field.repeated and [(number, shape) for number, _, shape in like] == _KEY_AND_VALUE):
+            raise Unusable(path, f"{field.of} is no entry of a map")
         if inside.entry and inside.slots[0].kind == "string":
             return replace(made, shape="map", type=pa.map_(pa.string(), pa.field("value", inside.slots[1].type)))
         return replace(made, type=_list(one) if field.repeated else one)

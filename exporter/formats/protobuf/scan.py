@@ -10,6 +10,7 @@ What a row fails by is the first odd thing in it.
 
 from __future__ import annotations
 
+from array import array
 from typing import NamedTuple
 
 import numpy as np
@@ -171,14 +172,18 @@ class _Scan:
         """Go on in one row until its end, or until something is odd."""
         cursor, tags = self._cursor, self._wired.tags
         raw, pos, end = cursor.batch.raw, int(cursor.pos[row]), int(cursor.end[row])
-        tag, found = int(self._tag[row]), dict[int, list[tuple[int, int]]]()
+        found: dict[int, tuple[array[int], array[int]]] = {}
+        tag = int(self._tag[row])
         while (means := tags.get(tag)) is not None:
             at = pos
             value, pos = _value(raw, pos, end, means.wire)
             if pos < 0:
                 pos = at
                 break
-            found.setdefault(tag, []).append((pos - value if means.wire == LENGTH else at, value))
+            if tag not in found:
+                found[tag] = array("q"), array("Q")
+            found[tag][0].append(pos - value if means.wire == LENGTH else at)
+            found[tag][1].append(value)
             cursor.pos[row] = pos
             tag, pos = _number(raw, pos, min(end, pos + 4)) if pos < end else (NONE, -1)
             if pos < 0 or tag == NONE:
@@ -188,10 +193,9 @@ class _Scan:
                 break
             cursor.pos[row] = pos
         self._tag[row] = tag
-        for of, places in found.items():
-            at_and_value = np.array(places, np.uint64).reshape(-1, 2)
+        for of, (places, values) in found.items():
             rows = np.full(len(places), row, np.int64)
-            part = Found(rows, at_and_value[:, 0].astype(np.int64), np.ascontiguousarray(at_and_value[:, 1]))
+            part = Found(rows, np.frombuffer(places, np.int64), np.frombuffer(values, np.uint64))
             self._found.setdefault(of, []).append(part)
 
 

@@ -84,7 +84,7 @@ def writer_of(schema: SchemaText, place: tuple[int, ...] | str, wanted: tuple[tu
 
 def own_writer(form: ValueFormat) -> Writer:
     """The writer of values without a frame. Raises ConfigError if the settings do not say which message they are."""
-    files = [(name, descriptors(text)) for name, text in form.schemas]
+    files = [(name, _descriptors(SchemaText("PROTOBUF", text))) for name, text in form.schemas]
     name = form.message
     if not name:
         outer = [found for _, one in files for place, found in one.places.items() if len(place) == 1]

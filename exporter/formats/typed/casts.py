@@ -74,7 +74,8 @@ def _of_integer(source: pa.DataType, target: pa.DataType, free: bool) -> Cast | 
             return Cast(_wider(target))
         return Cast(_narrower(target)) if free else None
     if pa.types.is_floating(target):
-        return Cast(_floating(target), "inexact", "would be rounded")
+        exact = 1 << source.bit_width - 1 <= _EXACT_BELOW[target.bit_width]
+        return Cast(_wider(target)) if exact else Cast(_floating(target), "inexact", "would be rounded")
     if pa.types.is_decimal(target):
         if target.precision - target.scale >= _DIGITS[source.bit_width]:
             return Cast(_wider(target))

@@ -26,6 +26,7 @@ from exporter.lake.record_fields import other_column, record_fields
 from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.listening import cannot_listen
 from exporter.operate.check.finding import Finding
+from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
 from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
@@ -62,6 +63,7 @@ def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> I
     yield jars
     yield from check_broker(settings)
     yield from check_registry(settings)
+    yield from _registry_files(settings)
     yield from check_log(settings, create_wal)
     yield from _port(settings)
     yield from _storage(settings)
@@ -117,18 +119,24 @@ def _security(settings: Settings, greeting: Greeting | None) -> Iterator[Finding
     if client.tls and not client.ssl_check_hostname:
         says = "whoever has any certificate of the authority may pass for a broker"
         yield Finding(what, "warn", says, "name the brokers as in their certificates and remove `ssl_check_hostname`")
-    if readable := [str(path) for path in _secret_files(settings) if path.stat().st_mode & 0o007]:
+    with_password = bool(client.sasl_plain_password or client.ssl_password)
+    yield from _open_to_all(what, [client.ssl_certfile], settings.origin("kafka_client") if with_password else "")
+
+
+def _registry_files(settings: Settings) -> Iterator[Finding]:
+    """Who may read the secrets for the schema registry."""
+    table = settings.schema_registry
+    origin = settings.origin("schema_registry") if table.password or table.token else ""
+    yield from _open_to_all(REGISTRY, [table.key_file or table.cert_file], origin)
+
+
+def _open_to_all(what: str, files: Sequence[Path | None], origin: str) -> Iterator[Finding]:
+    """Of the files that hold a password or a key, as far as they are still there. origin: of a password's table."""
+    holding = [path for path in files if path]
+    holding += [Path(origin.removeprefix("file "))] if origin.startswith("file ") else []
+    if readable := [str(path) for path in holding if path.is_file() and path.stat().st_mode & 0o007]:
         says = f"{', '.join(readable)} holds a secret and is open to every user of this machine"
         yield Finding(what, "warn", says, "chmod 600")
-
-
-def _secret_files(settings: Settings) -> list[Path]:
-    """The files that hold a password or a key, as far as they are still there."""
-    client, origin = settings.kafka_client, settings.origin("kafka_client")
-    files = [client.ssl_certfile] if client.ssl_certfile else []
-    if client.sasl_plain_password or client.ssl_password:
-        files += [Path(origin.removeprefix("file "))] if origin.startswith("file ") else []
-    return [path for path in files if path.is_file()]
 
 
 def check_log(settings: Settings, create: bool) -> Iterator[Finding]:

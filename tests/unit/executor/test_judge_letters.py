@@ -58,7 +58,8 @@ def test_letters_of_each_topic_are_read_by_its_format():
 
 def test_the_ids_that_are_asked_for_are_those_without_a_text():
     """As often as letters have them, so that those are asked first that matter."""
-    batch = letters(("t", value(8, "")), ("t", value(7, "")), ("t", value(9, "")), ("t", value(8, "")), ("t", None), ("t", b"\0\xff\xff\xff\xff"))
+    values = [value(8, ""), value(7, ""), value(9, ""), value(8, ""), None, b"\0\xff\xff\xff\xff"]
+    batch = letters(*(("t", one) for one in values))
     found = [one for part in missing_ids(ROUTING, KNOWN.texts, iter([batch])) for one in part["id"].to_pylist()]
     assert sorted(found) == [8, 8, 9]
     unframed = replace(ROUTING, value_format=replace(FRAMED, frame="none"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from exporter.operate.check.check import _registry_files
 from exporter.operate.check.finding import Finding
 from exporter.operate.check.registry import check_registry
 from exporter.registry.pins import Pins
@@ -98,6 +99,19 @@ def test_trouble_and_contradictions_are_errors(server: FakeRegistry, tmp_path: P
     assert (wrong.level, wrong.says) == ("error", "another schema is recorded under id 1") and "name" in wrong.hint
     server.wipe()
     assert [one.level for one in check_registry(given)] == ["ok", "warn"]
+
+
+def test_a_file_with_a_secret_that_everybody_may_read_is_told(server: FakeRegistry, tmp_path: Path) -> None:
+    """The settings file with a token, the key of a certificate; not one without either."""
+    given = settings(tmp_path, server.url, 'token = "very secret"')
+    (tmp_path / "exporter.toml").chmod(0o604)
+    (found,) = _registry_files(given)
+    assert (found.level, found.hint) == ("warn", "chmod 600") and "exporter.toml" in found.says
+    (tmp_path / "exporter.toml").chmod(0o600)
+    assert [*_registry_files(given)] == []
+    plain = settings(tmp_path, server.url)
+    (tmp_path / "exporter.toml").chmod(0o604)
+    assert [*_registry_files(plain)] == []
 
 
 def test_a_schema_that_gives_no_columns_is_told(server: FakeRegistry, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from exporter.operate.audit.contents.compare import Configured
 from exporter.operate.audit.readers.reader import Refused
 from exporter.operate.audit.readers.reading import Reading
 from offsets.ranges import TopicPartition
+from tests.support import envelope_samples
 from tests.support.proto_files import EVERY, classes, text_of
 from tests.support.proto_fuzz import message
 from tests.support.shop_formats import Kind, order, texts, view
@@ -221,3 +222,70 @@ def test_whatever_protobuf_has(seed: int) -> None:
     check(form, values, {1: text}, (), fields[half:])
     with pytest.raises(Refused):
         Reading(form, KnownSchemas({1: [text]})).read(values[0] + b"\x07", TP, 0)
+
+
+ROW = {"id": 7, "name": "é", "total": 1.5, "day": 20_484, "doc": envelope_samples.UNAVAILABLE, "more": {"a": [1, None]}}
+
+
+def columns(**kinds: Any) -> list[dict[str, Any]]:
+    """Fields of a Spark schema."""
+    return [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+
+
+def of_debezium() -> list[bytes]:
+    """Of each kind of change, with rows that differ."""
+    made = [
+        envelope_samples.changed(source, op, before={**ROW, "id": 8}, after=None if op == "d" else ROW)
+        for source in (envelope_samples.MYSQL, envelope_samples.POSTGRES)
+        for op in "crud"
+    ]
+    bad = [envelope_samples.changed(envelope_samples.MYSQL, op) for op in "tcx"]
+    return [envelope_samples.text(one) for one in [*made, *bad, envelope_samples.message()]]
+
+
+def test_rows_in_envelopes() -> None:
+    """Of Debezium and of DMS, with columns declared and grown; a value that was not sent is null, and told."""
+    declared, grown = columns(id="long", doc="string"), columns(name="string", total="double")
+    form = ValueFormat(envelope="debezium", semantic_types="connect")
+    assert check(form, of_debezium(), {}, declared, grown) == 8
+    assert check(form, of_debezium(), {}, [*declared, *columns(day="date")]) == 8
+    assert check(form, of_debezium(), {}, ()) == 8
+    changes = [envelope_samples.dms(op, {**ROW, "doc": "x"}) for op in ("load", "insert", "update", "delete")]
+    changes.append(envelope_samples.dms_control("create-table"))
+    assert check(ValueFormat(envelope="dms"), list(map(envelope_samples.text, changes)), {}, declared, grown) == 4
+
+
+@pytest.mark.parametrize("semantic_types", ["none", "connect"])
+def test_rows_beside_their_schema(semantic_types: Any) -> None:
+    """Connect's JSON, where numbers are days, instants and decimals by the names of their types."""
+    known = envelope_samples
+    schema = known.structure(
+        known.typed("int64", "id"), known.typed("int32", "day", "org.apache.kafka.connect.data.Date"),
+        known.typed("int64", "at", "org.apache.kafka.connect.data.Timestamp"),
+        known.typed("int64", "micros", "io.debezium.time.MicroTimestamp"), known.decimal(2, "price"),
+    )  # fmt: skip
+    rows = [
+        {"id": 1, "day": 20_484, "at": known.AT_MS, "micros": known.AT_MS * 1_000 + 1, "price": "AP8="},
+        {"id": 2, "day": -1, "at": -1, "micros": 0, "price": "/w=="},
+        {"id": 3, "day": None, "at": None, "micros": None, "price": None},
+    ]
+    values = [known.text(known.with_schema(row, schema)) for row in rows]
+    form = ValueFormat("connect_json", semantic_types=semantic_types)
+    typed = columns(day="date", at="timestamp", price="decimal(10,2)")
+    assert check(form, values, {}, typed, columns(id="long")) == 3
+    assert check(form, values, {}, (), columns(at="string", micros="string", day="string", price="double")) == 3
+
+
+def test_texts_and_bytes_as_they_are() -> None:
+    """One column, value."""
+    values = [b"", b"a", "é\0".encode(), b"\xff"]
+    assert check(ValueFormat("bytes"), values, {}, columns(value="binary")) == 4
+    assert check(ValueFormat("string"), values, {}, columns(value="string")) == 3
+
+
+def test_json_behind_a_frame() -> None:
+    """With an id that means nothing here, and with one that is decided."""
+    values = [b"\0\0\0\0\1" + one for one in (b'{"id":1,"x":[0.10]}', b"[]", b'{"id":2}', b"")] + [b'{"id":3}']
+    assert check(ValueFormat("json", "confluent"), values, {}, columns(id="long")) == 2
+    schema = SchemaText("JSON", '{"type":"object","properties":{"id":{"type":"integer"}}}')
+    assert check(ValueFormat("json_schema", "confluent"), values, {1: schema}, columns(id="long")) == 2

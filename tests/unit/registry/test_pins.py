@@ -225,8 +225,8 @@ def test_what_was_read_is_brought_to_disk_by_whoever_goes_by_it(monkeypatch: pyt
     store = MemoryStore.at(f"memory://{uuid4().hex}/lake")
     pins = Pins(store, "default")
     pins.add(9, LONG)
-    pins.settle(9)
-    below = [place.removeprefix(store.uri()).strip("/") for place in store.disk.synced]
-    assert below == ["_schemas.pins/default/9", "_schemas.pins/default", "_schemas.pins", ""]
-    Pins(store, "default", sync=False).settle(9)
+    pins.settle([9])
+    below = {place.removeprefix(store.uri()).strip("/") for place in store.disk.synced}
+    assert below == {"_schemas.pins/default/9", "_schemas.pins/default", "_schemas.pins", ""}
+    Pins(store, "default", sync=False).settle([9])
     assert len(store.disk.synced) == 4

@@ -208,6 +208,23 @@ def test_another_text_under_a_recorded_id_stops_with_a_hint(
     assert renamed.known("default").text(1) == SchemaText("AVRO", RECORD), "an old configuration goes by the old ones"
 
 
+def test_a_registry_that_is_filled_anew_while_nothing_is_missing_is_found(
+    server: FakeRegistry, store: MemoryStore
+) -> None:
+    """By a look now and then; silence is none of its business."""
+    registry = started(store, options(server, subjects=("orders-value",)))
+    registry.verify()
+    server.failure = Failure(503)
+    registry.verify()
+    server.failure = None
+    server.wipe()
+    registry.verify()
+    server.add("orders-value", '"another"')
+    with pytest.raises(InvariantBroken, match="another schema under id 1"):
+        registry.verify()
+    started(store, RegistryOptions()).verify()
+
+
 def test_json_may_be_written_otherwise(server: FakeRegistry, store: MemoryStore) -> None:
     """A registry may give a schema back in another order, with other blanks; true is not 1 all the same."""
     server.add("a", '{"type": "record", "name": "R", "fields": [], "x": true}', number=1)

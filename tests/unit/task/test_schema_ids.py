@@ -23,6 +23,7 @@ from exporter.task.schema_ids import SchemaIds
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.fake_schemas import FRAMED, TEXT, FakeSource
+from tests.support.lakes import wait_until
 from tests.support.snapshots import P0, P1
 from tests.unit.task.test_recovering import ROUTING
 from tests.unit.task.test_service import END, FINGERPRINT, ReadAtOnce, World
@@ -303,3 +304,18 @@ def test_a_partition_that_waits_is_told_as_not_ready() -> None:
     world.service._publish(0.0)
     assert world.watch.snapshot is not None
     assert world.watch.snapshot.not_ready.startswith("events-0: from offset 4 on it waits for schema id 7: ")
+
+
+def test_that_the_registry_is_the_same_is_looked_for_now_and_then() -> None:
+    """Nobody has to wait for anything: ids of known schemas may mean others by now."""
+    source = FakeSource()
+    task = Task(source)
+    for _ in range(13):
+        task.passes(10)
+        wait_until(lambda: task.ids._verifying is None or task.ids._verifying.done(), 10, "it is looked")
+    assert source.verified == 2
+    source.contradicts = InvariantBroken(Invariant.ROUTE, "another schema under id 7")
+    with pytest.raises(InvariantBroken, match="another schema"):
+        for _ in range(13):
+            task.passes(10)
+            wait_until(lambda: task.ids._verifying is None or task.ids._verifying.done(), 10, "it is looked")

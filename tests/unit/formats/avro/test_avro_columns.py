@@ -215,6 +215,23 @@ def test_a_schema_that_cannot_be_used_is_refused(spec: str, why: str) -> None:
     assert found.refused[0].startswith("unresolvable_schema: id 1: ")
 
 
+def test_records_that_have_each_other_again_and_again_are_refused_at_once() -> None:
+    """Thirty of them would be a billion columns."""
+    kind: Any = "int"
+    for level in range(30):
+        kind = {
+            "type": "record",
+            "name": f"R{level}",
+            "fields": [{"name": "a", "type": kind}, {"name": "b", "type": _name(kind)}],
+        }
+    with pytest.raises(ConfigError, match="more than 20000 parts"):
+        registered(SchemaText("AVRO", json.dumps(kind)))
+
+
+def _name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["name"])
+
+
 def test_files_give_columns_by_full_name() -> None:
     """Of each record at the top, and of the one that is named."""
     inside = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": "int"}]}
@@ -282,10 +299,11 @@ def test_every_name_of_connect_s_has_a_line() -> None:
 def test_text_that_is_no_instant_is_refused() -> None:
     """By its row; with a zone it is one."""
     text = text_of(x=connect("string", "io.debezium.time.ZonedTimestamp"))
-    values = [b"1970-01-01T02:00:01+02:00", b"soon", b"\xff", b"1970-01-01T00:00:01.123456Z"]
+    values = [b"1970-01-01T02:00:01+02:00", b"soon", b"\xff", b"1970-01-01T00:00:01.123456Z", b"1970-01-01T00:00:01"]
+    values.append(b"1970-01-01T01:00:01.123456789+01:00")
     got = read(text, registered(text, "", "connect"), [written(len(one)) + one for one in values], "connect")
-    assert plain(got.columns[0]) == [1_000_000, 1_123_456]
-    assert list(got.refused) == [1, 2] and all(one.startswith("bad_time: $.x") for one in got.refused.values())
+    assert plain(got.columns[0]) == [1_000_000, 1_123_456, 1_123_456] and got.truncated == 1
+    assert list(got.refused) == [1, 2, 4] and all(one.startswith("bad_time: $.x") for one in got.refused.values())
 
 
 # --- at random -------------------------------------------------------------------------------------------------

@@ -233,6 +233,18 @@ def test_unframed_values_are_of_the_one_record_that_there_is() -> None:
             read(Avro(form, KnownSchemas()), [b"\x04"], price="integer")
 
 
+def test_a_schema_file_of_which_no_value_can_be_read_is_told_at_the_start() -> None:
+    """Before any record: when columns, a reader or a peek are asked for."""
+    form = Avro(files(record("R", x={"type": "array", "items": "null"})), KnownSchemas())
+    for ask in (
+        lambda: form.schema(columns(x="long"), "order"),
+        lambda: form.peek(TypeFrom("json", "x")),
+        lambda: form.reader("order", pa.schema([]), PLAIN),
+    ):
+        with pytest.raises(ConfigError, match=r"unresolvable_schema: \$\.x\[\]: "):
+            ask()
+
+
 def test_schema_files_may_use_each_other_s_names() -> None:
     """In any order; what nobody defines, or two in different ways, is told at the start."""
     used, using = record("shop.Item", price="int"), record("shop.Order", items={"type": "array", "items": "shop.Item"})

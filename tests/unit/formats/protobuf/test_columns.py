@@ -20,6 +20,7 @@ from exporter.formats.registered import registered as registered_columns
 from tests.support.proto_files import EVERY, OLD, classes, raw_set, text_of
 from tests.unit.formats.protobuf.test_damaged import read
 
+_FIELD = descriptor_pb2.FieldDescriptorProto
 INNER = {"x": "integer", "y": "string", "z": ["integer"]}
 LEAF = {"v": "integer", "w": "boolean"}
 INNER |= {"leaf": LEAF, "leaves": [LEAF]}
@@ -109,6 +110,38 @@ def test_what_no_column_can_hold_is_refused_with_its_path(case: str) -> None:
         registered(f'syntax = "proto3"; {text}')
 
 
+def test_a_message_that_only_calls_itself_a_timestamp_or_a_wrapper_is_a_struct() -> None:
+    """Whoever registers a schema may bring files of Google's names."""
+    files = [
+        descriptor_pb2.FileDescriptorProto(name="google/protobuf/timestamp.proto", package="google.protobuf"),
+        descriptor_pb2.FileDescriptorProto(name="a.proto", dependency=["google/protobuf/timestamp.proto"]),
+    ]
+    for name in ("Timestamp", "Int64Value"):
+        made = files[0].message_type.add(name=name)
+        made.field.add(name="x", number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+        made.field.add(name="y", number=2, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+    outer = files[1].message_type.add(name="A")
+    for number, name in enumerate(("Timestamp", "Int64Value"), 1):
+        outer.field.add(name=name, number=number, type=_FIELD.TYPE_MESSAGE, label=_FIELD.LABEL_OPTIONAL,
+                        type_name=f".google.protobuf.{name}")  # fmt: skip
+    text = base64.b64encode(descriptor_pb2.FileDescriptorSet(file=files).SerializeToString()).decode()
+    found = registered_columns(SchemaText("PROTOBUF", text))
+    assert [short(field["type"]) for field in found.fields] == [{"x": "string", "y": "string"}] * 2
+
+
+def test_a_message_that_only_calls_itself_an_entry_is_refused() -> None:
+    """The entries of a map have a key and a value."""
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto")
+    outer = file.message_type.add(name="A")
+    entry = outer.nested_type.add(name="MEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+    outer.field.add(name="m", number=1, type=_FIELD.TYPE_MESSAGE, label=_FIELD.LABEL_REPEATED, type_name=".A.MEntry")
+    text = base64.b64encode(file.SerializeToString()).decode()
+    with pytest.raises(ConfigError):
+        registered_columns(SchemaText("PROTOBUF", text))
+
+
 def test_groups_are_refused() -> None:
     """Nobody makes them any more."""
     text = 'syntax = "proto2"; message A { optional group G = 1 { optional int32 x = 1; } }'
@@ -164,6 +197,15 @@ def test_files_give_the_columns_of_every_message_that_has_any() -> None:
         registered_files(ValueFormat("protobuf", message="A", schemas=odd.schemas))
     with pytest.raises(ConfigError, match=r"schema file a: .* no base64"):
         registered_files(ValueFormat("protobuf", schemas=(("a", "?"),)))
+
+
+def test_a_file_with_one_message_beside_those_inside_of_it_gives_that_one() -> None:
+    """It is what unframed values are."""
+    text = 'syntax = "proto3"; message A { message B { int32 x = 1; } B b = 1; }'
+    found = registered_files(ValueFormat("protobuf", schemas=(("a", text_of(text)),)))
+    assert {*found} == {"A"}
+    framed = registered_files(ValueFormat("protobuf", "confluent", schemas=(("a", text_of(text)),)))
+    assert {*framed} == {"A", "A.B"}
 
 
 def test_the_same_schema_as_one_file_and_its_references() -> None:

@@ -90,6 +90,16 @@ def test_one_file_and_its_references_are_one_set() -> None:
     )
 
 
+def test_a_set_of_several_files_has_the_messages_of_all_of_them() -> None:
+    """As protoc makes it of several; message indexes count in the last one. What needs the last one is left out."""
+    files = files_of(descriptor_set(TEXTS))
+    other = files_of(descriptor_set({"other.proto": MONEY.replace("Money", "Other")}))
+    found = descriptors(encoded(descriptor_pb2.FileDescriptorSet(file=[*other, *files])))
+    assert {"shop.Other", "shop.Order"} <= {*found.messages} and found.places == {(0,): "shop.Order"}
+    turned = descriptors(encoded(descriptor_pb2.FileDescriptorSet(file=[*other, *files[1:], files[0]])))
+    assert "shop.Order" not in turned.messages and turned.places == {(0,): "shop.Money"}
+
+
 def broken() -> dict[str, str]:
     order = files_of(descriptor_set(TEXTS))[-1]
     itself = descriptor_pb2.FileDescriptorProto(name="a.proto", dependency=["a.proto"])

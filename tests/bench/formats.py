@@ -1,0 +1,72 @@
+"""Part formats: the same events as JSON, as Avro and as Protobuf, exported in turn.
+
+Budget 6 min: three rounds of one export for each format, of 1 M records each, good ones alone. Avro and Protobuf have
+the frame of Confluent's serialisers and a real registry, which gives types and columns; of JSON both are declared. The
+lakes were made by an export of a few records before, so that all tables and columns are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import get_args
+
+from exporter.local.registry import LocalRegistry
+from tests.bench.desk import Desk, Filled, Run
+from tests.bench.figures import Outcome, Row, Target, rounded
+from tests.bench.load import Load
+from tests.bench.shop_values import Form
+
+ROUNDS = 3
+RECORDS, WARM_RECORDS = 1_000_000, 20_000
+TIMES_MIN, CORE_SECS_MAX = 1.4, 4.0
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+def run(desk: Desk) -> Outcome:
+    """The rounds, and of each the ratios to its JSON."""
+    outcome, rows = Outcome(), list[Row]()
+    done: dict[Form, list[Run]] = {form: [] for form in FORMS}
+    with desk.broker(), LocalRegistry() as registry:
+        load = Load(bad_every=0, registry=registry.url)
+        topics = {form: desk.topic(replace(load, form=form), desk.count(WARM_RECORDS, least=2_000)) for form in FORMS}
+        lakes = {form: desk.lake() for form in FORMS}
+        for form in FORMS:
+            desk.export(_config(desk, topics[form], lakes[form]))
+        for number in range(ROUNDS):
+            for form in FORMS[number:] + FORMS[:number]:
+                desk.add(topics[form], desk.count(RECORDS, least=5_000))
+                done[form].append(desk.export(_config(desk, topics[form], lakes[form])))
+            rows += [{"round": number + 1, "format": form, **_figures(done[form][-1])} for form in FORMS]
+    outcome.tables["One export for each format, one after the other"] = rows
+    outcome.bars["records/s, medians"] = {form: median(map(_rate, done[form])) for form in FORMS}
+    for form in FORMS[1:]:
+        times = median(_rate(one) / _rate(json) for one, json in zip(done[form], done["json"], strict=True))
+        outcome.targets.append(Target(f"{form}: records/s, times JSON", times, TIMES_MIN, "x", at_least=True))
+        cost = median(map(_core_secs, done[form]))
+        outcome.targets.append(Target(f"{form}: core-seconds per million records", cost, CORE_SECS_MAX, "s"))
+    return outcome
+
+
+def _config(desk: Desk, topic: Filled, lake: Path) -> Path:
+    config = desk.config(topic, lake, new_type="table")
+    if topic.load.form != "json":
+        head = config.read_text().partition("[type_from]")[0]
+        lines = [f'[value_format]\nkind = "{topic.load.form}"', f'[schema_registry]\nurls = ["{topic.load.registry}"]']
+        lines += ['[type_from]\nkind = "schema"\nname = "short"', '[event_time]\nkind = "field"\npath = "ts"']
+        config.write_text("\n".join([head, *lines]) + "\n")
+    return config
+
+
+def _rate(done: Run) -> float:
+    return done.rows / done.secs
+
+
+def _core_secs(done: Run) -> float:
+    """Per million records."""
+    return sum(done.usage.between(*done.window).values()) / done.rows * 1e6
+
+
+def _figures(done: Run) -> Row:
+    return {"rows": done.rows, "records/s": round(_rate(done)), "core-s/M": rounded(_core_secs(done))}
