@@ -238,7 +238,7 @@ class _Shaping:
             found = self.of(kind, value)
         else:
             found = _scalar(kind, schema, value)
-        if self.connect and "connect.name" in schema:
+        if self.connect and "connect.name" in schema and kind not in ("record", "error"):
             parameters = {"scale": schema["scale"]} if "scale" in schema else schema.get("connect.parameters", {})
             return meant(schema["connect.name"], parameters, found)
         return found
