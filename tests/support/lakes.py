@@ -186,7 +186,6 @@ class Export:
         try:
             yield Workbench(lake, reader, configuration, growing, registry, FromSchemas(configuration))
         finally:
-            registry.close()
             reader.close()
 
     @contextmanager
