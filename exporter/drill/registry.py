@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, Record
+from exporter.drill.producer import NOON, Load, Record
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 
@@ -182,10 +182,12 @@ class _Story:
             },
         }  # fmt: skip
 
+    load: Load
+
     def tell(self) -> None:
         """All of it; as many troubles as the run may have kills."""
         run = self.run
-        run.load(self._record)
+        self.load = run.load(self._record)
         task = run.start()
         run.wait_commit(task, 3)
         troubles = [*TROUBLES]
@@ -228,14 +230,13 @@ class _Story:
 
     def _comes_too_late(self, task: Task) -> None:
         """Records of an id become dead letters, then it is registered: what comes from then on is read by it."""
-        run, late = self.run, next(self._ids)
-        load = run.load_of
+        run, late, load = self.run, next(self._ids), self.load
         for number in range(LATE):
             load.write(written(late, "click", number, DEAD_LETTERS), number % run.size.partitions)
         load.flush()
         run.wait(lambda: self._pins(late), LIFE_SECS_MAX, "the id is decided to be unknown", task)
-        reached = run.ends_now()
-        run.wait(lambda: run.is_through(reached), LIFE_SECS_MAX, "the dead letters of it are committed", task)
+        reached = max(offset for _, offset in run.plain_topic.read())
+        run.wait(lambda: run.all_through(reached), LIFE_SECS_MAX, "the dead letters of it are committed", task)
         self.server.texts[late] = schema(late)
         self.newest = late
         run.note(task, "an id is registered late")

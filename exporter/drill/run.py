@@ -121,13 +121,6 @@ class Run:
             self._load.start()
         return self._load
 
-    @property
-    def load_of(self) -> Load:
-        """The one that was begun."""
-        if self._load is None:
-            raise NotAsItMust("nothing is written yet")
-        return self._load
-
     def settings(self, **changes: Any) -> Path:
         """A settings file, a new one each time."""
         scalars: dict[str, Any] = {
@@ -332,19 +325,6 @@ class Run:
         self.look()
         names = (*self.types, DEAD_LETTERS)
         return min(self.position(name, at) for name in names for at in range(self.size.partitions)) >= offset
-
-    def ends_now(self) -> dict[int, int]:
-        """Partition -> the offset of the last record that a reader sees."""
-        found: dict[int, int] = {}
-        for partition, offset in self.plain_topic.read():
-            found[partition] = max(offset, found.get(partition, -1))
-        return found
-
-    def is_through(self, offsets: Mapping[int, int]) -> bool:
-        """Whether all tables hold the partitions through these offsets."""
-        self.look()
-        names = (*self.types, DEAD_LETTERS)
-        return all(self.position(name, at) >= offset for name in names for at, offset in offsets.items())
 
     def owned(self, task: Task) -> set[str]:
         """The partitions that a task believes to own."""

@@ -30,6 +30,7 @@ from exporter.secrets import keep_secret, masked
 
 ANSWER_BYTES_MAX = 32 << 20
 CONNECT_SECS_MAX = 5.0
+REFERENCES_DEEP_MAX = 50
 REFERENCES_MAX = 1_000
 """Schemas that one schema may refer to, each counted as often as it is referred to."""
 ERROR_BYTES_SHOWN = 120
@@ -67,7 +68,7 @@ class Server:
     """One URL. Every method raises RegistryUnreachable for what is no answer."""
 
     url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     context: ssl.SSLContext | None
     timeout_secs: float
 
@@ -252,8 +253,8 @@ class _Loading:
     def _referred(self, reference: Reference, above: tuple[tuple[str, int], ...]) -> SchemaText:
         key = (reference.subject, reference.version)
         self._left -= 1
-        if key in above or self._left < 0:
-            what = "itself" if key in above else f"more than {REFERENCES_MAX} others"
+        if key in above or self._left < 0 or len(above) >= REFERENCES_DEEP_MAX:
+            what = "itself" if key in above else f"more than {REFERENCES_MAX} others, or {REFERENCES_DEEP_MAX} in a row"
             raise RegistryUnreachable(f"{self._server.shown}: {key[0]} version {key[1]} refers to {what}", _HINT)
         if key not in self._versions:
             self._versions[key] = self._server.version(*key)

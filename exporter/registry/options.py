@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -22,8 +22,8 @@ class RegistryOptions:
     name: str = "default"
     subjects: tuple[str, ...] = ()
     username: str = ""
-    password: str = ""
-    token: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
     ca_file: Path | None = None
     cert_file: Path | None = None
     key_file: Path | None = None

@@ -72,7 +72,7 @@ PARTS = {
     "sync": Part("With and without waiting for the disk", sync.run, 240, usual=False),
     "unknown": Part("Fields that no column holds", unknown_fields.run, 150),
     "evolving": Part("Columns that evolution made", evolving.run, 300, usual=False),
-    "formats": Part("JSON, Avro and Protobuf", formats.run, 360, usual=False),
+    "formats": Part("JSON, Avro and Protobuf", formats.run, 600, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

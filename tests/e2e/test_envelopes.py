@@ -158,3 +158,36 @@ def test_each_change_of_each_source_is_a_row_or_a_dead_letter(exported: Export, 
                                     "cdc_control"])  # fmt: skip
     report = e.audit(spark)
     assert report.clean, report.as_text()
+
+
+def test_tables_of_sources_that_nobody_declared_grow(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Each source gets its table, with `_cdc` and the columns that its rows have."""
+    e = Export(
+        kafka,
+        topic(),
+        tmp_path,
+        fresh_name("app"),
+        types={"other": "id BIGINT"},
+        scalars={"new_type": "table", "evolve": "add"},
+        event_time='kind = "field"\npath = "source.ts_ms"\nunit = "ms"',
+        type_from='kind = "source"',
+        value_format='envelope = "debezium"\ntombstones = "count"',
+    )
+    produce(kafka, e.topic, {0: records([changed(MYSQL, "c", after=OLD), changed(POSTGRES, "c", after={"id": 1})])})
+    e.run(spark)
+    wider = {**NEW, "price": 1.5, "name": UNAVAILABLE}
+    produce(kafka, e.topic, {0: records([changed(MYSQL, "u", after=wider), changed(MYSQL, "d", before=OLD), None])})
+    e.run(spark)
+    assert e.tables() == sorted([DEAD_LETTERS, "other", "public.orders", "shop.orders"])
+    names = ["id", "name", "price", "_rescued", "_event_time"]
+    rows = [(row["id"], row["name"], row["price"], row["_cdc"]["op"], row["_event_time"])
+            for row in READERS["Spark"](spark, e, "shop.orders", [*names, "_cdc"])]  # fmt: skip
+    assert rows == [(7, "old", None, "I", NOON), (7, None, 1.5, "U", NOON), (7, "old", None, "D", NOON)]
+    kept = [row["_rescued"] for row in READERS["QueryBuilder"](spark, e, "shop.orders", names)]
+    assert kept == [None, f'{{"name":"{UNAVAILABLE}"}}', None]
+    assert [row["_cdc"]["source"] for row in e.rows("public.orders")] == ["public.orders"]
+    assert e.rows(DEAD_LETTERS) == []
+    report = e.audit(spark)
+    assert report.clean, report.as_text()

@@ -13,6 +13,7 @@ from typing import Any
 
 from exporter.core.outcome import Landed
 from exporter.core.plan import Budget, plan_round
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.writers import Writer, WriterKey, freeze, integrate
@@ -43,7 +44,7 @@ def routing_of(ddl: Mapping[str, str], **changed: Any) -> Routing:
 class Exported:
     """A topic and its lake. `through` limits an export to offsets below it, as if the exporter had stopped there.
 
-    schemas: what is decided of schema ids.
+    schemas: what is decided of schema ids. record_columns: with the key and the headers; for the audit alone.
     """
 
     session: Any
@@ -52,10 +53,11 @@ class Exported:
     root: Path
     routing: Routing
     schemas: KnownSchemas = NO_SCHEMAS
+    record_columns: RecordColumns | None = None
 
     @property
     def lake(self) -> Lake:
-        return Lake(self.session, self.root, APP)
+        return Lake(self.session, self.root, APP, record_columns=self.record_columns)
 
     @property
     def kafka_options(self) -> dict[str, str]:

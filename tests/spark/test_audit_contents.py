@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, EventTime
 from tests.spark.audit_lake import Exported, routing_of
 from tests.support.documents import differences, documents
@@ -199,6 +200,20 @@ def test_the_headers_of_a_dead_letter_are_compared(lake: Exported, headers: str)
     lake.sql(f"UPDATE {{d}} SET headers = {headers}", d=DEAD_LETTERS)
     report = lake.audit(content_share=0.0)
     assert (report.different, report.findings) == (1, 1), report.as_text()
+
+
+def test_keys_and_headers_in_columns_are_compared(lake: Exported) -> None:
+    """As far as rows have them: those of earlier settings are null."""
+    headers = "array(named_struct('key', 'h', 'value', CAST('1' AS BINARY)), named_struct('key', 'h', 'value', NULL))"
+    lake.sql("ALTER TABLE {t} ADD COLUMNS (k BINARY, hs ARRAY<STRUCT<key: STRING, value: BINARY>>)", t="thin")
+    lake.sql(f"UPDATE {{t}} SET k = CAST('k' AS BINARY), hs = {headers} WHERE id < 5", t="thin")
+    keyed = replace(lake, record_columns=RecordColumns("k", "hs"))
+    assert keyed.audit(content_share=0.0).clean
+    lake.sql("UPDATE {t} SET k = CAST('l' AS BINARY) WHERE id = 1", t="thin")
+    lake.sql("UPDATE {t} SET hs = slice(hs, 1, 1) WHERE id = 2", t="thin")
+    assert lake.audit(content_share=0.0).clean, "columns of users"
+    report = keyed.audit(content_share=0.0)
+    assert (report.different, report.findings) == (2, 2), report.as_text()
 
 
 def test_columns_that_users_have_added_are_not_compared(lake: Exported) -> None:

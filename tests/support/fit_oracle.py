@@ -333,6 +333,8 @@ def arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _other(kind: pa.DataType) -> Any:
     """Some value."""
+    if types.is_null(kind):
+        return None
     if types.is_struct(kind):
         return {one.name: _other(one.type) for one in kind}
     if types.is_list(kind):

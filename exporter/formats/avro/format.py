@@ -201,8 +201,10 @@ def _valid(values: pa.BinaryArray) -> np.ndarray:
 def _groups(
     writers: Writers, values: pa.BinaryArray, asked: np.ndarray
 ) -> Iterator[tuple[int, Batch, list[tuple[Writer, np.ndarray]], dict[int, str]]]:
-    """Block by block: its first row, its bytes, the rows of each writer in it, and rows of the batch without one."""
-    for begin, end in blocks(values):
-        part = values.slice(begin, end - begin)
-        groups, unread = writers.split(part, np.flatnonzero(asked[begin:end]))
-        yield begin, Batch(part, Places()), groups, {row + begin: reason for row, reason in unread.items()}
+    """Block by block: its first row, its bytes, the rows of each writer in it; with the first, all rows without one."""
+    groups, unread = writers.split(values, np.flatnonzero(asked))
+    for begin, end in blocks(values, len(groups)):
+        part = Batch(values.slice(begin, end - begin), Places())
+        inside = [(writer, rows[slice(*np.searchsorted(rows, (begin, end)))] - begin) for writer, rows in groups]
+        yield begin, part, [(writer, rows) for writer, rows in inside if len(rows)], unread
+        unread = {}

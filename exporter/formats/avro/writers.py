@@ -29,6 +29,8 @@ SINGLE_HEAD = 10
 """Bytes in front of a single object."""
 BLOCK_ROWS = 8_192
 """Values that are read at once: the numbers of a field fit a core's cache."""
+WRITERS_AT_ONCE = 4
+"""So many times as many if they are of several writers: each is read for itself."""
 BLOCK_BYTES = 4 << 20
 TOMBSTONE = "tombstone: the value is null"
 
@@ -176,16 +178,17 @@ def _writer(schema: Schema, name: str, files: _Files, connect: bool) -> Writer:
         return Writer(name, schema, refusal=f"{head}$: it is nested too deep")
 
 
-def blocks(values: pa.BinaryArray) -> Iterator[tuple[int, int]]:
-    """Where the parts of a batch that are read at once begin and end."""
+def blocks(values: pa.BinaryArray, writers: int) -> Iterator[tuple[int, int]]:
+    """Where the parts of a batch that are read at once begin and end: longer ones if its values are of several."""
     count, at = len(values), 0
+    rows = BLOCK_ROWS * min(max(writers, 1), WRITERS_AT_ONCE)
     if not count:
         return
     _, offsets, _ = values.buffers()
     ends = np.frombuffer(offsets, np.int32, count + 1, values.offset * 4)
     while at < count:
         full = int(np.searchsorted(ends, int(ends[at]) + BLOCK_BYTES, "right")) - 1
-        end = min(at + BLOCK_ROWS, max(full, at + 1), count)
+        end = min(at + rows, max(full, at + 1), count)
         yield at, end
         at = end
 

@@ -16,17 +16,22 @@ from exporter.text import shorten
 INSERT, UPDATE, DELETE, SNAPSHOT = "I", "U", "D", "R"
 
 
-class Change(NamedTuple):
-    """op: I, U, D or R. ts: microseconds since 1970, UTC, or None. source, pos: text or None.
-
-    member: of the envelope, which has the row. image: the row. text: of it, where that is no part of the envelope's own
-    text.
-    """
+class Told(NamedTuple):
+    """What `_cdc` has of a change. op: I, U, D or R. ts: microseconds since 1970, UTC, or None."""
 
     op: str
     ts: int | None
     source: str | None
     pos: str | None
+
+
+class Change(NamedTuple):
+    """member: of the envelope, which has the row. image: the row.
+
+    text: of it, where that is no part of the envelope's own text.
+    """
+
+    told: Told
     member: str
     image: Mapping[str, Any]
     text: bytes | None = None
@@ -57,14 +62,16 @@ def source_in(envelope: Envelope, holder: Mapping[str, Any]) -> str | None:
     return envelope.named([text_at(holder, f"$.{envelope.holder}", name) for name in envelope.names])
 
 
-def cdc_array(changes: Sequence[Change]) -> pa.StructArray:
+def cdc_array(changes: Sequence[Told]) -> pa.StructArray:
     """`_cdc` of rows, without keys, which no value has."""
+    ops, times, sources, positions = zip(*changes, strict=True) if changes else ((), (), (), ())
+    texts = pa.string()
     columns = [
-        pa.array([one.op for one in changes], pa.string()),
-        pa.array([one.ts for one in changes], pa.int64()).cast(US),
-        pa.array([one.source for one in changes], pa.string()),
-        pa.nulls(len(changes), pa.string()),
-        pa.array([one.pos for one in changes], pa.string()),
+        pa.array(ops, texts),
+        pa.array(times, pa.int64()).cast(US),
+        pa.array(sources, texts),
+        pa.nulls(len(changes), texts),
+        pa.array(positions, texts),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(CDC_TYPE))
 
@@ -114,9 +121,9 @@ def position(doc: Mapping[str, Any], path: str, names: Sequence[str]) -> str:
     return ":".join(parts)
 
 
-def dotted(*parts: str | None) -> str | None:
-    """Names that belong together; None if one is missing or empty."""
-    return ".".join(part for part in parts if part) if all(parts) else None
+def dotted(above: str | None, name: str | None) -> str | None:
+    """A name with what it stands in; None if one is missing or empty."""
+    return f"{above}.{name}" if above and name else None
 
 
 def unknown_op(path: str, op: str) -> Refused:

@@ -17,6 +17,7 @@ from exporter.formats.envelopes.change import (
     SNAPSHOT,
     UPDATE,
     Change,
+    Told,
     dotted,
     micros_at,
     object_at,
@@ -63,7 +64,8 @@ class Debezium:
             raise unknown_op("$.op", op)
         member = "before" if op == "d" else "after"
         image, text = self._image(doc, op, member)
-        return Change(OPS[op], time_of(doc, source), name, self._position(source), member, image, text)
+        told = Told(OPS[op], time_of(doc, source), name, self._position(source))
+        return Change(told, member, image, text)
 
     def _image(self, doc: Mapping[str, Any], _op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
         return object_at(doc, member, "no_image"), None
@@ -83,7 +85,8 @@ class DebeziumMongo(Debezium):
 
     def named(self, texts: Sequence[str | None]) -> str | None:
         """See Envelope."""
-        return dotted(*texts)
+        above, name = texts
+        return dotted(above, name)
 
     def _image(self, doc: Mapping[str, Any], op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
         found = doc.get(member)

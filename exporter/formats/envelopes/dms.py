@@ -15,6 +15,7 @@ from exporter.formats.envelopes.change import (
     SNAPSHOT,
     UPDATE,
     Change,
+    Told,
     dotted,
     held,
     object_at,
@@ -41,7 +42,8 @@ class Dms:
 
     def named(self, texts: Sequence[str | None]) -> str | None:
         """See Envelope."""
-        return dotted(*texts)
+        above, name = texts
+        return dotted(above, name)
 
     def change(self, doc: Mapping[str, Any]) -> Change:
         """See Envelope."""
@@ -59,7 +61,7 @@ class Dms:
             raise Refused("no_image: $.data is null or missing")
         image = object_at(doc, member, "no_image")
         pos = position(metadata, AT, POSITION) or None
-        return Change(OPS[op], _time(metadata), source, pos, member, image)
+        return Change(Told(OPS[op], _time(metadata), source, pos), member, image)
 
 
 def _time(metadata: Mapping[str, Any]) -> int | None:

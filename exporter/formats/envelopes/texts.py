@@ -20,7 +20,7 @@ from exporter.core.columns import JsonText
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.envelopes.change import Change, Envelope, cdc_array
+from exporter.formats.envelopes.change import Envelope, Told, cdc_array
 from exporter.formats.envelopes.connect import Fields, Node, day_of, meant
 from exporter.formats.envelopes.opening import Opening, text_on
 from exporter.formats.envelopes.strict import Refused, members, written
@@ -77,7 +77,7 @@ def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> Enve
     return EnvelopeTime(time) if time.kind == "json" and first in members and first not in declared else None
 
 
-Route = Callable[[Mapping[str, Any], Change], str | None]
+Route = Callable[[Mapping[str, Any], Told], str | None]
 """From an envelope's value, and what was done, to the event type that it names."""
 
 
@@ -85,7 +85,7 @@ def route_of(source: TypeFrom) -> Route | None:
     """What finds the event type in an envelope; None if it stands elsewhere."""
     path = source.name.split(".")
     if source.kind == "source":
-        return lambda _, change: change.source
+        return lambda _, told: told.source
     return (lambda doc, _: text_on(doc, path)) if source.kind == "json" else None
 
 
@@ -113,7 +113,7 @@ class _Row(NamedTuple):
     """One row as it is read. hidden: members of `_rescued` beside what the reader puts there."""
 
     text: bytes
-    change: Change | None
+    told: Told | None
     time: int | None
     cut: bool
     hidden: bytes
@@ -159,7 +159,7 @@ class EnvelopedReader:
             refused=refused,
             time=read.time if self._time is None else self._time.array([one.time for one in good]),
             truncated=read.truncated + sum(one.cut for one in good),
-            cdc=None if self._opening.envelope is None else cdc_array([one.change for one in good if one.change]),
+            cdc=None if self._opening.envelope is None else cdc_array([one.told for one in good if one.told]),
         )
 
     def _row(self, raw: bytes | None) -> _Row:
@@ -168,13 +168,13 @@ class EnvelopedReader:
         if change is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
             return _Row(text, None, None, False, hidden)
-        if self._route is not None and self._route(payload.value, change) != self._event_type:
+        if self._route is not None and self._route(payload.value, change.told) != self._event_type:
             raise Refused(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
         time, cut = (None, False) if self._time is None else self._time.read(payload.value)
         sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
         node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None
         text, hidden = self._text(sent, change.image, node)
-        return _Row(text, change, time, cut, hidden)
+        return _Row(text, change.told, time, cut, hidden)
 
     def _text(self, sent: bytes, image: Mapping[str, Any], node: Node | None) -> tuple[bytes, bytes]:
         """What is read of a row, and what is not: members of `_rescued`. Raises Refused."""

@@ -32,4 +32,8 @@ def is_unavailable(value: Any) -> bool:
 
 def unavailable(image: Mapping[str, Any], columns: Collection[str]) -> list[str]:
     """The names of the columns whose value is unavailable."""
-    return [name for name, value in image.items() if name in columns and is_unavailable(value)]
+    return [
+        name
+        for name, value in image.items()
+        if name in columns and (value in _TEXTS if type(value) is str else is_unavailable(value))
+    ]

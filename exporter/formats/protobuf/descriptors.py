@@ -17,6 +17,7 @@ from typing import Any
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError
 from exporter.formats.protobuf.model import Descriptors, Field, Kind, Message
+from exporter.text import shorten
 
 GOOGLE = "google/protobuf/"
 """Folder of the files that come with every compiler; no registry lists them as references."""
@@ -57,7 +58,7 @@ def descriptors(text: str, references: Sequence[tuple[str, SchemaText]] = ()) ->
             pool.AddSerializedFile(proto.SerializeToString())
         files = [pool.FindFileByName(proto.name) for proto in found.file]
     except (TypeError, KeyError, ValueError) as error:
-        raise _unusable(f"the files do not fit together: {' '.join(str(error).split())}") from None
+        raise _unusable(f"the files do not fit together: {shorten(' '.join(str(error).split()))}") from None
     messages = {one.full_name: _message(one) for file in files for one in _nested(file.message_types_by_name.values())}
     enums = {one.full_name: _numbers(one) for file in files for one in _enums(file)}
     return Descriptors(messages, enums, dict(_places(found.file[-1].message_type, found.file[-1].package, ())))
@@ -106,9 +107,14 @@ def _parsed(text: str) -> list[Any]:
         found = _strictly(kind, raw)
         if found is not None:
             files = [*found.file] if kind is protos.FileDescriptorSet else [found]
-            if files and all(one.name for one in files):
+            if files and all(one.name and _is_named(one) for one in files):
                 return files
     raise _unusable("it is neither a FileDescriptorSet nor a FileDescriptorProto")
+
+
+def _is_named(file: Any) -> bool:
+    """Whether its names are text: of what is no UTF-8 the library gives bytes."""
+    return all(isinstance(name, str) for name in (file.name, file.package, *file.dependency))
 
 
 def _strictly(kind: Any, raw: bytes) -> Any:

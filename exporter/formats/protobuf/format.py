@@ -205,7 +205,7 @@ class ProtobufReader:
         self._sorter = sorter
         self._asked = asked
         self._made = fits
-        self._fits: dict[tuple[str, int], Fitted] = {}
+        self._fits: dict[tuple[str, int], tuple[Writer, Fitted]] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -222,7 +222,8 @@ class ProtobufReader:
     def _of(self, group: Group, batch: Batch) -> Read:
         if group.writer.wired is None:
             return nothing_read(self._asked, _unresolvable(group, group.writer.why))
-        key = (group.shown, id(group.writer))
+        key = (group.shown, id(group.writer))  # of no other one as long as this one is kept
         if key not in self._fits:
-            self._fits[key] = self._made(group.writer.wired.type, group.shown)
-        return self._fits[key].read(group.writer.reads(batch, group.rows, group.skipped))
+            self._fits[key] = group.writer, self._made(group.writer.wired.type, group.shown)
+        _, fit = self._fits[key]
+        return fit.read(group.writer.reads(batch, group.rows, group.skipped))

@@ -84,7 +84,7 @@ def audit(
     wanted = dict(from_offsets or {})
     job = Job(
         lake.session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client,
-        content_share=content_share,
+        content_share=content_share, record_columns=lake.record_columns,
     )  # fmt: skip
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())

@@ -36,15 +36,19 @@ COVER_DDL = (
 """spans: of offsets. gaps: what retention took. since: the epoch in which the topic of today began. replayed: the
 greatest offset that a replay of dead letters has added."""
 RECORDS = ["expected", "must", "typed_hash", "letter_hash", "event_day", "event_time", "kafka_day"]
+RECORDS += ["key_hash", "headers_hash"]
 """Of a record, beside its coordinates. expected: code of the table that must hold it. must: it certainly has a row.
 
 typed_hash, letter_hash: the checksum of its row in its type's table, or in the dead letters. event_time in
-microseconds."""
+microseconds. key_hash, headers_hash: checksums of these two, null where there are none."""
 ROWS_DDL = (
     "code int, topic string, partition int, epoch int, offset bigint, row_hash bigint, row_day date, row_time bigint, "
-    "faulty boolean, unread boolean, outside boolean, checkable boolean, replayed boolean"
+    "row_key bigint, row_headers bigint, faulty boolean, unread boolean, outside boolean, checkable boolean, "
+    "replayed boolean"
 )
-"""faulty: a dead letter without stage or reason. unread: a condemned record of which nothing could be read. outside: of
+"""row_key, row_headers: checksums of the columns that hold those of the record; null in tables and rows without them.
+
+faulty: a dead letter without stage or reason. unread: a condemned record of which nothing could be read. outside: of
 all spans. checkable: its record can be seen. replayed: a replay may have added it."""
 AGAIN_DDL = "array<struct<routing: int, code: int, hash: bigint, day: date, time: bigint>>"
 """Where a record belongs, and its checksum, day and time there, by each configuration since (replays.py)."""

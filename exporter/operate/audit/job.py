@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import Routing
 from offsets.ranges import TopicPartition
 
@@ -28,6 +29,7 @@ class Job:
 
     client: keywords of kafka-python's clients. careful: what Spark's source may not survive is read by
     kafka/careful.py. content_share: of the records, whose contents are compared whole; None: as many as frames.py says.
+    record_columns: those with a record's key and headers.
     """
 
     session: Any
@@ -40,3 +42,4 @@ class Job:
     client: Mapping[str, Any] = field(default_factory=dict)
     careful: bool = False
     content_share: float | None = None
+    record_columns: RecordColumns = field(default_factory=RecordColumns)

@@ -24,6 +24,10 @@ one; the table's counts, because the replay was interrupted before its DELETE. T
 again_table, again_fits: a configuration since then accounts for the row's table; for all of the row."""
 
 
+HASHED = ("row_hash", "row_day", "row_time", "row_key", "row_headers")
+"""What is compared of a row."""
+
+
 class NoReplays:
     """No table had one: a row is judged by the configuration that was in force, and by that one alone."""
 
@@ -36,7 +40,7 @@ class NoReplays:
 
     def of_the_row(self) -> list[Column]:
         """What is taken from an offset's row; of several rows, the greatest of each."""
-        return [sf.max(name).alias(name) for name in ("row_hash", "row_day", "row_time")]
+        return [sf.max(name).alias(name) for name in HASHED]
 
     def settled(self, grouped: DataFrame) -> DataFrame:
         """Adds TOLD to the offsets."""
@@ -79,7 +83,7 @@ class Replays(NoReplays):
 
     def of_the_row(self) -> list[Column]:
         """Of several rows, that of the one that is no dead letter."""
-        names = ("row_hash", "row_day", "row_time", "replayed")
+        names = (*HASHED, "replayed")
         return [*(sf.max_by(name, "code").alias(name) for name in names), sf.first("again", True).alias("again")]
 
     def settled(self, grouped: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 
 from exporter.arrow.kafka_time import NO_DAY
 from exporter.core.columns import EVENT_TIME, NO_COLUMNS
+from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit import sql as audit_sql
 from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, in_spans
@@ -95,6 +96,8 @@ class Sides:
             "must": _must(),
             "typed_hash": self._by_format("bigint", lambda one: audit_sql.record_checksum(one, fields, expected)),
             "letter_hash": audit_sql.letter_checksum(),
+            "key_hash": audit_sql.key_checksum(sf.col("key")),
+            "headers_hash": audit_sql.headers_checksum(sf.col("headers")),
             "event_day": self._by_region("date", audit_sql.event_day),
             "event_time": self._by_region("bigint", lambda one: audit_sql.kept_time(one, codes, expected)),
         }
@@ -119,7 +122,7 @@ class Sides:
         frame: DataFrame | None = None
         for name, found in files.items():
             cut_by = self.pinned.views[name].partition_columns
-            one = _table_rows(found.frame, self.pinned.codes[name], self.job.topics, self.fields, cut_by)
+            one = _table_rows(found.frame, self.pinned.codes[name], self.job, self.fields, cut_by)
             frame = one if frame is None else frame.unionByName(one)
         if frame is None:
             empty: DataFrame = self.job.session.createDataFrame([], ROWS_DDL)
@@ -127,7 +130,8 @@ class Sides:
         frame = self._located(frame)
         readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
         checkable = sf.coalesce(readable & sf.col("region.visible") & ~sf.col("condemned"), sf.lit(False))
-        outside, hashed = ~in_spans("spans"), ["row_hash", "row_day", "row_time", "faulty"]
+        outside = ~in_spans("spans")
+        hashed = ["row_hash", "row_day", "row_time", "row_key", "row_headers", "faulty"]
         return frame.filter(_wanted()).select(
             "code", *PARTITION, "offset", *hashed, "unread", outside.alias("outside"), checkable.alias("checkable"),
             _replayed().alias("replayed"),
@@ -231,9 +235,9 @@ def _region(frame: DataFrame) -> DataFrame:
     return frame.withColumn("region", sf.try_element_at(inside, sf.lit(1)))
 
 
-def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fields, cut_by: Sequence[str]) -> DataFrame:
+def _table_rows(frame: DataFrame, code: int, job: Job, fields: Fields, cut_by: Sequence[str]) -> DataFrame:
     """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
-    kafka = frame["_kafka"]
+    kafka, topics = frame["_kafka"], job.topics
     nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()
     if code == LETTERS:
         chosen = kafka["topic"].isin(*topics) & ~nowhere
@@ -245,8 +249,7 @@ def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fiel
     else:
         timed = frame.filter(kafka["topic"].isin(*topics) | nowhere)
         faulty = condemned = unread = sf.lit(False)
-        quoted = lambda name: sf.col("`" + name.replace("`", "``") + "`")  # noqa: E731
-        hashed = audit_sql.checksum(sf.col("_kafka.timestamp"), fields.get(code, ()), quoted)
+        hashed = audit_sql.checksum(sf.col("_kafka.timestamp"), fields.get(code, ()), _quoted)
     return timed.select(
         sf.lit(code).alias("code"),
         sf.col("_kafka.topic").alias("topic"),
@@ -256,10 +259,28 @@ def _table_rows(frame: DataFrame, code: int, topics: Sequence[str], fields: Fiel
         hashed.alias("row_hash"),
         _row_day(frame, cut_by).alias("row_day"),
         _row_time(frame).alias("row_time"),
+        *_of_record(frame, code, job.record_columns),
         (faulty | _misplaced(frame, cut_by)).alias("faulty"),
         condemned.alias("condemned"),
         unread.alias("unread"),
     )
+
+
+def _of_record(frame: DataFrame, code: int, names: RecordColumns) -> list[Column]:
+    """What the rows say of the key and the headers of their records: null in those of earlier settings.
+
+    A record without headers has null or none.
+    """
+    types = {} if code == LETTERS else dict(frame.dtypes)
+    has_key = types.get(names.key) == "binary"
+    key = audit_sql.key_checksum(_quoted(names.key)) if has_key else sf.lit(None).cast("bigint")
+    has_headers = types.get(names.headers) == "array<struct<key:string,value:binary>>"
+    headers = audit_sql.headers_checksum(_quoted(names.headers)) if has_headers else sf.lit(None).cast("bigint")
+    return [key.alias("row_key"), headers.alias("row_headers")]
+
+
+def _quoted(name: str) -> Column:
+    return sf.col("`" + name.replace("`", "``") + "`")
 
 
 def _row_day(frame: DataFrame, cut_by: Sequence[str]) -> Column:

@@ -243,7 +243,21 @@ def letter_checksum() -> Column:
     """
     value = sf.col("value")
     kept = sf.when(sf.octet_length(value) > KEPT_BYTES, sf.substring(value, 1, KEPT_BYTES)).otherwise(value)
-    headers = sf.transform("headers", lambda one: sf.struct(one["key"], one["value"].isNull(), one["value"]))
+    headers = _hashable(sf.col("headers"))
     return sf.xxhash64(
         sf.unix_micros("timestamp"), sf.col("key").isNull(), sf.col("key"), value.isNull(), kept, headers
     )
+
+
+def key_checksum(key: Column) -> Column:
+    """64 bits of a key; null of none."""
+    return sf.when(key.isNotNull(), sf.xxhash64(key))
+
+
+def headers_checksum(headers: Column) -> Column:
+    """64 bits of headers, in their order; null of none."""
+    return sf.when(sf.size(headers) > 0, sf.xxhash64(_hashable(headers)))
+
+
+def _hashable(headers: Column) -> Column:
+    return sf.transform(headers, lambda one: sf.struct(one["key"], one["value"].isNull(), one["value"]))

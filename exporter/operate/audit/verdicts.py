@@ -54,6 +54,8 @@ def _kind() -> Column:
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
     differs = differs | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day)) | ~accounted
     differs = differs | sf.coalesce(sf.col("row_time") != sf.col("event_time"), sf.lit(False))
+    for row, record in (("row_key", "key_hash"), ("row_headers", "headers_hash")):
+        differs = differs | (sf.col(row).isNotNull() & ~sf.col(row).eqNullSafe(sf.col(record)))
     differs = sf.col("faulty") | (differs & ~sf.col("again_fits") & ~sf.col("unread"))
     return (
         sf.when(nowhere(), "foreign")

@@ -80,7 +80,8 @@ def test_an_avro_value_is_a_document_by_its_types() -> None:
     assert list(marks) == ["a"] and marks["a"].is_number(float("nan"))
     narrow = struct.unpack("f", struct.pack("f", 0.1))[0]
     assert document == {
-        "id": -5, "at": Instant(1_500_000), "day": Day(-1), "nanos": Instant(1, 1_999), "price": Decimal("-123.45"),
+        "id": -5, "at": Instant(1_500_000, 1_500), "day": Day(-1), "nanos": Instant(1, 1_999),
+        "price": Decimal("-123.45"),
         "who": "00000000-0000-0000-0000-000000000007", "f": Floating(narrow, True), "raw": b"\x00\xff", "kind": "B",
         "note": None, "either": {"member_s": {"x": 1}}, "wide": 2**40, "items": [{"x": 2}],
     }  # fmt: skip

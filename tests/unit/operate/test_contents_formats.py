@@ -289,3 +289,15 @@ def test_json_behind_a_frame() -> None:
     assert check(ValueFormat("json", "confluent"), values, {}, columns(id="long")) == 2
     schema = SchemaText("JSON", '{"type":"object","properties":{"id":{"type":"integer"}}}')
     assert check(ValueFormat("json_schema", "confluent"), values, {1: schema}, columns(id="long")) == 2
+
+
+def test_what_no_column_can_hold() -> None:
+    """A record without fields and null say nothing; the bytes of a number of too many digits are in `_rescued`."""
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2}
+    fields = [{"name": "id", "type": "int"}, {"name": "wide", "type": wide}, {"name": "nothing", "type": "null"},
+              {"name": "empty", "type": {"type": "record", "name": "E", "fields": []}}]  # fmt: skip
+    schema = {"type": "record", "name": "R", "fields": fields}
+    text = SchemaText("AVRO", json.dumps(schema))
+    values = [b"\0\0\0\0\1" + body for body in (b"\2\4\1\0", b"\4\0")]
+    assert check(ValueFormat("avro", "confluent"), values, {1: text}, registered(text).fields) == 2
+    assert check(ValueFormat("avro", "confluent"), values, {1: text}, (), registered(text).fields) == 2

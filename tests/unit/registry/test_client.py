@@ -165,8 +165,13 @@ def test_references_without_end_are_trouble(registry: FakeRegistry) -> None:
     for depth in range(12):
         two = [{"name": f"n{depth}", "subject": f"s{depth - 1}", "version": 1}] * 2 if depth else []
         registry.add(f"s{depth}", str(10 + depth), references=two)
+    deep = max(registry.schemas)
+    for depth in range(60):
+        one = [{"name": f"d{depth}", "subject": f"d{depth - 1}", "version": 1}] if depth else []
+        registry.add(f"d{depth}", str(100 + depth), references=one)
     client = client_of(registry.url)
-    for number, says in ((1, "refers to itself"), (max(registry.schemas), "more than 1000")):
+    last = max(registry.schemas)
+    for number, says in ((1, "refers to itself"), (deep, "more than 1000"), (last, "50 in a row")):
         with pytest.raises(RegistryUnreachable, match=says):
             client.ask(lambda server, at=number: whole(server, server.schema(at) or pytest.fail("unknown")))
 
@@ -202,6 +207,7 @@ def test_credentials_are_sent_and_never_shown(way: str) -> None:
         with pytest.raises(RegistryUnreachable) as caught:
             client.ask(lambda server: server.schema(1))
         shown = f"{caught.value} {caught.value.__cause__}"
+        assert password not in f"{options}" and "abcdef" not in f"{options} {client}" and basic not in f"{client}"
         assert "you sent" in caught.value.message and registry.url in shown
         assert not [one for one in (password, "abcdef.token", basic, "geheim") if one in caught.value.message]
         wrong = connect(RegistryOptions((url,), username="someone", password="something"))

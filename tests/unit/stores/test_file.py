@@ -219,3 +219,44 @@ def test_a_value_that_java_would_write_otherwise_is_refused_too() -> None:
     with pytest.raises(ConfigError, match="/lake/é would be two folders") as caught:
         store.require_same_names(lambda: "ANSI_X3.4-1968", values=True)
     assert "LC_ALL" in caught.value.hint and "partition_columns" in caught.value.hint
+
+
+def test_what_is_created_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its name, with those of all folders above it up to the root, before its writer is told."""
+    done: list[str] = []
+    real_link = os.link
+
+    def link(source: Path, target: Path) -> None:
+        real_link(source, target)
+        done.append("named")
+
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(
+        "exporter.stores.kept.sync",
+        lambda path: done.append("file" if path.is_file() else str(path.relative_to(tmp_path))),
+    )
+    FileStore(str(tmp_path / "lake")).create("a/b/x", b"body")
+    assert done == ["file", "named", "lake/a/b", "lake/a", "lake"]
+    FileStore(str(tmp_path / "lake")).create("a/b/y", b"body", sync=False)
+    assert done[5:] == ["named"]
+    assert sorted(path.name for path in (tmp_path / "lake/a/b").iterdir()) == ["x", "y"]
+
+
+def test_a_file_system_that_cannot_sync_names_creates_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it has to, it is refused at the start; any other error is told."""
+
+    def fails(number: int) -> Any:
+        def sync(path: Path) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return sync
+
+    store = FileStore(str(tmp_path))
+    monkeypatch.setattr("exporter.stores.kept.sync", fails(errno.EINVAL))
+    store.create("x", b"1")
+    monkeypatch.setattr("exporter.stores.kept.sync", fails(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        store.create("y", b"1")
+    assert [*store.files()] == [Entry("x", 1)]

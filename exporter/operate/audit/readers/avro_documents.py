@@ -77,7 +77,7 @@ class AvroValues:
         if stream.tell() != len(body):
             raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
         document = _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
-        return Sent(document, plan.name)
+        return Sent(document or {}, plan.name)
 
     def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
         """What reads a value, and what is to be read."""
@@ -229,7 +229,7 @@ class _Shaping:
             return self._union(schema, value)
         kind = schema["type"]
         if kind in ("record", "error"):
-            found: Any = {one["name"]: self.of(one["type"], value[one["name"]]) for one in schema["fields"]}
+            found: Any = {one["name"]: self.of(one["type"], value[one["name"]]) for one in schema["fields"]} or None
         elif kind == "array":
             found = [self.of(schema["items"], one) for one in value]
         elif kind == "map":
@@ -239,7 +239,8 @@ class _Shaping:
         else:
             found = _scalar(kind, schema, value)
         if self.connect and "connect.name" in schema:
-            return meant(schema["connect.name"], schema.get("connect.parameters", {}), found)
+            parameters = {"scale": schema["scale"]} if "scale" in schema else schema.get("connect.parameters", {})
+            return meant(schema["connect.name"], parameters, found)
         return found
 
     def _union(self, members: list[Any], value: Any) -> Any:
@@ -294,7 +295,7 @@ def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
     if kind in ("float", "double"):
         return Floating(value, kind == "float")
     if kind in ("bytes", "fixed"):
-        if logical == "decimal":
+        if logical == "decimal" and _is_decimal(kind, schema):
             return decimal_of(value, schema.get("scale", 0), schema["precision"])
         return str(uuid.UUID(bytes=value)) if logical == "uuid" and len(value) == 16 else value
     if kind == "int" and logical == "date":
@@ -303,6 +304,14 @@ def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
     if kind == "long" and head in ("timestamp", "local-timestamp") and unit in _PER_SECOND:
         return Instant(value * 1_000_000 // _PER_SECOND[unit], value)
     return value
+
+
+def _is_decimal(kind: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a logical type is one, by the specification, and a column can hold it; else its values are bytes."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not 0 < precision <= 38:
+        return False
+    return kind != "fixed" or (precision <= 3 * schema["size"] and 10**precision <= 2 ** (8 * schema["size"] - 1))
 
 
 def decimal_of(unscaled: bytes, scale: int, precision: int | None = None) -> Decimal:

@@ -7,6 +7,7 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -17,8 +18,12 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.reasons import Places
 from exporter.formats.format import Read
+from exporter.formats.frames import confluent_ids, message_places
 from exporter.formats.protobuf.format import NO_FRAME, NO_INDEXES, Protobuf
+from exporter.formats.protobuf.heads import heads
 from tests.contract.test_format import struct
 from tests.support.proto_files import EVERY, classes, text_of
 from tests.support.proto_place import framed
@@ -153,6 +158,21 @@ def test_damaged_message_indexes_are_no_frame(indexes: bytes) -> None:
     """Cut, below zero, more than anybody nests, no number."""
     found = read(FRAMED, VERSIONS, [THREE, framed(3, b"", indexes), THREE])
     assert dict(found.refused) == {1: NO_INDEXES} and found.rows.to_pylist() == [0, 2]
+
+
+def test_columns_are_made_for_the_messages_that_values_are_read_as() -> None:
+    """Whoever tells the driver which schemas were met, and whoever reads by them, find the same message."""
+    rng = random.Random(5)
+    some = [b"\0", b"\2\0", b"\2\2", b"\4\2\0", b"\x82\0\4", b"\2\x82\1", b"\2\xfe\xff\xff\xff\x0f"]
+    some.append(b"\x14" + b"\2" * 10)
+    indexes = [rng.choice([*some, rng.randbytes(rng.randint(0, 4))]) for _ in range(2_000)]
+    values = pa.array([framed(1, rng.randbytes(rng.randint(0, 3)), one) for one in indexes], pa.binary())
+    found = heads(Batch(values, Places(["$"])), np.arange(len(values)))
+    places = message_places(values, confluent_ids(values))
+    for place, rows in found.places.items():
+        shown = "" if place == (0,) else ".".join(map(str, place))
+        assert {*places[rows].tolist()} == {shown}
+    assert len(found.places) > 6 and len(found.damaged) > 100
 
 
 def test_types_by_schema_are_told_although_nobody_can_read_the_values() -> None:

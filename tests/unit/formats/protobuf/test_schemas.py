@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import base64
+import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2
 
-from exporter.core.schemas import SchemaText
+from exporter.core.schemas import KnownSchemas, SchemaText
+from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.protobuf import compile as compiling
 from exporter.formats.protobuf import descriptors as reading
 from exporter.formats.protobuf.compile import descriptor_set
 from exporter.formats.protobuf.descriptors import BadSchema, as_descriptor_set, descriptors
+from exporter.formats.protobuf.format import Protobuf
 from exporter.formats.protobuf.model import Field
+from tests.contract.test_format import PLAIN, struct
 from tests.support.proto_files import EVERY, raw_set
+from tests.support.proto_place import framed
 
 MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
 ORDER = ('syntax = "proto3"; package shop; import "shop/money.proto"; import "google/protobuf/timestamp.proto"; '
@@ -144,3 +150,21 @@ def test_places_count_as_message_indexes_do() -> None:
     found = descriptors(base64.b64encode(raw_set(EVERY)).decode())
     assert (found.places[(0,)], found.places[(1,)]) == ("every.Every", "every.Inner")
     assert found.messages[found.places[(0, 0)]].entry
+
+
+def test_a_damaged_schema_ends_nobody() -> None:
+    """Whatever a registry has under an id: its records are refused, or read; no worker fails by it."""
+    rng = random.Random(3)
+    value = pa.array([framed(1, b"\x08\x05"), framed(1, b"")], pa.binary())
+    refused = 0
+    for _ in range(400):
+        raw = bytearray(raw_set(EVERY))
+        for _ in range(rng.choice((1, 2))):
+            at = rng.randrange(len(raw))
+            raw[at] = rng.choice((raw[at] ^ 1 << rng.randrange(8), rng.randrange(20)))
+        schemas = KnownSchemas({1: [SchemaText("PROTOBUF", base64.b64encode(bytes(raw)).decode())]})
+        made = Protobuf(ValueFormat("protobuf", "confluent"), schemas)
+        found = made.reader("e", made.schema(struct(("i32", "long", True)), "e"), PLAIN).read(value)
+        assert sorted([*found.rows.to_pylist(), *found.refused]) == [0, 1]
+        refused += len(found.refused) == 2
+    assert 100 < refused < 400

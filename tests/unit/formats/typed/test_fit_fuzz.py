@@ -42,13 +42,13 @@ def a_type(draw: Random, depth: int) -> pa.DataType:
         return pa.list_(pa.field("element", a_type(draw, depth - 1)))
     if depth and kind == 2:
         return pa.map_(pa.string(), pa.field("value", a_type(draw, depth - 1)))
-    return draw.choice(SCALARS)
+    return pa.null() if draw.random() < 0.03 else draw.choice(SCALARS)
 
 
 def a_value(draw: Random, kind: pa.DataType) -> Any:
     """A value of a type, as the oracle has it; often null."""
     types = pa.types
-    if draw.random() < 0.15:
+    if draw.random() < 0.15 or types.is_null(kind):
         return None
     if types.is_struct(kind):
         return {one.name: a_value(draw, one.type) for one in kind}
@@ -84,8 +84,7 @@ def a_field(draw: Random, name: str, kind: pa.DataType, depth: int, free: bool =
     if draw.random() < 0.1:
         return pa.field(name, pa.string(), free or draw.random() < 0.8, metadata={**marks, **JSON_MARK})
     target = draw.choice(SCALARS) if draw.random() < 0.15 else wanted_type(draw, kind, depth, free)
-    if name == "element" and pa.types.is_null(target):
-        target = pa.string()
+    target = draw.choice(SCALARS) if pa.types.is_null(target) else target
     return pa.field(name, target, free or draw.random() < 0.85, metadata=marks or None)
 
 
@@ -107,7 +106,7 @@ def wanted_type(draw: Random, kind: pa.DataType, depth: int, free: bool) -> pa.D
 
 def wanted_fields(draw: Random, kind: pa.DataType, depth: int, free: bool = False) -> list[pa.Field]:
     there = [a_field(draw, one.name, one.type, depth, free) for one in kind if draw.random() < 0.75]
-    more = [a_field(draw, "z", a_type(draw, 1), depth, free)] if draw.random() < 0.3 else []
+    more = [a_field(draw, "z", draw.choice(SCALARS), depth, free)] if draw.random() < 0.3 else []
     draw.shuffle(there)
     return there + more
 
