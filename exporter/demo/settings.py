@@ -66,11 +66,11 @@ def _described() -> list[str]:
     lines = [
         "",
         "[type_from]",
-        'kind = "json"',
+        'kind = "field"',
         'name = "type"',
         "",
         "[event_time]",
-        'kind = "json"',
+        'kind = "field"',
         'path = "ts"',
         'unit = "iso"',
     ]

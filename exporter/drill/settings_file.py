@@ -32,7 +32,7 @@ def write_settings(
     sections: further ones, by name.
     """
     lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
-    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "json"', 'path = "at"']
+    lines += ["[type_from]", 'kind = "field"', 'name = "type"', "[event_time]", 'kind = "field"', 'path = "at"']
     for name, ddl in types.items():
         lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
     for section, settings in {**({"kafka_client": client} if client else {}), **sections}.items():

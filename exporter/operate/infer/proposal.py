@@ -65,7 +65,9 @@ def _scalars(settings: Settings, path: Path) -> dict[str, object]:
 
 
 def _stands(place: Any) -> dict[str, object]:
-    return {name: value for name, value in vars(place).items() if not (name == "unit" and place.kind == "record")}
+    """A place as settings tell it."""
+    told = {name: value for name, value in vars(place).items() if not (name == "unit" and place.kind == "record")}
+    return told if place.kind != "json" else {**told, "kind": "field"}
 
 
 def _first_type(one: InferredType, evolves: bool) -> FirstType:

@@ -19,6 +19,7 @@ from exporter.settings.load import load
 from exporter.settings.meaning import evolutions, own_names, record_columns, routing
 from exporter.settings.model import Settings
 from exporter.settings.view import MASKED, setting_rows
+from exporter.workbench import checked_routing
 
 SECRET = "hunter2-very-secret"
 BASE = """
@@ -210,6 +211,20 @@ def test_columns_may_be_left_out_where_a_schema_or_the_format_says_what_is_in_a_
     mixed = routing(loaded('[topic_formats."logs.*"]\nkind = "string"\n' + BARE + "[types.logs]\n"), {})
     assert mixed.schemas == {"order": NO_COLUMNS.replace('"type":"struct","fields":[]', '"fields":[],"type":"struct"'),
                              "logs": RAW_COLUMNS["string"]}  # fmt: skip
+
+
+def test_raw_values_have_one_column_and_no_other() -> None:
+    """It may be declared as text or as bytes."""
+    for columns, fits in (("value BINARY", True), ("value STRING", True), ("value STRING, id BIGINT", False)):
+        names = [part.split()[0] for part in columns.split(", ")]
+        fields = [{"metadata": {}, "name": name, "nullable": True, "type": "string"} for name in names]
+        settings = loaded(RAW + f'[types.order]\ncolumns = "{columns}"\n')
+        schemas = {"order": json.dumps({"type": "struct", "fields": fields})}
+        if fits:
+            assert checked_routing(settings, schemas).value_format.kind == "bytes"
+        else:
+            with pytest.raises(ConfigError, match="is the column `value` and has no other"):
+                checked_routing(settings, schemas)
 
 
 def test_only_types_without_declared_columns_get_those_of_a_schema() -> None:
