@@ -49,8 +49,9 @@ if __name__ == "__main__":
     import pyspark.sql.pandas.serializers  # noqa: F401 - imported for the workers
     from pyspark import daemon
 
+    arrow_without_pandas()  # before a module of ours makes an array
+
     from exporter.executor import stage  # noqa: F401
 
-    arrow_without_pandas()
     gc.freeze()
     daemon.manager()
