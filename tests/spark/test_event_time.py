@@ -11,7 +11,7 @@ from pyspark.sql.functions import unix_micros
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.decoder import Decoder
-from exporter.operate.audit.sql import event_time
+from exporter.operate.audit.sql import Judge, event_time
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +38,7 @@ def test_the_audit_and_the_decoder_read_the_same_event_time(spark: Any, unit: An
     records = [(row, raw.decode(), KAFKA_US) for row, raw in enumerate(sent)]
     rows = spark.createDataFrame(records, "row int, text string, us long")
     rows = rows.selectExpr("row", "text", "timestamp_micros(us) AS timestamp")
-    told = rows.select("row", unix_micros(event_time(routing)).alias("us")).collect()
+    told = rows.select("row", unix_micros(event_time(Judge(routing, 0, ("t",)))).alias("us")).collect()
     sure = {one.row: one.us for one in told if one.row in kept and one.us is not None}
     assert len(sure) >= 2
     assert sure == {row: kept[row] for row in sure}

@@ -103,6 +103,8 @@ def codes(raw: bytes, kind: Any) -> set[str]:
         found.add("duplicate_key")
     if any(field.is_required and field.number not in seen for field in kind.fields):
         found.add("missing_field")
+    if kind.GetOptions().map_entry and 2 not in seen and fields[2].type == 11:  # the value is an empty message
+        found |= codes(b"", fields[2].message_type)
     return found
 
 

@@ -27,6 +27,7 @@ from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.audit.compare import compare, was_cut
+from exporter.operate.audit.expected.expected import check
 from exporter.operate.audit.files import LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
@@ -78,6 +79,7 @@ def audit(
     started = time.monotonic()
     identities = topics.identities()
     pinned = pin(lake, identities, routing)
+    check(form for one in pinned.routings for form in one.formats)
     pinned.schemas = pin_schemas(lake, pinned.routings)
     compacted, note = _compacted(lake.session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []

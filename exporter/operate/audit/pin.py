@@ -82,6 +82,14 @@ class Pinned:
         return found
 
     @cached_property
+    def replayed_through(self) -> Mapping[TopicPartition, int]:
+        """The greatest offset that a replay has added to any table. To be asked for once the tables are pinned."""
+        found: dict[TopicPartition, int] = {}
+        for (_, tp), at in self.replayed.items():
+            found[tp] = max(at, found.get(tp, at))
+        return found
+
+    @cached_property
     def least_anchor(self) -> Mapping[TopicPartition, int]:
         """What the first epoch of any table begins after. To be asked for once the tables are pinned."""
         found: dict[TopicPartition, int] = {}

@@ -64,7 +64,8 @@ class Sides:
         frame = self.raw_records()
         if all(one.by_spark for one in self.judges):
             return frame
-        run = telling(tuple(self.pinned.routings), self.pinned.schemas, audit_sql.COMPARED_BYTES_MAX)
+        through = self.pinned.replayed_through
+        run = telling(tuple(self.pinned.routings), self.pinned.schemas, audit_sql.COMPARED_BYTES_MAX, through)
         kinds = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes)
         told: DataFrame = frame.mapInArrow(run, f"{kinds}, told {TOLD_DDL}")
         return told

@@ -265,6 +265,16 @@ def test_connect_s_names_of_types_count_by_option() -> None:
     assert meant.document == {"d": Day(1), "p": Decimal("2.55")}
 
 
+def test_connect_s_names_of_avro_s_records_change_nothing() -> None:
+    """A decimal with a scale of its own is no column's type: it stays a scale and bytes."""
+    name = "io.debezium.data.VariableScaleDecimal"
+    fields = [{"name": "scale", "type": "int"}, {"name": "value", "type": "bytes"}]
+    inside = {"type": "record", "name": name, "connect.name": name, "fields": fields}
+    schema = {"type": "record", "name": "R", "fields": [{"name": "x", "type": inside}]}
+    value = {"x": {"scale": 2, "value": b"{"}}
+    assert sent(of_file(schema, semantic_types="connect"), avro(schema, value)).document == value
+
+
 def test_the_event_type_is_the_schema_s_name_or_a_field() -> None:
     """Whole or short; a field that is no text says none."""
     value = Sent({"a": {"b": "x", "n": 1}}, "shop.Order", "s.t")

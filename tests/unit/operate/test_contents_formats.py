@@ -16,12 +16,12 @@ import pytest
 from exporter.core.columns import EVOLVED
 from exporter.core.evolved import combined
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.schemas import KnownSchemas, SchemaText
+from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
 from exporter.formats.registered import registered
 from exporter.operate.audit.contents.compare import Configured
-from exporter.operate.audit.readers.reader import Refused
+from exporter.operate.audit.readers.reader import Refused, Undecided
 from exporter.operate.audit.readers.reading import Reading
 from offsets.ranges import TopicPartition
 from tests.support import envelope_samples
@@ -77,6 +77,15 @@ def test_what_is_changed_in_a_row_would_be_found() -> None:
         view("avro", 2), '{"id":1}', None, None, lambda value: reading.read(value, TP, 0).document
     )
     assert [one.path for one in found] == ["$.id", "$.at", "$.page"]
+
+
+def test_what_a_replay_may_have_known_is_no_finding() -> None:
+    """A record whose id was unknown is a dead letter; where a replay was since there was a text, it may be a row."""
+    known = KnownSchemas({2: [Unknown({TP: 5}), texts("avro")[2]]})
+    for replayed, error in ({}, Refused), ({TP: 3}, Undecided), ({TP: 2}, Refused):
+        with pytest.raises(error):
+            Reading(ValueFormat("avro", "confluent"), known, replayed).read(view("avro", 2), TP, 3)
+    assert Reading(ValueFormat("avro", "confluent"), known, {TP: 9}).read(view("avro", 2), TP, 6).document["id"] == 2
 
 
 @pytest.mark.parametrize("kind", ["avro", "protobuf"])

@@ -65,7 +65,8 @@ class Contents:
         records = records.withColumn("skipped", long).withColumn("value", sf.when(~long, sf.col("value")))
         both = records.join(self.sides.judged_by(frame), [*PARTITION, "offset"])
         both = both.select(*PARTITION, "offset", "code", "routings", "value", "held", "rescued", "at", "skipped")
-        found: DataFrame = both.mapInArrow(comparing(tuple(pinned.routings), tables, pinned.schemas), CONTENTS_DDL)
+        run = comparing(tuple(pinned.routings), tables, pinned.schemas, pinned.replayed_through)
+        found: DataFrame = both.mapInArrow(run, CONTENTS_DDL)
         return found
 
     def _rows(self, code: int, table: Table) -> DataFrame:

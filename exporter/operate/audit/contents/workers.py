@@ -14,7 +14,7 @@ from exporter.core.schemas import KnownSchemas
 from exporter.operate.audit.contents.compare import Configured, Difference
 from exporter.operate.audit.expected.expected import by_spark
 from exporter.operate.audit.readers.reader import Undecided
-from exporter.operate.audit.readers.reading import Reading, Readings
+from exporter.operate.audit.readers.reading import NOTHING, Reading, Readings
 from offsets.ranges import TopicPartition
 
 CONTENTS_DDL = (
@@ -38,13 +38,16 @@ class Table:
 
 
 def comparing(
-    routings: tuple[Routing, ...], tables: Mapping[int, Table], schemas: Mapping[str, KnownSchemas]
+    routings: tuple[Routing, ...],
+    tables: Mapping[int, Table],
+    schemas: Mapping[str, KnownSchemas],
+    replayed: Mapping[TopicPartition, int] = NOTHING,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of mapInArrow. schemas: what is decided of the ids of each registry."""
+    """The function of mapInArrow. schemas: what is decided of the ids of each registry. replayed: as in Reading."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known: dict[tuple[int, int], Configured] = {}
-        readings = Readings(schemas)
+        readings = Readings(schemas, replayed)
         compared = skipped = 0
         for batch in batches:
             differing = []

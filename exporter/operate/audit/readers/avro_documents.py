@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -59,7 +59,7 @@ class AvroValues:
             raise ConfigError("Avro values are audited by fastavro, which is not installed", hint) from error
         self._fastavro = fastavro
         self._form = form
-        self._plans: dict[SchemaText, Plan | Refused] = {}
+        self._plans: dict[SchemaText, Plan | Refused | Undecided] = {}
         self._files = self._of_files()
         self._by_fingerprint = {self._fingerprint(plan): plan for plan in self._files.values()}
 
@@ -105,12 +105,12 @@ class AvroValues:
     def _of_registry(self, schema: SchemaText) -> Plan:
         if schema not in self._plans:
             try:
-                self._plans[schema] = self._made([*_in_order(schema)], {})
-            except Refused as error:
+                self._plans[schema] = self._made([*_in_order(schema)], defaults=False)
+            except (Refused, Undecided) as error:
                 self._plans[schema] = error
         found = self._plans[schema]
-        if isinstance(found, Refused):
-            raise found
+        if isinstance(found, (Refused, Undecided)):
+            raise type(found)(*found.args)  # a new one: the same would grow by a traceback each time
         return found
 
     def _of_files(self) -> dict[str, Plan]:
@@ -129,26 +129,31 @@ class AvroValues:
 
     def _tried(self, texts: list[str]) -> Plan | None:
         try:
-            return self._made(texts, {})
-        except Refused:
+            return self._made(texts, defaults=True)
+        except (Refused, Undecided):
             return None
 
-    def _made(self, texts: Iterable[str], named: dict[str, Any]) -> Plan:
-        """Of the last of these texts; the others are what it refers to. Raises Refused."""
-        plain_named: dict[str, Any] = {}
+    def _made(self, texts: Iterable[str], defaults: bool) -> Plan:
+        """Of the last of these texts; the others are what it refers to. Raises Refused for one that no table can have.
+
+        defaults: whether other values are read by it; else they mean nothing, and fastavro may not like them. Raises
+        Undecided for what it does not like otherwise.
+        """
+        named, plain_named = dict[str, Any](), dict[str, Any]()
         plain = whole = None
+        dropped = {"logicalType"} if defaults else {"logicalType", "default"}
         try:
             for text in texts:
                 given = json.loads(text)
-                whole = self._fastavro.parse_schema(given, named_schemas=named)
-                plain = self._fastavro.parse_schema(_without_logical(given), named_schemas=plain_named)
+                whole = self._fastavro.parse_schema(_without(given, {"default"}), named_schemas=named)
+                plain = self._fastavro.parse_schema(_without(given, dropped), named_schemas=plain_named)
             if type(whole) is not dict or whole["type"] not in ("record", "error"):
                 raise Refused("the schema is no record")
             _check(whole, named, ())
         except Refused:
             raise
         except Exception as error:
-            raise Refused(f"the schema: {error!r}") from error
+            raise Undecided(f"the schema: {error!r}") from error
         return Plan(plain, whole, named)
 
     def _fingerprint(self, plan: Plan) -> bytes:
@@ -169,11 +174,12 @@ def _in_order(schema: SchemaText) -> Iterable[str]:
     return found
 
 
-def _without_logical(schema: Any) -> Any:
+def _without(schema: Any, dropped: Collection[str]) -> Any:
+    """A schema without some of its attributes, at any level."""
     if isinstance(schema, list):
-        return [_without_logical(one) for one in schema]
+        return [_without(one, dropped) for one in schema]
     if isinstance(schema, dict):
-        return {key: _without_logical(one) for key, one in schema.items() if key != "logicalType"}
+        return {key: _without(one, dropped) for key, one in schema.items() if key not in dropped}
     return schema
 
 
@@ -238,7 +244,7 @@ class _Shaping:
             found = self.of(kind, value)
         else:
             found = _scalar(kind, schema, value)
-        if self.connect and "connect.name" in schema:
+        if self.connect and "connect.name" in schema and kind not in ("record", "error"):
             parameters = {"scale": schema["scale"]} if "scale" in schema else schema.get("connect.parameters", {})
             return meant(schema["connect.name"], parameters, found)
         return found

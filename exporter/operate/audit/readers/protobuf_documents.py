@@ -45,8 +45,8 @@ class ProtobufValues:
             kind = self._made(schema.text, place)
         else:
             kind = self._made("", ())
-        if isinstance(kind, Refused):
-            raise kind
+        if isinstance(kind, (Refused, Undecided)):
+            raise type(kind)(*kind.args)  # a new one: the same would grow by a traceback each time
         try:
             message = kind.FromString(body)
         except MemoryError as error:
@@ -62,7 +62,7 @@ class ProtobufValues:
         if (text, place) not in self._known:
             try:
                 found: Any = self._class_at(text, place) if text else self._class_of_files()
-            except Refused as error:
+            except (Refused, Undecided) as error:
                 found = error
             self._known[text, place] = found
         return self._known[text, place]
@@ -93,7 +93,7 @@ class ProtobufValues:
         return self._class_of(tops[0])
 
     def _pool(self, texts: Iterable[str]) -> tuple[Any, list[str]]:
-        """All descriptors of some sets, and the names of their files as they stand there. Raises Refused."""
+        """All descriptors of some sets, and the names of their files as they stand there. Raises Undecided."""
         pool, names = self._descriptor_pool.DescriptorPool(), list[str]()
         try:
             for text in texts:
@@ -103,7 +103,7 @@ class ProtobufValues:
                         pool.Add(file)
                         names.append(file.name)
         except Exception as error:
-            raise Refused(f"the schema: {error!r}") from error
+            raise Undecided(f"the schema: {error!r}") from error
         return pool, names
 
 

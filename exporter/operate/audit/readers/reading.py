@@ -19,14 +19,21 @@ from offsets.ranges import TopicPartition
 
 HEAD = 5
 """Bytes of Confluent's frame."""
+NOTHING: Mapping[TopicPartition, int] = {}
 
 
 class Reading:
-    """Reads the values of one format. schemas: what is decided of the ids of its registry."""
+    """Reads the values of one format. schemas: what is decided of the ids of its registry.
 
-    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+    replayed: through which offset a replay of dead letters may have put records into tables, by the texts of then.
+    """
+
+    def __init__(
+        self, form: ValueFormat, schemas: KnownSchemas, replayed: Mapping[TopicPartition, int] = NOTHING
+    ) -> None:
         self._form = form
         self._schemas = schemas
+        self._replayed = replayed
 
     @cached_property
     def _reader(self) -> Reader:
@@ -48,6 +55,8 @@ class Reading:
         decision = self._schemas.of(schema_id, tp, offset)
         if decision is None:
             raise Undecided(f"nothing is decided of schema id {schema_id}")
+        if isinstance(decision, Unknown) and self._schemas.text(schema_id) and offset <= self._replayed.get(tp, -1):
+            raise Undecided(f"schema id {schema_id} was unknown, and a replay may have known it")
         if isinstance(decision, Unknown):
             raise Refused(f"schema id {schema_id} is unknown")
         return decision, value[HEAD:]
@@ -72,15 +81,21 @@ def event_time_of(sent: Sent, source: EventTime, envelope: Envelope) -> int | No
 
 
 class Readings:
-    """One reading for each format and registry, made when it is first asked for. schemas: by the registry's name."""
+    """One reading for each format and registry, made when it is first asked for. schemas: by the registry's name.
 
-    def __init__(self, schemas: Mapping[str, KnownSchemas]) -> None:
+    replayed: as in Reading.
+    """
+
+    def __init__(
+        self, schemas: Mapping[str, KnownSchemas], replayed: Mapping[TopicPartition, int] = NOTHING
+    ) -> None:
         self._schemas = schemas
+        self._replayed = replayed
         self._made: dict[tuple[ValueFormat, str], Reading] = {}
 
     def of(self, form: ValueFormat, registry: str) -> Reading:
         """The one of a format."""
         key = (form, registry)
         if key not in self._made:
-            self._made[key] = Reading(form, self._schemas.get(registry, KnownSchemas()))
+            self._made[key] = Reading(form, self._schemas.get(registry, KnownSchemas()), self._replayed)
         return self._made[key]

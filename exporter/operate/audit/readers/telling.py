@@ -17,7 +17,7 @@ from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.expected.expected import by_spark
 from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
-from exporter.operate.audit.readers.reading import Readings, event_time_of, event_type_of
+from exporter.operate.audit.readers.reading import NOTHING, Readings, event_time_of, event_type_of
 from offsets.ranges import TopicPartition
 
 TOLD_DDL = "array<struct<whole: boolean, doubtful: boolean, event_type: string, time: bigint>>"
@@ -33,12 +33,18 @@ _UNDECIDED = {**_REFUSED, "doubtful": True}
 
 
 def telling(
-    routings: Sequence[Routing], schemas: Mapping[str, KnownSchemas], bytes_max: int
+    routings: Sequence[Routing],
+    schemas: Mapping[str, KnownSchemas],
+    bytes_max: int,
+    replayed: Mapping[TopicPartition, int] = NOTHING,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of mapInArrow. schemas: by the name of a registry. bytes_max: longer values are not looked at."""
+    """The function of mapInArrow. schemas: by the name of a registry. bytes_max: longer values are not looked at.
+
+    replayed: as in Reading.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        teller = _Teller(routings, Readings(schemas), bytes_max)
+        teller = _Teller(routings, Readings(schemas, replayed), bytes_max)
         for batch in batches:
             names = ("value", "topic", "partition", "offset")
             rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)

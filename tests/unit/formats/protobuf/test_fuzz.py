@@ -88,8 +88,8 @@ def crowded(rng: random.Random, kind: Any) -> bytes:
 @pytest.mark.parametrize(("text", "name"), MESSAGES)
 def test_random_messages_are_read_as_others_read_them(text: str, name: str) -> None:
     """And each alone as in its batch, reasons included."""
-    _, rows = fuzz(text, name, 40, 20, 40)
-    assert rows > 100
+    _, rows = fuzz(text, name, 40, 15, 40)
+    assert rows > 60
 
 
 @pytest.mark.long
@@ -105,9 +105,9 @@ def test_many_random_messages_are_read_as_others_read_them(text: str, name: str,
 def test_many_bad_rows_in_a_batch_are_each_what_they_are_alone(text: str, name: str) -> None:
     """A row's neighbours change neither its verdict nor its words."""
     reader, rng = Reader(text, name), random.Random(7)
-    values = [crowded(rng, reader.kind) for _ in range(400)]
+    values = [crowded(rng, reader.kind) for _ in range(200)]
     found = shown(reader.read(values))
-    assert sum(isinstance(one, str) for one in found.values()) > 150
+    assert sum(isinstance(one, str) for one in found.values()) > 75
     assert not (odd := differences(reader, values, found)), odd[:2]
     assert [shown(reader.read([value]))[0] for value in values] == [found[row] for row in range(len(values))]
 
