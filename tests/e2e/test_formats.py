@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from exporter.settings.load import load
@@ -189,3 +191,37 @@ def test_a_topic_of_registered_types_needs_the_few_lines_of_the_handbook_and_no_
     assert [(row["id"], row["note"]) for row in e.rows("Order")] == [(1, None), (2, "n"), (3, None)]
     assert [row["page"] for row in e.rows("Click")] == ["/"]
     assert not e.rows("dead_letters")
+
+
+def test_json_with_a_registered_schema_gets_its_columns(
+    kafka: str, registry: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """The event type is the schema's title; what gives no column, and what the schema does not tell, is rescued."""
+    name = topic()
+    schema = {
+        "title": "Order", "type": "object", "properties": {
+            "id": {"type": "integer"}, "at": {"type": "string", "format": "date-time"},
+            "to": {"type": "object", "properties": {"city": {"type": ["string", "null"]}}},
+            "either": {"type": ["string", "integer"]},
+        },
+    }  # fmt: skip
+    write = JSONSerializer(json.dumps(schema), SchemaRegistryClient({"url": registry}), lambda value, _: value)
+    at = NOON.isoformat()
+    sent = [{"id": 1, "at": at, "to": {"city": "X"}, "either": 5}, {"id": 2, "at": at, "to": {"city": None}, "new": 1}]
+    values = [write(one, SerializationContext(name, MessageField.VALUE)) for one in sent]
+    e = Export(
+        kafka, name, tmp_path, fresh_name("app"), types={"Order": ""}, type_from='kind = "schema"',
+        value_format='kind = "json_schema"', more=f'[schema_registry]\nurls = ["{registry}"]\n',
+        event_time='kind = "field"\npath = "at"',
+    )  # fmt: skip
+    records = [*values, values[0][:5] + b"{", b"{}", b"\0\x7f\xff\xff\xff{}"]
+    produce(kafka, name, {0: [Record(None, value, (), AT) for value in records]})
+    e = replace(e, more=f"{e.more}unknown_after_secs = 0\n")
+    e.run(spark)
+    rows = e.rows("Order")
+    assert [(row["id"], row["at"], row["to"]) for row in rows] == [(1, NOON, {"city": "X"}), (2, NOON, {"city": None})]
+    assert [json.loads(row["_rescued"]) for row in rows] == [{"either": 5}, {"new": 1}]
+    reasons = [row["reason"].partition(":")[0] for row in e.rows("dead_letters")]
+    assert reasons == ["not_json", "not_framed", "unknown_schema_id"]
+    report = e.audit(spark)
+    assert report.clean, report.as_text()

@@ -39,16 +39,21 @@ class JsonSchema:
         if source.kind != "schema":
             return self._inner.peek(source)
         if self._form.frame == "confluent":
-            return _Titles(self._schemas)
+            return _Titles(self._schemas, source)
         names = [title(SchemaText("JSON", text)) for _, text in self._form.schemas]
         if len(names) != 1 or not names[0]:
             what = "a value without a frame has the name of its schema if there is one schema, and that has a title"
             raise ConfigError(what, "take the event type from a field, a header, the key or the topic")
-        return _One(names[0])
+        return _One(_named(names[0], source))
 
     def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
         """See Format."""
         return self._inner.reader(event_type, schema, routing, json_text)
+
+
+def _named(name: str, source: TypeFrom) -> str:
+    """A title as the event type is to be called."""
+    return name.rpartition(".")[2] if source.name == "short" else name
 
 
 class _One:
@@ -66,8 +71,9 @@ class _One:
 class _Titles:
     """A Peek that goes by the titles of schemas."""
 
-    def __init__(self, schemas: KnownSchemas) -> None:
+    def __init__(self, schemas: KnownSchemas, source: TypeFrom) -> None:
         self._schemas = schemas
+        self._source = source
         self._known: dict[int, str] = {NO_ID: ""}
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
@@ -85,5 +91,5 @@ class _Titles:
     def _title(self, schema_id: int) -> str:
         if schema_id not in self._known:
             schema = self._schemas.text(schema_id)
-            self._known[schema_id] = title(schema) if schema is not None else ""
+            self._known[schema_id] = _named(title(schema), self._source) if schema is not None else ""
         return self._known[schema_id]

@@ -76,6 +76,10 @@ def test_the_name_of_a_schema_is_its_title() -> None:
     types, reasons = peek.types(pa.array(sent, pa.binary()), pa.array([False] * 4 + [True]))
     assert types.to_pylist() == ["Order", None, None, None, None]
     assert reasons == {1: "no_type: the schema of id 8 has no title", 2: BARE[b'{"id":1}']}
+    dotted = KnownSchemas({7: [schema({"title": "shop.Order"})]})
+    for name, called in (("", "shop.Order"), ("short", "Order")):
+        peek = format_of(FRAMED[1], dotted).peek(TypeFrom("schema", name))
+        assert peek.types(pa.array([HEAD], pa.binary()), pa.array([False]))[0].to_pylist() == [called]
     one = ValueFormat("json_schema", schemas=(("a.json", '{"title":"A"}'),))
     peek = format_of(one).peek(TypeFrom("schema"))
     named, reasons = peek.types(pa.array([b"{}", None], pa.binary()), pa.array([False, False]))

@@ -15,13 +15,13 @@ from exporter.operate.audit.expected.json_values import JsonValues
 from exporter.operate.audit.expected.told_values import ToldValues
 from exporter.operate.audit.expected.values import Values
 from exporter.operate.audit.readers.avro_documents import AvroValues
-from exporter.operate.audit.readers.json_documents import ConnectJson, JsonDocuments, RawValues
+from exporter.operate.audit.readers.json_documents import ConnectJson, JsonDocuments, RawValues, TitledJson
 from exporter.operate.audit.readers.protobuf_documents import ProtobufValues
 from exporter.operate.audit.readers.reader import Reader
 
 EXPECTED: Mapping[str, Callable[[ValueFormat], Reader]] = {
     "json": lambda form: JsonDocuments(),
-    "json_schema": lambda form: JsonDocuments(),
+    "json_schema": TitledJson,
     "connect_json": ConnectJson,
     "avro": AvroValues,
     "protobuf": ProtobufValues,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from exporter.core.schemas import SchemaText
@@ -17,6 +18,19 @@ class JsonDocuments:
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         return Sent(_object(body))
+
+
+class TitledJson:
+    """JSON whose schema has a title: that of the id in front of it, or the only one of the settings."""
+
+    def __init__(self, form: ValueFormat) -> None:
+        self._only = form.schemas[0][1] if len(form.schemas) == 1 else "{}"
+
+    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+        """See Reader."""
+        whole = json.loads(self._only if schema is None else schema.text)
+        title = whole.get("title") if type(whole) is dict else None
+        return Sent(_object(body), title if type(title) is str else "")
 
 
 class ConnectJson:
