@@ -7,6 +7,7 @@ import datetime as dt
 import io
 import json
 import struct
+import sys
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -19,8 +20,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
 from exporter.core.value_format import ValueFormat
+from exporter.errors import ConfigError
 from exporter.operate.audit.contents.documents import equal, same_scalar
 from exporter.operate.audit.contents.typed import Day, Floating, Instant
+from exporter.operate.audit.expected.expected import check
 from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
 from exporter.operate.audit.readers.reading import Reading, event_type_of
 from exporter.operate.audit.readers.telling import telling
@@ -299,3 +302,14 @@ def test_workers_tell_each_configuration_what_it_asks_for() -> None:
     timed, untimed = {**good, "time": 1_000}, {**good, "time": None}
     assert found.column("told").to_pylist() == [[timed, untimed], [timed, None], [bad, bad], None]
     assert same_scalar(Floating(0.0), 0)
+
+
+@pytest.mark.parametrize(("kind", "module"), [("avro", "fastavro"), ("protobuf", "google.protobuf")])
+def test_a_library_that_is_not_installed_is_told_with_a_hint(
+    kind: Any, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match="not installed") as error:
+        check([ValueFormat(), ValueFormat(kind, "confluent")])
+    assert "pip install" in error.value.hint
