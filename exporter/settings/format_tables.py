@@ -99,7 +99,7 @@ class ValueFormatTable(Table):
         if self.semantic_types != "none" and (self.is_raw or self.kind == "protobuf"):
             raise ValueError(f"semantic_types has no effect with kind = {self.kind}")
         self._check_files()
-        if self.frame == "confluent" and self.schema_files:
+        if self.frame == "confluent" and self.schema_files and self.kind != "avro":
             raise ValueError("schema_files has no effect with frame = confluent: a registry has the schema of each id")
         if self.message and (not self.schema_files or self.kind == "json_schema"):
             raise ValueError("message needs schema_files of avro or protobuf, in which it is")
