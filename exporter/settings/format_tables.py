@@ -58,7 +58,8 @@ class ValueFormatTable(Table):
     schema_files: tuple[Path, ...] = Field(
         default=(),
         description="Files of schemas for values that name none of a registry, relative to the TOML file: .avsc of "
-        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema.",
+        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema. With kind = avro and frame = "
+        "confluent those that registered records of the same name are read by.",
         examples=[("schemas/order.avsc",)],
     )
     message: str = Field(
@@ -100,7 +101,7 @@ class ValueFormatTable(Table):
             raise ValueError(f"semantic_types has no effect with kind = {self.kind}")
         self._check_files()
         if self.frame == "confluent" and self.schema_files and self.kind != "avro":
-            raise ValueError("schema_files has no effect with frame = confluent: a registry has the schema of each id")
+            raise ValueError("schema_files has no effect with frame = confluent, unless kind is avro")
         if self.message and (not self.schema_files or self.kind == "json_schema"):
             raise ValueError("message needs schema_files of avro or protobuf, in which it is")
         return self
