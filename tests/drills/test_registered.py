@@ -227,7 +227,8 @@ def test_versions_of_schemas_are_read_as_others_read_them_whatever_happens(
     print(f"DRILL_SEED={seed}")
     write_reader(tmp_path)
     avro, protobuf = topic(PARTITIONS), topic(PARTITIONS)
-    more = [f'[topic_formats."{protobuf}"]', 'kind = "protobuf"', "[schema_registry]"]
+    more = [f'[topic_formats."{protobuf}"]', 'kind = "protobuf"', 'frame = "confluent"']
+    more += ['schema_files = ["proto3/shop/payments.proto"]', "[schema_registry]"]
     more += [f'urls = ["{registry_server.url}"]', "timeout_secs = 2"]
     e = Export(
         kafka, avro, tmp_path, fresh_name("app"), dict(TYPES),

@@ -3,7 +3,7 @@
     Avro      shop.Order refers to shop.Address. 2: a wider `id`, a new `note`. 3: `legacy` is gone, `name` is now
               `customer`, `priority` is new and has a default.
     Protobuf  shop.Payment is the second message of its file, shop.Receipt.Line stands in the first one; the file
-              imports another. 2: wider numbers, new fields. 3: `method` is gone, others are new.
+              imports another. 2: wider numbers, new fields. 3: `method` is gone, `note` is called `remark`.
 
 The values are read here by fastavro, with the reader's schema, and by Google's library (upb), and not by the exporter.
 """
@@ -67,7 +67,7 @@ PAYMENTS = {
         message Line { int64 id = 1; string sku = 2; Money price = 3; optional int32 count = 4; repeated Money cut = 5;
         } }
     message Payment { int64 id = 1; Money amount = 2; reserved 3; google.protobuf.Timestamp at = 4;
-                      optional string note = 5; repeated string tags = 6; }
+                      optional string remark = 5; repeated string tags = 6; }
     """,
 }
 HEAD = """
@@ -76,7 +76,7 @@ HEAD = """
 _MONEY = "STRUCT<units: BIGINT, nanos: INT>"
 TYPES = {
     "Order": "id BIGINT, customer STRING, `to` STRUCT<street: STRING, city: STRING>, note STRING, priority INT",
-    "Payment": f"id BIGINT, amount {_MONEY}, at TIMESTAMP, note STRING, tags ARRAY<STRING>",
+    "Payment": f"id BIGINT, amount {_MONEY}, at TIMESTAMP, remark STRING, tags ARRAY<STRING>",
     "Line": f"id BIGINT, sku STRING, price {_MONEY}, count INT, cut ARRAY<{_MONEY}>",
 }
 """The tables, with the columns of the newest versions."""
@@ -93,9 +93,10 @@ class Said(NamedTuple):
 
 
 def write_reader(folder: Path) -> None:
-    """The reader's schema of orders, in files."""
+    """The reader's schemas, in files: order.avsc, address.avsc, proto3/shop/payments.proto."""
     (folder / "order.avsc").write_text(json.dumps(ORDERS[3]))
     (folder / "address.avsc").write_text(json.dumps(ADDRESS))
+    messages(3, folder)
 
 
 @cache
@@ -147,7 +148,8 @@ class Writer:
         money = {"units": -number, **({"nanos": number % 1000} if number % 3 else {})}
         later = {"id": number if version == 1 else number + 2**40}
         if number % 2:
-            later |= {"note": "" if number % 4 == 1 else "n"} if version > 1 and number % 8 else {}
+            note = {"remark" if version == 3 else "note": "" if number % 4 == 1 else "n"}
+            later |= note if version > 1 and number % 3 else {}
             later |= {"tags": ["a"] * (number % 3)} if version > 2 else {"method": "card"}
             at = {"seconds": 1_700_000_000 + number, "nanos": number % 10**6 * 1000}
             value = {"amount": money, "at": at, **later}
@@ -199,9 +201,11 @@ def order_of(version: int, body: bytes) -> Said:
 
 def message_of(version: int, kind: str, body: bytes, folder: Path) -> Said:
     """By Google's library: by the newest version, and by the writer's own one, which says what there can be."""
-    newest, own = (value_of(messages(one, folder)[kind].FromString(body)) for one in (3, version))
-    row = {name: value if name in own else None for name, value in newest.items()}
-    return Said(kind, row, {name: value for name, value in own.items() if name not in newest})
+    newest, own = (messages(one, folder)[kind] for one in (3, version))
+    known, theirs = newest.DESCRIPTOR.fields_by_number, own.DESCRIPTOR.fields_by_number
+    read, written = value_of(newest.FromString(body)), value_of(own.FromString(body))
+    row = {one.name: read[one.name] if number in theirs else None for number, one in known.items()}
+    return Said(kind, row, {one.name: written[one.name] for number, one in theirs.items() if number not in known})
 
 
 def indexes(body: bytes) -> tuple[tuple[int, ...], bytes]:

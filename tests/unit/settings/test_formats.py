@@ -153,7 +153,7 @@ def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
         (AVRO + 'schema_files = ["no.avsc"]\n', "no.avsc cannot be read: No such file"),
         (AVRO + 'schema_files = ["exporter.avsc"]\n', "exporter.avsc is no JSON"),
         ('[value_format]\nkind = "json_schema"\nschema_files = ["a.json"]\nframe = "confluent"\n' + REGISTRY,
-         "schema_files has no effect with frame"),
+         "schema_files has no effect with kind = json_schema and frame"),
         (AVRO, "[value_format] in exporter.toml: needs schema_files, or [schema_registry] urls"),
         (AVRO + 'frame = "confluent"\n', "frame = confluent needs [schema_registry] urls"),
         (AVRO + 'kinds = "a"\n' + REGISTRY, "did you mean kind?"),
