@@ -148,13 +148,13 @@ class Writer:
         money = {"units": -number, **({"nanos": number % 1000} if number % 3 else {})}
         later = {"id": number if version == 1 else number + 2**40}
         if number % 2:
-            note = {"remark" if version == 3 else "note": "" if number % 4 == 1 else "n"}
+            note = {"remark" if version == 3 else "note": "" if number % 8 == 3 else "n"}
             later |= note if version > 1 and number % 3 else {}
             later |= {"tags": ["a"] * (number % 3)} if version > 2 else {"method": "card"}
             at = {"seconds": 1_700_000_000 + number, "nanos": number % 10**6 * 1000}
             value = {"amount": money, "at": at, **later}
             return self._framed("Payment", version, messages(version, self._folder)["Payment"](**value), self._protobuf)
-        later |= {"count": number % 5} if version > 1 and number % 4 else {}
+        later |= {"count": number % 5} if version > 1 and number % 3 else {}
         later |= {"cut": [money] * (number % 3)} if version > 2 else {}
         value = {"sku": f"sku{number}", "price": money, **later}
         return self._framed("Line", version, messages(version, self._folder)["Line"](**value), self._protobuf)
