@@ -132,6 +132,29 @@ def test_a_decimal_has_no_more_digits_than_its_type() -> None:
         sent(of_file(ALL), long)
 
 
+def test_what_only_the_writer_has_stands_beside_what_the_reader_makes_of_the_rest() -> None:
+    """In records of lists, maps and unions with null too; aliases and defaults are the reader's."""
+
+    def schema(inner: list[Any], outer: list[Any]) -> dict[str, Any]:
+        kind = {"type": "record", "name": "S", "fields": inner}
+        several, by_key = {"type": "array", "items": "S"}, {"type": "map", "values": "S"}
+        parts: list[Any] = [("one", ["null", kind]), ("all", several), ("by", by_key)]
+        fields = [*({"name": name, "type": one} for name, one in parts), *outer]
+        return {"type": "record", "name": "R", "fields": fields}
+
+    old = schema([{"name": "x", "type": "int"}, {"name": "gone", "type": "string"}], [{"name": "a", "type": "int"}])
+    new = schema(
+        [{"name": "y", "type": "long", "aliases": ["x"]}, {"name": "more", "type": "int", "default": 7}],
+        [{"name": "b", "type": "string", "default": "d"}],
+    )
+    form = ValueFormat("avro", "confluent", schemas=(("a.avsc", json.dumps(new)),))
+    reading = Reading(form, KnownSchemas({1: (SchemaText("AVRO", json.dumps(old)),)}))
+    value = avro(old, {"one": None, "all": [{"x": 1, "gone": "g"}], "by": {"k": {"x": 2, "gone": "h"}}, "a": 3})
+    one, two = ({"y": number, "more": 7, "gone": gone} for number, gone in ((1, "g"), (2, "h")))
+    document = sent(reading, b"\0\0\0\0\1" + value).document
+    assert document == {"one": None, "all": [one], "by": {"k": two}, "a": 3, "b": "d"}
+
+
 def test_single_objects_are_read_by_their_fingerprint() -> None:
     """CRC-64-AVRO of the canonical form, little-endian; what has another one is refused."""
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
