@@ -17,7 +17,10 @@ from exporter.formats.registered import registered, registered_files
 
 
 class HasColumns(Protocol):
-    """As formats/registered.py has it. fields: of a Spark schema, as parsed JSON."""
+    """As formats/registered.py has it. name: of a record or message. fields: of a Spark schema, as parsed JSON."""
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def fields(self) -> Fields: ...
@@ -38,17 +41,19 @@ class FromSchemas:
         self._semantic = framed[0].semantic_types if len({form.semantic_types for form in framed}) == 1 else "none"
         self._columns = columns
         self._files = {form: files(form) for form in routing.formats if form.has_schemas and not form.has_ids}
+        self._readers = {name: one for form in framed for name, one in files(form).items()}
         self._known: dict[str, Fields] = {}
 
     def of_key(self, key: str, schemas: KnownSchemas) -> Fields:
-        """See SchemaColumns."""
+        """See SchemaColumns. Those of the reader's schema, where a file has one of the same name."""
         if key not in self._known:
             schema_id, _, place = key.partition(":")
             text = schemas.text(int(schema_id))
             if text is None:
                 return ()
             try:
-                self._known[key] = self._row(self._columns(text, place, self._semantic).fields)
+                found = self._columns(text, place, self._semantic)
+                self._known[key] = self._row(self._readers.get(found.name, found).fields)
             except ConfigError:  # its records are refused for that
                 self._known[key] = ()
         return self._known[key]

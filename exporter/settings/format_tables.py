@@ -58,7 +58,8 @@ class ValueFormatTable(Table):
     schema_files: tuple[Path, ...] = Field(
         default=(),
         description="Files of schemas for values that name none of a registry, relative to the TOML file: .avsc of "
-        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema.",
+        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema. With frame = confluent those by "
+        "which registered records and messages of the same name are read.",
         examples=[("schemas/order.avsc",)],
     )
     message: str = Field(
@@ -99,8 +100,8 @@ class ValueFormatTable(Table):
         if self.semantic_types != "none" and (self.is_raw or self.kind == "protobuf"):
             raise ValueError(f"semantic_types has no effect with kind = {self.kind}")
         self._check_files()
-        if self.frame == "confluent" and self.schema_files:
-            raise ValueError("schema_files has no effect with frame = confluent: a registry has the schema of each id")
+        if self.frame == "confluent" and self.schema_files and self.kind == "json_schema":
+            raise ValueError("schema_files has no effect with kind = json_schema and frame = confluent")
         if self.message and (not self.schema_files or self.kind == "json_schema"):
             raise ValueError("message needs schema_files of avro or protobuf, in which it is")
         return self

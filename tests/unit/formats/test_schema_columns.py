@@ -17,6 +17,7 @@ from tests.support.fake_schemas import FRAMED, TEXT
 @dataclass(frozen=True)
 class Columns:
     fields: Any
+    name: str = "shop.Order"
 
 
 def fields(*names: str, kind: Any = "long") -> Any:
@@ -50,6 +51,14 @@ def test_a_registered_schema_gives_its_columns() -> None:
     found = [names(columns.of_key(key, KNOWN)) for key in ("7", "7:1.0", "8", "1")]
     assert found == [["a"], ["a", "b"], [], []]
     assert not columns.of_type("order")
+
+
+def test_a_record_that_a_file_has_as_well_is_read_by_the_file() -> None:
+    """Whoever wrote it has the columns of the reader; another record has its own."""
+    for name, found in (("shop.Order", ["Order"]), ("shop.Click", ["a"])):
+        form = replace(FRAMED, schemas=((name, ""),))
+        columns = FromSchemas(replace(ROUTING, value_format=form), registered, files)
+        assert names(columns.of_key("7", KNOWN)) == found
 
 
 def test_of_an_envelope_the_row_counts() -> None:

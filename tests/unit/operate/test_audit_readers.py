@@ -28,6 +28,7 @@ from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
 from exporter.operate.audit.readers.reading import Reading, event_type_of
 from exporter.operate.audit.readers.telling import telling
 from offsets.ranges import TopicPartition
+from tests.support.proto_files import classes, text_of
 
 TP = TopicPartition("t", 0)
 S = {"type": "record", "name": "S", "fields": [{"name": "x", "type": "int"}]}
@@ -134,6 +135,29 @@ def test_a_decimal_has_no_more_digits_than_its_type() -> None:
         sent(of_file(ALL), long)
 
 
+def test_what_only_the_writer_has_stands_beside_what_the_reader_makes_of_the_rest() -> None:
+    """In records of lists, maps and unions with null too; aliases and defaults are the reader's."""
+
+    def schema(inner: list[Any], outer: list[Any]) -> dict[str, Any]:
+        kind = {"type": "record", "name": "S", "fields": inner}
+        several, by_key = {"type": "array", "items": "S"}, {"type": "map", "values": "S"}
+        parts: list[Any] = [("one", ["null", kind]), ("all", several), ("by", by_key)]
+        fields = [*({"name": name, "type": one} for name, one in parts), *outer]
+        return {"type": "record", "name": "R", "fields": fields}
+
+    old = schema([{"name": "x", "type": "int"}, {"name": "gone", "type": "string"}], [{"name": "a", "type": "int"}])
+    new = schema(
+        [{"name": "y", "type": "long", "aliases": ["x"]}, {"name": "more", "type": "int", "default": 7}],
+        [{"name": "b", "type": "string", "default": "d"}],
+    )
+    form = ValueFormat("avro", "confluent", schemas=(("a.avsc", json.dumps(new)),))
+    reading = Reading(form, KnownSchemas({1: (SchemaText("AVRO", json.dumps(old)),)}))
+    value = avro(old, {"one": None, "all": [{"x": 1, "gone": "g"}], "by": {"k": {"x": 2, "gone": "h"}}, "a": 3})
+    one, two = ({"y": number, "more": 7, "gone": gone} for number, gone in ((1, "g"), (2, "h")))
+    document = sent(reading, b"\0\0\0\0\1" + value).document
+    assert document == {"one": None, "all": [one], "by": {"k": two}, "a": 3, "b": "d"}
+
+
 def test_single_objects_are_read_by_their_fingerprint() -> None:
     """CRC-64-AVRO of the canonical form, little-endian; what has another one is refused."""
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
@@ -218,6 +242,22 @@ def test_a_protobuf_value_is_a_document_by_its_descriptor() -> None:
     for bad in (b"\x02\x04", b"\x02\x02\x08", b"\x02\x02\x30\x05", b"\x02\x02\x22\x01\xff"):
         with pytest.raises(Refused):
             sent(reading, b"\x00\x00\x00\x00\x01" + bad)
+
+
+def test_a_registered_message_has_the_names_of_the_reader() -> None:
+    """By the numbers of its fields, in lists and maps too; what only the writer has is called as there."""
+    head, inner = 'syntax = "proto3"; package shop; message Order {', "message Inner { int32 NAME = 1; }"
+    text = f"{head} int32 AT = 1; Inner one = 2; repeated Inner LIST = 3; map<string, Inner> by = 4; MORE }} {inner}"
+    old = text.replace("AT", "a").replace("LIST", "b").replace("NAME", "x").replace("MORE", "bool m = 9;")
+    new = text.replace("AT", "z").replace("LIST", "list").replace("NAME", "y").replace("MORE", "")
+    known = KnownSchemas({1: (SchemaText("PROTOBUF", text_of(old)),)})
+    body = classes(old)["shop.Order"](a=1, one={"x": 2}, b=[{"x": 3}], by={"k": {"x": 4}}, m=True).SerializeToString()
+    for schemas in ((), (("new", text_of(new)),)):
+        reading = Reading(ValueFormat("protobuf", "confluent", schemas=schemas), known)
+        at, several, name = ("z", "list", "y") if schemas else ("a", "b", "x")
+        assert sent(reading, b"\0\0\0\0\1\0" + body).document == {
+            at: 1, "one": {name: 2}, several: [{name: 3}], "by": {"k": {name: 4}}, "m": True
+        }  # fmt: skip
 
 
 def test_a_protobuf_message_of_a_file_is_named() -> None:

@@ -20,6 +20,7 @@ from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.operate.audit.contents.typed import Day, Floating, Instant
+from exporter.operate.audit.readers.avro_rest import Rest
 from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
 from exporter.operate.audit.readers.semantics import meant
 
@@ -66,7 +67,16 @@ class AvroValues:
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         plan, body = self._plan(body, schema)
-        stream, by = io.BytesIO(body), self._reader(plan)
+        by = self._reader(plan)
+        found = self._document(body, plan, by)
+        if by is not plan:
+            written = self._document(body, plan, plan)
+            found = Rest(by.named, plan.named).added(found, written, by.whole, plan.whole)
+        return Sent(found or {}, plan.name)
+
+    def _document(self, body: bytes, plan: Plan, by: Plan) -> Any:
+        """A value of a writer's, as the other one reads it."""
+        stream = io.BytesIO(body)
         try:
             wanted = None if by is plan else by.plain
             raw = self._fastavro.schemaless_reader(stream, plan.plain, wanted, return_named_type=True)
@@ -76,8 +86,7 @@ class AvroValues:
             raise Refused(f"fastavro: {error!r}") from error
         if stream.tell() != len(body):
             raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
-        document = _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
-        return Sent(document or {}, plan.name)
+        return _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
 
     def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
         """What reads a value, and what is to be read."""

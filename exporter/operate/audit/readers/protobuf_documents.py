@@ -37,6 +37,7 @@ class ProtobufValues:
         self._class_of = message_factory.GetMessageClass
         self._form = form
         self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
+        self._of_reader: Any = None
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
@@ -55,7 +56,18 @@ class ProtobufValues:
             raise Refused(f"protobuf: {error!r}") from error
         if not message.IsInitialized():
             raise Refused("a required field is missing")
-        return Sent(_document(message), kind.DESCRIPTOR.full_name)
+        return Sent(_document(message, self._reader(kind.DESCRIPTOR.full_name)), kind.DESCRIPTOR.full_name)
+
+    def _reader(self, name: str) -> Any:
+        """What the files say of a registered message: fields are called as there. None if they say nothing."""
+        if not self._form.has_ids or not self._form.schemas:
+            return None
+        if self._of_reader is None:
+            self._of_reader, _ = self._pool([text for _, text in self._form.schemas])
+        try:
+            return self._of_reader.FindMessageTypeByName(name)
+        except KeyError:
+            return None
 
     def _made(self, text: str, place: tuple[int, ...]) -> Any:
         """The class of a message, or why there is none. text: a set of descriptors; without, those of the files."""
@@ -135,33 +147,44 @@ def _zigzag(body: bytes, at: int) -> tuple[int, int]:
             return (number >> 1) ^ -(number & 1), at
 
 
-def _document(message: Any) -> Any:
-    """A message as an object, or what stands for it. Raises Refused."""
+def _document(message: Any, like: Any) -> Any:
+    """A message as an object, or what stands for it. like: the reader's descriptor, or None. Raises Refused."""
     name = message.DESCRIPTOR.full_name
     if name == "google.protobuf.Timestamp":
         return Instant((message.seconds * 1_000_000_000 + message.nanos) // 1_000)
     if name in _WRAPPERS:
-        return _scalar(message.DESCRIPTOR.fields_by_name["value"], message.value)
-    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
+        return _scalar(message.DESCRIPTOR.fields_by_name["value"], message.value, None)
+    others = like.fields_by_number if like is not None else {}
+    found = {}
+    for field in message.DESCRIPTOR.fields:
+        other = others.get(field.number)
+        found[(other or field).name] = _field(message, field, other)
+    return found
 
 
-def _field(message: Any, field: Any) -> Any:
+def _field(message: Any, field: Any, other: Any) -> Any:
+    """other: the reader's field of the same number, or None."""
     value = getattr(message, field.name)
-    if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return _map(field, value)
+    if _is_map(field):
+        return _map(field, value, other)
     if _repeated(field):
-        return [_scalar(field, one) for one in value]
+        return [_scalar(field, one, other) for one in value]
     if field.has_presence and not message.HasField(field.name):
         return None
-    return _scalar(field, value)
+    return _scalar(field, value, other)
 
 
-def _map(field: Any, value: Any) -> Any:
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def _map(field: Any, value: Any, other: Any) -> Any:
     """An object; a list of keys and values where the keys are no texts."""
     keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+    held = other.message_type.fields_by_name["value"] if other is not None and _is_map(other) else None
     if keys.type == keys.TYPE_STRING:
-        return {key: _scalar(values, one) for key, one in value.items()}
-    return Pairs({"key": _scalar(keys, key), "value": _scalar(values, one)} for key, one in value.items())
+        return {key: _scalar(values, one, held) for key, one in value.items()}
+    return Pairs({"key": _scalar(keys, key, None), "value": _scalar(values, one, held)} for key, one in value.items())
 
 
 def _repeated(field: Any) -> bool:
@@ -169,9 +192,9 @@ def _repeated(field: Any) -> bool:
     return bool(field.label == field.LABEL_REPEATED if told is None else told)
 
 
-def _scalar(field: Any, value: Any) -> Any:
+def _scalar(field: Any, value: Any, other: Any) -> Any:
     if field.message_type is not None:
-        return _document(value)
+        return _document(value, other.message_type if other is not None else None)
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         if named is None:
