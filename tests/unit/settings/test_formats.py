@@ -121,8 +121,8 @@ def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
     Path("protos/shop/common").mkdir(parents=True)
     Path("protos/shop/order.proto").write_text(
         'syntax = "proto3"; // import "no.proto"; import "none.proto";\n'
-        'package shop; import "google/protobuf/timestamp.proto"; import "shop/common/money.proto";\nmessage Order { Money total = 1; '
-        "google.protobuf.Timestamp at = 2; }\n"
+        'package shop; import "google/protobuf/timestamp.proto"; import "shop/common/money.proto";\n'
+        "message Order { Money total = 1; google.protobuf.Timestamp at = 2; }\n"
     )
     money = Path("protos/shop/common/money.proto")
     money.write_text('syntax = "proto3";\npackage shop;\nmessage Money { int64 cents = 1; }\n')
