@@ -12,7 +12,8 @@ from exporter.errors import ConfigError
 from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.problem import Problem
 
-_IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*;""", re.MULTILINE)
+_IMPORT = re.compile(r"""(?:^|(?<=;))\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']\s*;""", re.MULTILINE)
+_COMMENT = re.compile("//.*")
 _GOOGLES = "google/protobuf/"
 """Names that begin so are of files that the compiler has itself."""
 
@@ -60,7 +61,7 @@ def _with_imports(path: Path) -> dict[str, str]:
     texts = {path.name: path.read_text("utf-8")}
     left = [path.name]
     while left:
-        for name in _IMPORT.findall(texts[left.pop()]):
+        for name in _IMPORT.findall(_COMMENT.sub("", texts[left.pop()])):
             if name in texts or name.startswith(_GOOGLES):
                 continue
             there = (folder / name for folder in path.absolute().parents)

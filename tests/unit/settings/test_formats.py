@@ -120,9 +120,9 @@ def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
     pytest.importorskip("grpc_tools")
     Path("protos/shop/common").mkdir(parents=True)
     Path("protos/shop/order.proto").write_text(
-        'syntax = "proto3";\npackage shop;\nimport "shop/common/money.proto";\n'
-        'import "google/protobuf/timestamp.proto";\nmessage Order { Money total = 1; '
-        "google.protobuf.Timestamp at = 2; }\n"
+        'syntax = "proto3"; // import "no.proto"; import "none.proto";\n'
+        'package shop; import "google/protobuf/timestamp.proto"; import "shop/common/money.proto";\n'
+        "message Order { Money total = 1; google.protobuf.Timestamp at = 2; }\n"
     )
     money = Path("protos/shop/common/money.proto")
     money.write_text('syntax = "proto3";\npackage shop;\nmessage Money { int64 cents = 1; }\n')
