@@ -183,7 +183,7 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
     after = dict(writers)
     discarded: dict[str, str] = {}
     if plan.end <= plan.start:  # it ended at its first record (protocol 3.8), and says nothing
-        return Integrated(after, discarded)
+        return Integrated(after, {})
     for name in sorted({*plan.bounds, *fragment.files, *fragment.unwritten}):
         key = WriterKey(name, plan.tp)
         writer = writers.get(key)

@@ -208,7 +208,7 @@ def by_source(spark: Any, kafka: str, wanted: careful.Wanted) -> list[dict[str, 
         "startingOffsets": json.dumps(at[0]), "endingOffsets": json.dumps(at[1]),
         "kafka.isolation.level": wanted.isolation, "failOnDataLoss": "true",
     }  # fmt: skip
-    frame = _split_headers(spark.read.format("kafka").options(**options).load().drop("timestampType"))
+    frame = _split_headers(spark.read.format("kafka").options(**options).load())
     rows = [row for batch in frame.toArrow().to_batches() for row in headers.joined(batch).to_pylist()]
     extra = {"kafka_ms": None, "value_bytes": None}
     return [{**extra, **row, "kafka_ms": round(row["timestamp"].timestamp() * 1000)} for row in rows]

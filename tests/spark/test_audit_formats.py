@@ -48,7 +48,7 @@ def decided(topic: str, kind: Kind) -> KnownSchemas:
     return KnownSchemas({**found, GONE: [Unknown({TopicPartition(topic, 0): 1_000})]})
 
 
-@pytest.fixture(scope="module", params=["avro", "protobuf"])
+@pytest.fixture(scope="module", params=["avro", pytest.param("protobuf", marks=pytest.mark.long)])
 def exported(
     request: pytest.FixtureRequest, spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Exported]:

@@ -123,20 +123,22 @@ class Cursor:
         self.bad[where] = np.where(self.bad[where] == 0, bad, self.bad[where])
         self.pos[where[bad != 0]] = 0
 
-    def _moved(self, pos: Ints, place: int) -> None:
-        """Go to the next place of each row, if it is there."""
+    def _moved(self, pos: Ints, place: int, x: np.ndarray) -> np.ndarray:
+        """Go to the next place of each row, if it is there. x: what was read; of a row that ends before, nothing: what
+        follows it would be bytes of others."""
         over = pos > self.end
         self.pos = pos
         if over.any():
             self.fail(over, place, Kind.TRUNCATED)
+            x[over] = 0
+        return x
 
     def varint(self, place: int) -> np.ndarray:
         """The next number of base 128 of each row, as uint64."""
         w = self.batch.u64[self.pos]
         stop = ~w & _HIGH
         if (stop & np.uint64(0x80)).all():  # all are of one byte
-            self._moved(self.pos + 1, place)
-            return w & np.uint64(0x7F)
+            return self._moved(self.pos + 1, place, w & np.uint64(0x7F))
         keep = (stop & (~stop + _ONE)) - _ONE  # the bits below the first end of a number
         x = w & keep & _SEVEN
         for low, high, shift in _STEPS:
@@ -144,8 +146,7 @@ class Cursor:
         size = (np.bitwise_count(keep).astype(np.int64) + 1) >> 3
         if (long := stop == 0).any():
             self._long(np.flatnonzero(long), x, size, place)
-        self._moved(self.pos + size, place)
-        return x
+        return self._moved(self.pos + size, place, x)
 
     def _long(self, at: np.ndarray, x: np.ndarray, size: Ints, place: int) -> None:
         """Bytes 9 and 10 of the numbers that have them. What stands behind a row's end changes nothing."""
@@ -161,6 +162,7 @@ class Cursor:
         broken[at] = longest & (tenth > 1) & (behind + 2 <= self.end[at])
         if broken.any():
             self.fail(broken, place, Kind.BAD_VARINT)
+            x[broken] = 0
             size[broken] = 0
 
     def zigzag(self, place: int) -> Ints:
