@@ -8,6 +8,7 @@ Values are exact, or their row is refused: a whole number that its floating-poin
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from exporter.formats.binary.decimals import decimals
 from exporter.formats.binary.reasons import Kind
 
 
-class Node:
+class Node(ABC):
     """kind: the type of what is read; None: there is nothing that a column could hold. least: bytes that a value takes
     at least. size: bytes that each takes; None: they differ. width: bytes that Arrow takes for one. place: reasons.py.
     """
@@ -34,13 +35,13 @@ class Node:
     def __init__(self, place: int) -> None:
         self.place = place
 
+    @abstractmethod
     def read(self, cursor: Cursor) -> Any:
         """A column, or None if there is nothing that one could hold."""
-        raise NotImplementedError
 
+    @abstractmethod
     def skip(self, walk: Walk) -> None:
         """Raises Stop."""
-        raise NotImplementedError
 
     def peek(self, cursor: Cursor, path: Sequence[str]) -> Any:
         """The column at a path below, and nothing behind it; None if there is no such field."""
