@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports, log_tail
+from exporter.errors import ConfigError
+from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
 from exporter.spark.jars import cache_folder, find_java, jar_paths
 
 SET = "dynamodb"
@@ -111,17 +111,8 @@ class DynamoDbLocal(LocalServer):
         log, deadline = self._folder / "dynamodb.log", time.monotonic() + START_SECS_MAX
         self._run(command, log)
         try:
-            self._wait_until_ready(deadline, log)
+            failed = f"DynamoDB Local did not start on {self.endpoint}"
+            self._wait_until(lambda: accepts(self._port), failed, deadline, log)
         except BaseException:
             self.kill()
             raise
-
-    def _wait_until_ready(self, deadline: float, log: Path) -> None:
-        """Return when it listens; `deadline` is on the monotonic clock."""
-        while not accepts(self._port):
-            if not self.running or time.monotonic() > deadline:
-                raise DependencyUnreachable(
-                    "\n    ".join([f"DynamoDB Local did not start on {self.endpoint}", *log_tail(log)]),
-                    "the lines above are the end of its log",
-                )
-            time.sleep(0.05)  # pace of the polling, bounded by the deadline

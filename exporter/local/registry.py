@@ -13,8 +13,7 @@ import urllib.request
 from pathlib import Path
 from urllib.error import URLError
 
-from exporter.errors import DependencyUnreachable
-from exporter.local.server import LocalServer, free_ports, log_tail
+from exporter.local.server import LocalServer, free_ports
 from exporter.spark.archives import unpacked
 from exporter.spark.jars import find_java
 
@@ -67,20 +66,11 @@ class LocalRegistry(LocalServer):
         log, deadline = self._folder / "registry.log", time.monotonic() + START_SECS_MAX
         self._run([*command, "-jar", str(jar)], log)
         try:
-            self._wait_until_ready(deadline, log)
+            failed = f"the schema registry did not start on {self.url}"
+            self._wait_until(lambda: _answers(f"{self.url}/subjects"), failed, deadline, log)
         except BaseException:
             self.kill()
             raise
-
-    def _wait_until_ready(self, deadline: float, log: Path) -> None:
-        """Return when it answers; `deadline` is on the monotonic clock."""
-        while not _answers(f"{self.url}/subjects"):
-            if not self.running or time.monotonic() > deadline:
-                raise DependencyUnreachable(
-                    "\n    ".join([f"the schema registry did not start on {self.url}", *log_tail(log)]),
-                    "the lines above are the end of its log",
-                )
-            time.sleep(0.05)  # pace of the polling, bounded by the deadline
 
 
 def _answers(url: str) -> bool:

@@ -14,13 +14,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from exporter.errors import ConfigError
+from exporter.errors import ConfigError, DependencyUnreachable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -107,6 +108,18 @@ class LocalServer(ABC):
                 cwd=self._folder,
                 start_new_session=True,  # Ctrl-C is for the exporter: the server must outlive its last commit
             )
+
+    def _wait_until(self, ready: Callable[[], bool], failed: str, deadline: float, log: Path) -> None:
+        """Return when it is ready; `deadline` is on the monotonic clock.
+
+        Raises DependencyUnreachable, with what failed and the end of its log, if it has ended or is too late.
+        """
+        while not ready():
+            if not self.running or time.monotonic() > deadline:
+                raise DependencyUnreachable(
+                    "\n    ".join([failed, *log_tail(log)]), "the lines above are the end of its log"
+                )
+            time.sleep(0.05)  # pace of the polling, bounded by the deadline
 
     def _end(self, sent: signal.Signals) -> None:
         """Signal it, wait for its end, then let the watcher go: from then on the process id is not ours."""

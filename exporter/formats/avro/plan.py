@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,13 +50,7 @@ class Plan:
         behind = cursor.pos != cursor.end
         if behind.any():
             cursor.fail(behind, self._root.place, Kind.TRAILING_BYTES)
-        good = np.flatnonzero(cursor.bad == 0)
-        out = Out(batch)
-        record = (column if len(good) == len(rows) else column.take(good)).arrow(out, good)
-        if out.odd:
-            cursor.bad[list(out.odd)] = list(out.odd.values())
-            kept = cursor.bad[good] == 0
-            good, record = good[kept], record.filter(pa.array(kept))
+        good, record, out = _made(column, cursor)
         truncated = sum(count for row, count in out.truncated.items() if not cursor.bad[row])
         return Rows(good, record, _reasons(cursor), truncated)
 
@@ -66,15 +61,21 @@ class Plan:
         column = self._root.peek(cursor, path)
         if column is None:
             return None
-        good = np.flatnonzero(cursor.bad == 0)
-        out = Out(batch)
-        found = (column if len(good) == len(rows) else column.take(good)).arrow(out, good)
-        if out.odd:
-            cursor.bad[list(out.odd)] = list(out.odd.values())
-            kept = cursor.bad[good] == 0
-            good, found = good[kept], found.filter(pa.array(kept))
+        good, found, _ = _made(column, cursor)
         record = pa.StructArray.from_arrays([found], names=[path[-1]])
         return Rows(good, record, _reasons(cursor))
+
+
+def _made(column: Any, cursor: Cursor) -> tuple[np.ndarray, pa.Array, Out]:
+    """The good rows of a cursor, their column as Arrow has it, and what else came of making it."""
+    good = np.flatnonzero(cursor.bad == 0)
+    out = Out(cursor.batch)
+    array = (column if len(good) == len(cursor) else column.take(good)).arrow(out, good)
+    if out.odd:
+        cursor.bad[list(out.odd)] = list(out.odd.values())
+        kept = cursor.bad[good] == 0
+        good, array = good[kept], array.filter(pa.array(kept))
+    return good, array, out
 
 
 def _reasons(cursor: Cursor) -> dict[int, str]:
