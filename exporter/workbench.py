@@ -158,7 +158,7 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     specs, widens = specs_of(settings), settings.type_widening
     configuration = routing_of(settings, session)
     own = record_columns(settings)
-    lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs, widens, own)
+    lake = Lake(session, settings.store, settings.app, settings.sync, settings.json_text, specs, widens, own)
     evolving = evolutions(settings, parse_hints(session, settings))
     columns = FromSchemas(configuration)
     return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
@@ -191,7 +191,7 @@ def registry_options(settings: Settings) -> RegistryOptions:
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
     settled = settings.sync, settings.json_text, specs_of(settings), settings.type_widening, record_columns(settings)
-    return Lake(_short_lived(settings), settings.table_root, settings.app, *settled)
+    return Lake(_short_lived(settings), settings.store, settings.app, *settled)
 
 
 def _short_lived(settings: Settings) -> Any:

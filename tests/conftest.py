@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
+from exporter.stores.store import Store
 from tests.support import services
 
 settings.register_profile("unhurried", deadline=None)
@@ -43,6 +44,13 @@ def registry() -> Iterator[str]:
     """URL of a real schema registry, the same for all tests."""
     with services.schema_registry() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[Store]:
+    """A bucket of a real S3, the same for all tests; boto3 and the JVM find credentials for it."""
+    with services.s3_store() as store:
+        yield store
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ class StagingBudget:
 class StagingOrder:
     """What the tasks of one round are told.
 
-    root: of all tables, as open_store() takes it.
+    root: of all tables, as open_store() takes it, with store_options.
     fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
     condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
     new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
@@ -89,3 +89,4 @@ class StagingOrder:
     schemas: KnownSchemas = NO_SCHEMAS
     record_columns: RecordColumns = field(default_factory=RecordColumns)
     kept: Mapping[str, frozenset[str]] | None = None
+    store_options: Mapping[str, str] = field(default_factory=dict)

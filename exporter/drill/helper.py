@@ -112,7 +112,7 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     settings = load(config, {}, {})
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     try:
-        lake = Lake(session, settings.table_root, settings.app, specs=specs_of(settings))
+        lake = Lake(session, settings.store, settings.app, specs=specs_of(settings))
         configuration = routing_of(settings, session)
         report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
     finally:

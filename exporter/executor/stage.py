@@ -70,7 +70,7 @@ class _Task:
         self._steps = Steps()
         self._at: TopicPartition | None = None
         self._order = order
-        self._store = open_store(order.root)
+        self._store = open_store(order.root, order.store_options)
         self._extras = Extras(order)
         self._readers = Readers(order)
         self._framing = Framing(self._readers.form, order.schemas)
@@ -287,7 +287,7 @@ class _Task:
 
     def _origin(self, name: str, plan: PartitionPlan) -> FileOrigin:
         return FileOrigin(
-            folder=self._store.uri(table_folder(name)),
+            store=self._store.below(table_folder(name)),
             app=self._order.app,
             tp=plan.tp,
             epoch=plan.epoch,

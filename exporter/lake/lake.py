@@ -29,7 +29,7 @@ class Lake:
     def __init__(
         self,
         session: Any,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | Store,
         app: str,
         sync: bool = True,
         json_text: JsonText = "as_sent",
@@ -37,15 +37,15 @@ class Lake:
         type_widening: bool = False,
         record_columns: RecordColumns | None = None,
     ) -> None:
-        """root: as open_store() takes it. sync: whether what the session commits is on disk before its commit is done.
-        json_text: how columns for any JSON hold their values.
+        """root: the store of all tables, or what open_store() takes. sync: whether what the session commits is on disk
+        before its commit is done. json_text: how columns for any JSON hold their values.
 
         specs: of the tables that are made here; by day without. type_widening: whether a table's columns may get the
         wider types that are declared. record_columns: what tables have of the record itself; nothing without.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
-        self.store: Store = open_store(os.fspath(root))
+        self.store: Store = open_store(os.fspath(root)) if isinstance(root, str | os.PathLike) else root
         self.specs = specs or Specs()
         self.store.require_same_names(
             lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"),
@@ -53,7 +53,7 @@ class Lake:
         )
         self.app = app
         self.session = session
-        self.sync = sync
+        self.sync = sync = sync and self.store.syncs
         self.json_text = json_text
         self.type_widening = type_widening
         self.record_columns = record_columns or RecordColumns()

@@ -100,7 +100,7 @@ def _fill_and_read(session: Any, folder: Path) -> None:
     view = table.view()
     if view is None:
         raise RuntimeError("the table that was just made is not there")
-    origin = FileOrigin(table.uri, "prepare", tp, 0, "prepare", view.fingerprint, {})
+    origin = FileOrigin(table.store, "prepare", tp, 0, "prepare", view.fingerprint, {})
     growing = GrowingFile(origin, DAY.of_key(0))
     kafka = [{"topic": "prepare", "partition": 0, "epoch": 0, "offset": 0, "timestamp": None}]
     columns = {KAFKA_COLUMN: pa.array(kafka, KAFKA_TYPE), "id": pa.array([1]), "_rescued": pa.nulls(1, pa.string())}

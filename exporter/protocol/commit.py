@@ -224,7 +224,7 @@ class DeltaCommitter:
         for files in by_folder.values():
             for batch in merge_batches(files, self._room):
                 origin = FileOrigin(
-                    folder=table.uri,
+                    store=table.store,
                     app=self._lake.app,
                     tp=claim.key.tp,
                     epoch=claim.epoch,
@@ -350,7 +350,8 @@ class DeltaCommitter:
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
         name = DataFile.parse(file.path)
-        origin = FileOrigin("", name.app, name.tp, name.epoch, claim.key.event_type, "", self.footer(name.tp))
+        store, footer = self._lake.store, self.footer(name.tp)
+        origin = FileOrigin(store, name.app, name.tp, name.epoch, claim.key.event_type, "", footer)
         return add_action(
             file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )

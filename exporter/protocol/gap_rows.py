@@ -117,8 +117,8 @@ class GapRows:
     ) -> tuple[StagedFile, FileOrigin]:
         """The rows of one topic partition as a file of today. mine: its gaps."""
         lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
-        folder = lake.table(DEAD_LETTERS).uri
-        origin = FileOrigin(folder, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {})
+        store = lake.table(DEAD_LETTERS).store
+        origin = FileOrigin(store, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {})
         growing = GrowingFile(origin, today)
         first = min(gap.offsets.first_offset for gap in mine)
         growing.add(gap_table(mine), first, max(gap.offsets.last_offset for gap in mine))

@@ -181,6 +181,7 @@ class Switcher:
             specs=lake.specs.with_tables(views),
             record_columns=lake.record_columns,
             kept=kept(views, record_fields(lake.record_columns, old)),
+            store_options=lake.store.options,
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
@@ -191,7 +192,7 @@ class Switcher:
         lake, tp, letters = self._anchors.lake, plan.tp, views[DEAD_LETTERS]
         known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
         origin = FileOrigin(
-            lake.table(DEAD_LETTERS).uri, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
+            lake.table(DEAD_LETTERS).store, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
             letters.fingerprint, self._footer(tp, old),
         )  # fmt: skip
         return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))

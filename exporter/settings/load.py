@@ -23,7 +23,7 @@ from exporter.settings.problem import Problem
 from exporter.settings.reference import EXAMPLE, reference
 from exporter.settings.rules import broken
 from exporter.settings.schema_files import read_schema_files
-from exporter.settings.tables import NAMED, PATHS, TABLES
+from exporter.settings.tables import FREE, NAMED, PATHS, TABLES
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -201,7 +201,7 @@ def _unknown_names(given: _Given) -> Iterator[Problem]:
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterator[Problem]:
     settings = {variable(name): variable(name) for name in SCALARS}
-    tables = {variable(name): name for name in TABLES}
+    tables = {variable(name): name for name in (*TABLES, *FREE)}
     for name in sorted(environ):
         if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:
             continue
@@ -222,6 +222,9 @@ def _problem(error: ErrorDetails, given: _Given) -> Problem:
     """One error of the model in the user's words."""
     loc = [str(part) for part in error["loc"]]
     reason = error["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    if loc[0] in FREE:
+        where = " ".join([f"[{loc[0]}]", *loc[1:]])
+        return Problem(f"{where} {given.in_file}: {reason}", f"see [{loc[0]}] in what {EXAMPLE} prints")
     if loc[0] in TABLES:
         return _table_problem(loc, error["type"], reason, given)
     spellings = f"{flag(loc[0])}, {variable(loc[0])} or {loc[0]} {given.in_file}"

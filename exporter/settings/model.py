@@ -1,7 +1,7 @@
 """The one settings model.
 
 One name in three spellings: roll_age_max_secs = --roll-age-max-secs = EXPORTER_ROLL_AGE_MAX_SECS.
-Its first part: reading.py. Kinds of values: values.py. Tables, which stand in the TOML file only: tables.py.
+Its first parts: reading.py, places.py. Kinds of values: values.py. Tables, in the TOML file only: tables.py.
 Filled by load.py, shown by reference.py, turned into clients' options by kafka/options.py.
 """
 
@@ -26,9 +26,9 @@ from pydantic_core import InitErrorDetails
 from exporter.core.columns import JsonText
 from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
 from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
-from exporter.settings.reading import Reading
+from exporter.settings.places import Places
 from exporter.settings.rules import broken
-from exporter.settings.tables import TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
+from exporter.settings.tables import FREE, TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
 from exporter.settings.values import (
     CRON_DEFAULT,
     EPOCH,
@@ -39,8 +39,6 @@ from exporter.settings.values import (
     Host,
     Instant,
     LeaseSeconds,
-    Master,
-    Memory,
     PartitionBy,
     Port,
     Seconds,
@@ -48,8 +46,6 @@ from exporter.settings.values import (
     WalMode,
     WalTable,
 )
-from exporter.stores.store import Store
-from exporter.stores.stores import open_store
 from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
@@ -58,7 +54,7 @@ NOTHING: tuple[object, ...] = (None, "", (), {})
 """Defaults that mean: not given."""
 
 
-class Settings(Reading):
+class Settings(Places):
     """Every setting that exists. Built by load(); the order here is the order of the reference and the example."""
 
     event_time_min: Instant = Field(
@@ -206,13 +202,6 @@ class Settings(Reading):
         description="Bytes of a file up to which maintenance packs the files of a closed day, hour or month together.",
     )
 
-    spark_master: Master = Field(
-        default="local[*]", description="Where Spark runs: local[*], local[<cores>], or the address of a cluster."
-    )
-    driver_memory: Memory = Field(
-        default="1g", description="Heap of the JVM, as Java writes it: a number with k, m, g or t."
-    )
-
     type_from: TypeFromTable = Field(description="Where the event type stands.")
     event_time: EventTimeTable = Field(description="Where the event time stands.")
     types: Types = Field(default_factory=dict, description="The event types and their columns.")
@@ -266,11 +255,6 @@ class Settings(Reading):
         return Share.parse(self.partitions) if self.assignment == "static" else None
 
     @property
-    def store(self) -> Store:
-        """Where the tables are."""
-        return open_store(self.table_root)
-
-    @property
     def first_position_at(self) -> Literal["earliest", "latest"] | int:
         """first_position, a time as milliseconds since 1970 UTC, rounded up to Kafka's resolution."""
         if isinstance(self.first_position, str):
@@ -310,7 +294,7 @@ class Settings(Reading):
         return self
 
 
-SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in TABLES)
+SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in {*TABLES, *FREE})
 """The settings that also have a flag and an environment variable."""
 
 

@@ -60,7 +60,7 @@ class Reading(BaseModel):
         examples=["exporter"],
     )
     table_root: Root = Field(
-        description="Folder that holds one Delta table per event type: an absolute path or file:///path.",
+        description="Folder that holds one Delta table per event type: an absolute path or file:///path, or s3://bucket/path.",
         examples=["file:///var/lib/exporter/tables"],
     )
     isolation: Literal["read_committed", "read_uncommitted"] = Field(

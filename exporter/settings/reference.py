@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 from exporter.settings.model import NOTHING, SCALARS, Settings, flag, variable
-from exporter.settings.tables import NAMED, TABLES
+from exporter.settings.tables import FREE, NAMED, TABLES
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -37,6 +37,7 @@ def reference() -> list[tuple[str, str, str]]:
             rows.append((prefix, Settings.model_fields[table]))
         else:
             rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
+    rows += [(name, Settings.model_fields[name]) for name in sorted(FREE)]
     return [(name, _default_text(field), _description(field)) for name, field in rows]
 
 
@@ -85,6 +86,10 @@ def example_toml() -> str:
             continue
         lines += [head]
         lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED.get(table, frozenset()))
+    for table in sorted(FREE):
+        field = Settings.model_fields[table]
+        ((key, text),) = (field.examples or [{}])[0].items()
+        lines += [*comment(field.description or ""), f"# [{table}]", f"# {json.dumps(key)} = {toml_value(text)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

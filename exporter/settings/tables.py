@@ -250,6 +250,9 @@ TABLES: dict[str, type[Table]] = {
 }
 """The settings that are tables, in the TOML file only."""
 
+FREE = frozenset({"spark", "table_properties"})
+"""Tables whose keys are not ours: texts of any name."""
+
 NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
 """Of these there is a table for each of something."""
 

@@ -66,6 +66,13 @@ def _first_position(value: object) -> str | datetime:
     return instant
 
 
+def _texts(value: object) -> object:
+    """TOML's numbers and booleans -> the texts that Spark takes."""
+    if not isinstance(value, dict):
+        return value
+    return {name: str(one).lower() if isinstance(one, bool | int) else one for name, one in value.items()}
+
+
 def _host_and_port(brokers: tuple[str, ...]) -> tuple[str, ...]:
     for broker in brokers:
         match = _BROKER.fullmatch(broker)
@@ -125,6 +132,9 @@ WalTable = Annotated[
     str,
     _matching("[A-Za-z0-9_.-]{3,255}", "should be the name of a DynamoDB table: 3 to 255 of [A-Za-z0-9_.-]", True),
 ]
+_ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
+Bucketless = Annotated[str, _matching(_ENDPOINT, "should be http://host:port or https://host:port", True)]
+TextTable = Annotated[dict[str, str], BeforeValidator(_texts)]
 Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]
 Master = Annotated[
     str,

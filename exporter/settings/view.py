@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from exporter.settings.model import NOTHING, SCALARS, Settings
 from exporter.settings.reference import toml_value
-from exporter.settings.tables import TABLES
+from exporter.settings.tables import FREE, TABLES
 
 MASKED = "********"
 
@@ -36,6 +37,9 @@ def setting_rows(settings: Settings) -> Iterator[SettingRow]:
         for one, declared in sorted(given.items()):
             rows = _table_rows(f"{table}.{one}", declared, settings.origin(table))
             yield from (row for row in rows if row.value is not None)
+    for table in sorted(FREE):
+        for key, text in sorted(getattr(settings, table).items()):
+            yield SettingRow(f"{table}.{json.dumps(key)}", toml_value(text), settings.origin(table))
 
 
 def _table_rows(head: str, table: BaseModel, origin: str) -> Iterator[SettingRow]:

@@ -33,12 +33,11 @@ What is in the way says whose it is: the settings' or the machine's (2), or the 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
@@ -81,10 +80,12 @@ class FileStore:
 
     root: str
     commits_are_exclusive: ClassVar[Literal[True]] = True  # a version is a hard link, which only one task can make
+    syncs: ClassVar[bool] = True
+    options: ClassVar[Mapping[str, str]] = {}
     java: ClassVar[JavaSide] = JAVA
 
     @classmethod
-    def at(cls, root: str) -> FileStore:
+    def at(cls, root: str, options: Mapping[str, str] | None = None) -> FileStore:
         """The store at /path or file:///path. Raises ValueError for what is neither."""
         path = root.removeprefix("file://")
         if not path.startswith("/") or not root.isprintable():
@@ -131,6 +132,16 @@ class FileStore:
             for folder in at.parents[: len(Path(path).parts)]:  # whatever of these was made, by whomever
                 _sync_if_it_can(folder)
 
+    def replace(self, path: str, body: bytes) -> None:
+        at = Path(self.uri(path))
+        at.parent.mkdir(parents=True, exist_ok=True)
+        hidden = at.with_name(f".{uuid.uuid4().hex}.tmp")
+        try:
+            hidden.write_bytes(body)
+            os.replace(hidden, at)
+        finally:
+            hidden.unlink(missing_ok=True)
+
     def read(self, path: str) -> bytes:
         with open(self.uri(path), "rb") as file:
             return file.read()
@@ -160,10 +171,10 @@ class FileStore:
     def sync(self, path: str) -> None:
         kept.sync(Path(self.uri(path)))
 
-    def names(self, folder: str = "") -> list[str]:
+    def names(self, folder: str = "", after: str = "") -> list[str]:
         at = self.uri(folder)
         try:
-            return os.listdir(at)
+            return [name for name in os.listdir(at) if name > after]
         except OSError:
             if Path(at).exists():
                 raise
@@ -188,17 +199,6 @@ class FileStore:
 
     def has_file(self, path: str) -> bool:
         return Path(self.uri(path)).is_file()
-
-    @contextmanager
-    def lock(self, path: str) -> Iterator[bool]:
-        """An empty file that is locked: the kernel, with NFS the server, frees it when its process ends."""
-        with open(self.uri(path), "ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                alone = True
-            except BlockingIOError:
-                alone = False
-            yield alone
 
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
         folder = Path(self.uri(path))

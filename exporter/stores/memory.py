@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 from urllib.parse import unquote
@@ -34,7 +33,6 @@ class Disk:
     deleted: set[str] = field(default_factory=set)
     unlisted: set[str] = field(default_factory=set)
     synced: list[str] = field(default_factory=list)
-    locked: set[str] = field(default_factory=set)
     lists_late: bool = False
     unwritable: ExporterError | None = None
     trouble: str = ""
@@ -54,10 +52,12 @@ class MemoryStore:
 
     root: str
     commits_are_exclusive: ClassVar[Literal[True]] = True
+    syncs: ClassVar[bool] = True
+    options: ClassVar[Mapping[str, str]] = {}
     java: ClassVar[JavaSide] = JavaSide()
 
     @classmethod
-    def at(cls, root: str) -> MemoryStore:
+    def at(cls, root: str, options: Mapping[str, str] | None = None) -> MemoryStore:
         """Raises ValueError for what is no root here."""
         if not root.startswith(SCHEME):
             raise ValueError(f"{root!r} should be {SCHEME}name")
@@ -93,6 +93,9 @@ class MemoryStore:
     def create(self, path: str, body: bytes, sync: bool = True) -> None:
         self.write_once(path, body)
 
+    def replace(self, path: str, body: bytes) -> None:
+        self.disk.bodies[self.uri(path)] = body
+
     def read(self, path: str) -> bytes:
         return self._body(self.uri(path))
 
@@ -120,8 +123,8 @@ class MemoryStore:
             self.read(path)
         self.disk.synced.append(self.uri(path))
 
-    def names(self, folder: str = "") -> list[str]:
-        return sorted({path.partition("/")[0] for path in self._listed(folder)})
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        return sorted(name for name in {path.partition("/")[0] for path in self._listed(folder)} if name > after)
 
     def files(self, folder: str = "") -> Iterator[Entry]:
         for path in self._listed(folder):
@@ -134,18 +137,6 @@ class MemoryStore:
 
     def has_file(self, path: str) -> bool:
         return self.uri(path) in self.disk.bodies
-
-    @contextmanager
-    def lock(self, path: str) -> Iterator[bool]:
-        at, locked = self.uri(path), self.disk.locked
-        with self.disk.alone:
-            alone = at not in locked
-            locked.add(at)
-        try:
-            yield alone
-        finally:
-            if alone:
-                locked.discard(at)
 
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
         self.uri(path)

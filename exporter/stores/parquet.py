@@ -23,7 +23,7 @@ from exporter.core.columns import EVENT_TIME
 from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
 from exporter.stores.statistics import Seen, statistics
-from exporter.stores.stores import open_store
+from exporter.stores.store import Store
 from offsets import partitions
 from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
 from offsets.partitions import Partition
@@ -53,12 +53,12 @@ centuries; without it Spark 3 refuses those before 1900, which may have been mea
 class FileOrigin:
     """What every file of one writer carries in its name and footer.
 
-    folder: the table's, as open_store() takes it. fingerprint: of the table's metadata. footer: further key-values
+    store: of the table's folder. fingerprint: of the table's metadata. footer: further key-values
     (cluster id, topic id, routing fingerprint).
     replay: the number of the replay of dead letters that stages it; 0 for none.
     """
 
-    folder: str
+    store: Store
     app: str
     tp: TopicPartition
     epoch: int
@@ -154,7 +154,7 @@ class GrowingFile:
         name = name or self._name(offsets)
         body = self._sink.getvalue()
         stats = statistics(self._metadata[0], self._writer.schema, self._seen)
-        open_store(self.origin.folder).write_once(name, body)
+        self.origin.store.write_once(name, body)
         fingerprint = self.origin.fingerprint
         return StagedFile(name, offsets, self.rows, body.size, stats, fingerprint, arrow_bytes=self.arrow_bytes)
 
@@ -217,7 +217,7 @@ def merge(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget) 
     schema: pa.Schema | None = None
     for file in ordered:
         growing.reach(file.offsets)
-        for part in _parts(origin.folder, file, room.unsplit_bytes // 2):
+        for part in _parts(origin.store, file, room.unsplit_bytes // 2):
             schema = schema or part.schema
             growing.hold(part if part.schema == schema else part.cast(schema))
             if growing.pending_bytes >= room.unsplit_bytes:
@@ -239,12 +239,12 @@ def _making() -> Iterator[None]:
         raise NotWritten(f"{type(error).__name__}: {error}") from error
 
 
-def _parts(folder: str, file: StagedFile, bytes_max: int) -> Iterator[pa.Table]:
+def _parts(store: Store, file: StagedFile, bytes_max: int) -> Iterator[pa.Table]:
     """Yield its rows in order, about `bytes_max` at a time. A page may repeat one value, so its size tells nothing."""
     if file.body:
         yield pa.ipc.open_stream(file.body).read_all()
         return
     rows_max = max(1, file.rows * bytes_max // max(1, file.arrow_bytes))
-    with open_store(folder).reader(file.path) as opened, pq.ParquetFile(opened) as source:
+    with store.reader(file.path) as opened, pq.ParquetFile(opened) as source:
         for batch in source.iter_batches(min(file.rows, rows_max), use_threads=False):
             yield pa.Table.from_batches([batch]).replace_schema_metadata(None)

@@ -14,7 +14,6 @@ first and writes then loses commits without a word; there is none of that kind (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
@@ -61,6 +60,16 @@ class Store(Protocol):
         ...
 
     @property
+    def syncs(self) -> bool:
+        """Whether sync() does something: what is written is not safe from a power cut by itself."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What open_store() has to be told beside uri() to make this one again, in another process too; no secret."""
+        ...
+
+    @property
     def java(self) -> JavaSide: ...
 
     def uri(self, path: str = "") -> str:
@@ -85,6 +94,10 @@ class Store(Protocol):
         """
         ...
 
+    def replace(self, path: str, body: bytes) -> None:
+        """Create or replace a small file; of several at once any one's stays, whole. For what is a hint only."""
+        ...
+
     def read(self, path: str) -> bytes:
         """All of a file."""
         ...
@@ -106,13 +119,16 @@ class Store(Protocol):
         ...
 
     def sync(self, path: str) -> None:
-        """A file's bytes, or the names in a folder, survive a power cut from here on."""
+        """A file's bytes, or the names in a folder, survive a power cut from here on. Only where the store `syncs`."""
         ...
 
     # Folders
 
-    def names(self, folder: str = "") -> list[str]:
-        """The names of all files and folders directly in a folder, in no order; none if it is not there."""
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        """The names of all files and folders directly in a folder, in no order; none if it is not there.
+
+        after: only those that are greater, byte for byte; a store that lists in order asks for these only.
+        """
         ...
 
     def files(self, folder: str = "") -> Iterator[Entry]:
@@ -124,10 +140,6 @@ class Store(Protocol):
     def has_file(self, path: str) -> bool: ...
 
     # The storage itself
-
-    def lock(self, path: str) -> AbstractContextManager[bool]:
-        """True if nobody else holds this lock; until the end, or until this process ends."""
-        ...
 
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
         """Why nothing can be written to a folder, which need not be there yet; None if it can. It is tried.

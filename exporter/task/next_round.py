@@ -113,6 +113,7 @@ class NextRound:
             specs=self._known.specs,
             schemas=self._known.decided,
             record_columns=self._lake.record_columns,
+            store_options=self._lake.store.options,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
@@ -133,6 +134,6 @@ class NextRound:
 
     def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
         fingerprint = self._known.fingerprints[DEAD_LETTERS]
-        folder = self._lake.table(DEAD_LETTERS).uri
+        store = self._lake.table(DEAD_LETTERS).store
         footer = self._committer.footer(plan.tp)
-        return FileOrigin(folder, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)
+        return FileOrigin(store, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)

@@ -76,7 +76,7 @@ class Ours:
         """A file by the columns that are declared now."""
         ours = [pa.field(KAFKA_COLUMN, KAFKA_TYPE), pa.field(EVENT_TIME, pa.timestamp("us", "UTC"))]
         schema = pa.schema([*ours, *arrow_schema(self.declared, "order", "JSON"), pa.field("_rescued", pa.string())])
-        growing = GrowingFile(FileOrigin(self.table.uri, "app", TP, 0, "order", "", {}), partition_of(DAY))
+        growing = GrowingFile(FileOrigin(self.table.store, "app", TP, 0, "order", "", {}), partition_of(DAY))
         made = []
         for offset, row in enumerate(rows, self.rows):
             kafka = {"topic": "events", "partition": 0, "epoch": 0, "offset": offset, "timestamp": None}

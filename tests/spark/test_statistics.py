@@ -24,6 +24,7 @@ from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
 from exporter.stores.parquet import FileOrigin, GrowingFile
+from exporter.stores.stores import open_store
 from offsets.ranges import TopicPartition
 from tests.support.days import partition_of
 
@@ -101,7 +102,8 @@ class Table:
         frame.repartition("day").write.format("delta").partitionBy("day").save(str(self.theirs))
 
     def written(self, number: int, groups: list[list[dict[str, Any]]]) -> StagedFile:
-        growing = GrowingFile(FileOrigin(str(self.ours), "app", TP, 0, "ours", "f", {}), partition_of(day_of(number)))
+        origin = FileOrigin(open_store(str(self.ours)), "app", TP, 0, "ours", "f", {})
+        growing = GrowingFile(origin, partition_of(day_of(number)))
         for group in groups:
             first = len(self.rows)
             kafka = {"topic": TP.topic, "partition": TP.partition, "epoch": 0, "timestamp": NOON}

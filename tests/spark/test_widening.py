@@ -119,7 +119,7 @@ class Table:
         """A file as a task makes it, by the declared types. Its rows count as the table's."""
         ours = [pa.field(KAFKA_COLUMN, KAFKA_TYPE), pa.field(EVENT_TIME, pa.timestamp("us", "UTC"))]
         schema = pa.schema([*ours, *arrow_schema(declared, "order", "JSON"), pa.field("_rescued", pa.string())])
-        origin = FileOrigin(self.delta.uri, "app", TP, 0, "order", self.view().fingerprint, {})
+        origin = FileOrigin(self.delta.store, "app", TP, 0, "order", self.view().fingerprint, {})
         growing, first = GrowingFile(origin, partition_of(DAY)), len(self.rows)
         made = []
         for offset, row in enumerate(rows, first):

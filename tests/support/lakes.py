@@ -385,7 +385,7 @@ def stage_offsets(
     table = lake.table(event_type)
     view = table.view()
     assert view is not None
-    origin = FileOrigin(table.uri, lake.app, tp, epoch, event_type, view.fingerprint, {})
+    origin = FileOrigin(table.store, lake.app, tp, epoch, event_type, view.fingerprint, {})
     growing = GrowingFile(origin, partition_of(day))
     kafka = [
         {"topic": tp.topic, "partition": tp.partition, "epoch": epoch, "offset": offset, "timestamp": None}

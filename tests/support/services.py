@@ -17,7 +17,10 @@ from kafka import KafkaAdminClient
 from exporter.local.broker import Broker, answers
 from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
 from exporter.local.registry import LocalRegistry
+from exporter.local.s3 import BUCKET, LocalS3
 from exporter.local.server import accepts
+from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 
 DOCKER_SECS_MAX = 2.0
 """How long a Docker daemon may take to say that it is there."""
@@ -91,6 +94,28 @@ def schema_registry() -> Iterator[str]:
     else:
         with LocalRegistry() as registry:
             yield registry.url
+
+
+@contextmanager
+def s3_store() -> Iterator[Store]:
+    """A bucket: $EXPORTER_TEST_S3 (http://host:port/bucket), else one of a child process.
+
+    Sets the environment's credentials, where there are none, to what that takes.
+    """
+    for name, text in CREDENTIALS.items():
+        os.environ.setdefault(name, text)
+    given = os.environ.get("EXPORTER_TEST_S3")
+    if given:
+        endpoint, _, bucket = given.rpartition("/")
+        yield open_store(f"s3://{bucket}", s3_options(endpoint))
+    else:
+        with LocalS3() as s3:
+            yield open_store(f"s3://{BUCKET}", s3_options(s3.endpoint))
+
+
+def s3_options(endpoint: str) -> dict[str, str]:
+    """What a store is told of an S3 that is on this machine."""
+    return {"endpoint": endpoint, "region": "us-east-1", "path_style": "true", "allow_http": "true"}
 
 
 def docker_answers() -> bool:

@@ -217,7 +217,7 @@ def _parsed(settings: Settings, session: Any) -> int:
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     try:
-        lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs_of(settings))
+        lake = Lake(session, settings.store, settings.app, settings.sync, settings.json_text, specs_of(settings))
     except ConfigError as error:
         yield Finding.of("table_root", error)
         return

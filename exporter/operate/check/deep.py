@@ -36,7 +36,7 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         return
     try:
         configuration = routing_of(settings, session)
-        lake = Lake(session, settings.table_root, settings.app, settings.sync, settings.json_text, specs_of(settings))
+        lake = Lake(session, settings.store, settings.app, settings.sync, settings.json_text, specs_of(settings))
         yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)

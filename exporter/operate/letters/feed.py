@@ -100,7 +100,7 @@ class Feed:
             columns=decoded_as_is(self._routing, self._reading.views),
             specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
             kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
-            schemas=self._schemas,
+            schemas=self._schemas, store_options=self._lake.store.options,
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:
@@ -188,5 +188,6 @@ class Feed:
 
     def _add(self, name: str, file: StagedFile, commit_id: str) -> dict[str, Any]:
         at = DataFile.parse(file.path)
-        origin = FileOrigin("", at.app, at.tp, at.epoch, name, "", self._reading.footer(at.tp), at.replay or 0)
+        store, footer = self._lake.store, self._reading.footer(at.tp)
+        origin = FileOrigin(store, at.app, at.tp, at.epoch, name, "", footer, at.replay or 0)
         return add_action(file, {**origin.tags(file.offsets), "commit_id": commit_id})

@@ -1,16 +1,16 @@
 """`exporter maintain`: what tables need now and then, outside the commit path; beside tasks that go on.
 
-    per table ─ lock ─ OPTIMIZE of each closed partition ─ checkpoint ─ sweep ─ VACUUM with the table's own retention
+    per table ─ lease ─ OPTIMIZE of each closed partition ─ checkpoint ─ sweep ─ VACUUM with the table's own retention
 
 Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
 Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
 conflicts only with what takes its files away or changes the table's metadata. Then the partition waits for the next
 passing.
 
-Never two at once for a table: LOCK in its folder is locked while one works there, and the kernel (with NFS the server)
-frees it when that one ends, however it ends. Even two that did not see each other's lock could only waste work: of two
-OPTIMIZE of a partition Delta lets one land, since both take the same files away; the second checkpoint, sweep or VACUUM
-finds its work done or does it again, by the same rules, and none of these depends on being alone.
+Never two at once for a table: LOCK in its folder is leased while one works there (stores/lease.py); that of a killed
+one is free a minute later. Even two that did not see each other's lease could only waste work: of two OPTIMIZE of a
+partition Delta lets one land, since both take the same files away; the second checkpoint, sweep or VACUUM finds its
+work done or does it again, by the same rules, and none of these depends on being alone.
 
 VACUUM deletes by age alone, staged files too (TEMP), so it refuses a retention that could reach one that may still be
 committed. It keeps what the table's property delta.deletedFileRetentionDuration says, a week where it says nothing.
@@ -38,6 +38,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
+from exporter.stores.lease import leased
 from exporter.text import first_line
 from offsets.partitions import Spec
 from offsets.table_log import TableView
@@ -45,7 +46,7 @@ from offsets.table_log import TableView
 log = get_logger(__name__)
 
 LOCK = "_maintenance.lock"
-"""An empty file in a table's folder; Delta passes over names that begin like this one."""
+"""A file in a table's folder; Delta passes over names that begin like this one."""
 LOOK_SECS = 0.2
 """Seconds between two looks at the clock and at whether a stop was asked for."""
 DRY_RUN_FILES = 1000
@@ -94,7 +95,7 @@ class Maintenance:
         session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))
         cores = str(lake.session.sparkContext.defaultParallelism)  # VACUUM would have 10,000 tasks
         session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", cores)
-        self._lake = Lake(session, lake.root, lake.app, lake.sync)
+        self._lake = Lake(session, lake.store, lake.app, lake.sync)
         self._limits = limits
         self._stopped = stopped
 
@@ -208,7 +209,7 @@ def _locked(table: DeltaTable) -> Iterator[bool]:
     """Whether nobody else maintains the table, until the end. Raises TableUnreadable where nothing can be locked."""
     with ExitStack() as held:
         try:
-            alone = held.enter_context(table.store.lock(LOCK))
+            alone = held.enter_context(leased(table.store, LOCK))
         except OSError as error:
             raise TableUnreadable(f"table {table.event_type} cannot be locked: {error}") from error
         yield alone

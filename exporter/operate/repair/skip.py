@@ -151,9 +151,9 @@ class Skip:
         recorded = reading.letters.properties
         footer = {"routing": reading.in_force(tp)[0]}
         footer |= {name: text for name, text in _identity(recorded, tp).items() if text is not None}
-        folder = self._lake.table(DEAD_LETTERS).uri
+        store = self._lake.table(DEAD_LETTERS).store
         origin = FileOrigin(
-            folder, self._lake.app, tp, move.new.epoch, DEAD_LETTERS, reading.letters.fingerprint, footer
+            store, self._lake.app, tp, move.new.epoch, DEAD_LETTERS, reading.letters.fingerprint, footer
         )  # fmt: skip
         read = [self._read(tp, offset) for offset in offsets]
         return letter_adds(origin, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])

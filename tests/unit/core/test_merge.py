@@ -19,6 +19,7 @@ from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor.stage import stage
 from exporter.rounds.read import _result
 from exporter.stores.parquet import FileOrigin, GrowingFile, merge
+from exporter.stores.stores import open_store
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
 
@@ -29,7 +30,7 @@ ROOM = StagingBudget(64 << 20)
 
 
 def origin(folder: Path) -> FileOrigin:
-    return FileOrigin(str(folder), "app", TopicPartition("t", 0), 0, "a", "f", {})
+    return FileOrigin(open_store(str(folder)), "app", TopicPartition("t", 0), 0, "a", "f", {})
 
 
 def same_again(folder: Path, first: int, groups: int = 1) -> StagedFile:

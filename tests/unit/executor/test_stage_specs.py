@@ -18,6 +18,7 @@ from exporter.core.writers import PartitionPlan
 from exporter.executor import stage as stage_module
 from exporter.executor.stage import stage
 from exporter.stores.parquet import FileOrigin, merge
+from exporter.stores.stores import open_store
 from offsets.names import DataFile
 from offsets.partitions import DAY, Spec
 from tests.unit.executor.test_stage import ALL, ROUTING, TP, batch
@@ -119,7 +120,7 @@ def test_small_files_of_a_table_that_is_not_cut_are_merged_in_its_own_folder(tmp
             (manifest,) = stage(one, iter([batch([sent(kind, n, "a%b") for n in range(3)], first=first)]))
             (row,) = [row for row in manifest.to_pylist() if row["path"] is not None]
             files.append(_file(row))
-        origin = FileOrigin(str(tmp_path / kind), "app", TP, 2, kind, "", {})
+        origin = FileOrigin(open_store(str(tmp_path / kind)), "app", TP, 2, kind, "", {})
         merged = merge(origin, files, room)
         assert merged.path.startswith(f"{folder}app.") and merged.rows == 6
         assert offsets(pq.read_table(tmp_path / kind / merged.path, partitioning=None).to_pylist()) == [

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from exporter.kafka import careful
 from exporter.protocol.condemn import letter_adds
 from exporter.stores.parquet import FileOrigin
+from exporter.stores.stores import open_store
 from offsets.names import BadName, DataFile
 from offsets.ranges import TopicPartition
 
@@ -28,7 +29,7 @@ def test_condemned_records_keep_what_can_be_told_of_them(tmp_path: Path) -> None
         [pa.Table.from_pylist(rows[:2], schema=careful.COLUMNS), careful.by_coordinates(wanted),
          pa.Table.from_pylist(rows[2:], schema=careful.COLUMNS)]
     )  # fmt: skip
-    origin = FileOrigin(str(tmp_path), "app", TP, 2, "dead_letters", "f", {"routing": "r"})
+    origin = FileOrigin(open_store(str(tmp_path)), "app", TP, 2, "dead_letters", "f", {"routing": "r"})
     adds = letter_adds(origin, raw, [f"why {number}" for number in range(4)])
     found = {add["partitionValues"]["day"]: pq.read_table(tmp_path / add["path"], partitioning=None) for add in adds}
     assert {day: [one["_kafka"]["offset"] for one in table.to_pylist()] for day, table in found.items()} == {

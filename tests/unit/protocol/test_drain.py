@@ -21,6 +21,7 @@ from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.drain import DrainRounds, Interrupted
 from exporter.rounds.rounds import Rounds
 from exporter.stores.parquet import FileOrigin
+from exporter.stores.stores import open_store
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import TEXT, FakeSource
 
@@ -68,7 +69,7 @@ def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
 
 
 def poisoned(one: PartitionPlan) -> Poisoned:
-    return Poisoned(one, {}, FileOrigin("", "app", one.tp, 0, "dead_letters", "", {}), 0)
+    return Poisoned(one, {}, FileOrigin(open_store("/lake"), "app", one.tp, 0, "dead_letters", "", {}), 0)
 
 
 def passed(order: StagingOrder, unwritten: str = "") -> RoundResult:

@@ -25,7 +25,7 @@ from exporter.settings.meaning import routing, specs_of
 from exporter.settings.model import SCALARS, Settings, flag, variable
 from exporter.settings.reference import example_toml, reference
 from exporter.settings.rules import RULES, broken
-from exporter.settings.tables import NAMED, TABLES, KafkaClient
+from exporter.settings.tables import FREE, NAMED, TABLES, KafkaClient
 from offsets.partitions import DAY, Spec
 from offsets.selection import Share, Topics
 
@@ -647,6 +647,7 @@ def test_the_reference_lists_every_setting_with_a_sentence() -> None:
     for table, model in TABLES.items():
         shown = f"{table}.<{NAMED[table]}>" if table in NAMED else table
         fields += [shown] if table == "topic_formats" else [f"{shown}.{name}" for name in model.model_fields]
+    fields += sorted(FREE)
     assert names == fields
     assert all(re.fullmatch(r"[A-Z].{15,}\.", description) for _, _, description in reference())
     assert ("brokers", "required") in [row[:2] for row in reference()]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.stores.parquet import FileOrigin, GrowingFile
+from exporter.stores.stores import open_store
 from offsets.ranges import TopicPartition
 from tests.support.days import partition_of
 
@@ -26,7 +27,7 @@ SMILE = "\U0001f600"
 
 def stats_of(folder: Path, *groups: pa.Table) -> Any:
     """Of a file of these row groups. Decimals are exact."""
-    file = GrowingFile(FileOrigin(str(folder), "app", TP, 0, "a", "f", {}), partition_of(date(2026, 1, 1)))
+    file = GrowingFile(FileOrigin(open_store(str(folder)), "app", TP, 0, "a", "f", {}), partition_of(date(2026, 1, 1)))
     offset = 0
     for group in groups:
         file.add(group, offset, offset + group.num_rows - 1)

@@ -27,7 +27,7 @@ DAY = partition_of(date(2026, 1, 1))
 
 
 def origin(folder) -> FileOrigin:
-    return FileOrigin(str(folder), "app", TopicPartition("t", 0), 0, "a", "f", {"routing": "r"})
+    return FileOrigin(open_store(str(folder)), "app", TopicPartition("t", 0), 0, "a", "f", {"routing": "r"})
 
 
 def grown(folder, *parts: list[int]) -> StagedFile:

@@ -19,6 +19,7 @@ from exporter.core.writers import Claim, StagedFile, Writer, WriterKey
 from exporter.protocol import commit as commit_module
 from exporter.protocol.commit import DeltaCommitter
 from exporter.stores import parquet as files
+from exporter.stores.stores import open_store
 from exporter.task.offers import Offers
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
@@ -77,7 +78,7 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
         raise OverflowError("date value out of range")
 
     tp = KEY.tp
-    origin = files.FileOrigin(str(tmp_path), "app", tp, 0, "order", "f", {})
+    origin = files.FileOrigin(open_store(str(tmp_path)), "app", tp, 0, "order", "f", {})
     growing = files.GrowingFile(origin, partition_of(date(2026, 1, 31)))
     growing.add(pa.table({"n": [1]}), 0, 0)
     carried = growing.carried(1 << 10)

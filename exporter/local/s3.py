@@ -1,0 +1,95 @@
+"""An S3 as a child process, in memory, for the drill, the tests and the benchmark: moto, an extra of the tests.
+
+It forgets everything when it stops, and takes any credentials.
+
+    <folder>/s3.log   what it says
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from exporter.errors import ConfigError
+from exporter.local.server import LocalServer, accepts, free_ports
+
+START_SECS_MAX = 60.0
+BUCKET = "lake"
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1",
+}  # fmt: skip
+"""Environment variables for its clients."""
+
+
+class LocalS3(LocalServer):
+    """One S3 with one bucket; as a context manager it runs inside the block. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        """Raises ConfigError if moto is not installed."""
+        if find_spec("moto") is None:
+            raise ConfigError("there is no S3 here: moto is not installed", "pip install 'moto[server]'")
+        super().__init__("S3", Path(tempfile.mkdtemp(prefix="exporter-s3-")))
+        (self._port,) = free_ports(1)
+
+    @property
+    def endpoint(self) -> str:
+        """Address for clients; the same over restarts."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start, or start again on the same port, with an empty bucket. Does nothing if it runs.
+
+        Raises DependencyUnreachable with the end of its log if it does not listen within START_SECS_MAX.
+        """
+        if self.running:
+            return
+        self._folder.mkdir(exist_ok=True)
+        log, deadline = self._folder / "s3.log", time.monotonic() + START_SECS_MAX
+        serve = f"from exporter.local.s3 import serve; serve({self._port}, {BUCKET!r})"
+        self._run([sys.executable, "-c", serve], log)
+        try:
+            failed = f"S3 did not start on {self.endpoint}"
+            self._wait_until(lambda: accepts(self._port), failed, deadline, log)
+        except BaseException:
+            self.kill()
+            raise
+
+
+def serve(port: int, bucket: str) -> None:
+    """The child: moto behind one lock for all that is conditional, which it looks at first and does then."""
+    import logging
+
+    from moto.server import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, run_simple
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"
+    app = DomainDispatcherApplication(create_backend_app)
+    _make_bucket(bucket)
+    run_simple("127.0.0.1", port, _one_at_a_time(app), threaded=True)
+
+
+def _make_bucket(bucket: str) -> None:
+    from moto.core.models import DEFAULT_ACCOUNT_ID
+    from moto.s3.models import s3_backends
+
+    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, "us-east-1")
+
+
+def _one_at_a_time(app: Any) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    alone = threading.Lock()
+
+    def locked(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if "HTTP_IF_NONE_MATCH" not in environ and "HTTP_IF_MATCH" not in environ:
+            answer: Iterable[bytes] = app(environ, start_response)
+            return answer
+        with alone:
+            return list(app(environ, start_response))
+
+    return locked

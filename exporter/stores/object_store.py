@@ -1,0 +1,305 @@
+"""What all object stores have in common, over obstore: names are keys, and nothing is there in part.
+
+    folder       what keys have before a slash; it comes and goes with them
+    write_once   one PUT on the condition that nobody was first; two are never both told that they were
+
+A PUT whose reply is lost may have arrived: it is tried again, and meets its own bytes. Only after such a doubt equal
+bytes are taken for its own; else whoever finds the name taken is told so, whatever stands there. What a store does not
+do now is an OSError: none of obstore's own errors leaves this module.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
+from urllib.parse import unquote
+
+from exporter.core.backoff import Backoff
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.stores.store import Entry, JavaSide
+from exporter.text import first_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ATTEMPTS = 5
+"""Of one PUT, before its failure is told. Who asked for it tries again by the rules of an outage."""
+PAUSE = Backoff(0.2, 5.0)
+WHOLE_BYTES_MAX = 4 << 20
+"""A file up to which a reader takes all of it with its first request."""
+RANGE_BYTES = 1 << 20
+CLIENT: dict[str, Any] = {"timeout": "60s", "connect_timeout": "5s"}
+RETRIES: dict[str, Any] = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+"""Of requests that change nothing."""
+
+
+class ObjectStore:
+    """A prefix of a bucket, or what else a store calls that. A subclass says how its client is made."""
+
+    commits_are_exclusive: ClassVar[Literal[True]] = True
+    syncs: ClassVar[bool] = False
+    root: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def at(cls, root: str, options: Mapping[str, str] | None = None) -> ObjectStore:
+        """The store at a root. Raises ValueError for what is none of its kind."""
+        raise NotImplementedError
+
+    def _client(self, retries: bool) -> Any:
+        """obstore's store of the bucket. retries: whether it tries requests again by itself."""
+        raise NotImplementedError
+
+    @property
+    def java(self) -> JavaSide:
+        """See Store."""
+        raise NotImplementedError
+
+    @property
+    def _prefix(self) -> str:
+        """The key of the root; empty: the bucket itself."""
+        return self.root.partition("://")[2].partition("/")[2]
+
+    def _key(self, path: str) -> str:
+        if path:
+            _require_plain(path)
+        return "/".join(part for part in (self._prefix, path) if part)
+
+    def uri(self, path: str = "") -> str:
+        if path:
+            _require_plain(path)
+        return f"{self.root}/{path}" if path else self.root
+
+    def below(self, folder: str) -> ObjectStore:
+        return self.at(self.uri(folder), self.options)
+
+    # Files
+
+    def write_once(self, path: str, body: pa.Buffer | bytes) -> None:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        key, content, doubt = self._key(path), bytes(memoryview(body)), False
+        client = self._client(False)
+        for attempt in range(ATTEMPTS):
+            try:
+                obstore.put(client, key, content, mode="create", use_multipart=False)
+                return
+            except AlreadyExistsError:
+                if doubt and self.read(path) == content:
+                    return
+                raise FileExistsError(self.uri(path)) from None
+            except (BaseError, OSError) as error:
+                doubt = True
+                if attempt == ATTEMPTS - 1:
+                    raise _os_error(error, self.uri(path)) from error
+            time.sleep(PAUSE.after(attempt))  # pace of the tries, bounded by their number
+
+    def create(self, path: str, body: bytes, sync: bool = True) -> None:
+        self.write_once(path, body)
+
+    def replace(self, path: str, body: bytes) -> None:
+        import obstore
+
+        with self._told(path):
+            obstore.put(self._client(True), self._key(path), body, use_multipart=False)
+
+    def read(self, path: str) -> bytes:
+        import obstore
+
+        with self._told(path):
+            return bytes(obstore.get(self._client(True), self._key(path)).bytes())
+
+    def reader(self, path: str) -> BinaryIO:
+        import obstore
+
+        with self._told(path):
+            client, key = self._client(True), self._key(path)
+            found = obstore.get(client, key)
+            if found.meta["size"] <= WHOLE_BYTES_MAX:
+                return io.BytesIO(bytes(found.bytes()))
+            ranged = _Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
+        return io.BufferedReader(ranged, RANGE_BYTES)
+
+    def _range(self, path: str, start: int, end: int) -> bytes:
+        import obstore
+
+        with self._told(path):
+            return bytes(obstore.get_range(self._client(True), self._key(path), start=start, end=end))
+
+    def size(self, path: str) -> int | None:
+        import obstore
+
+        try:
+            with self._told(path):
+                return int(obstore.head(self._client(True), self._key(path))["size"])
+        except FileNotFoundError:
+            return None
+
+    def live_size(self, path: str) -> int | None:
+        plain = unquote(path)
+        if "://" not in plain:
+            return self.size(plain)
+        above, _, name = plain.rpartition("/")
+        return self.at(above, self.options).size(name)
+
+    def delete(self, path: str) -> bool:
+        """Two who delete at once may both be told that they did: the store itself does not say."""
+        import obstore
+
+        if self.size(path) is None:
+            return False
+        with self._told(path):
+            obstore.delete(self._client(True), self._key(path))
+        return True
+
+    def sync(self, path: str) -> None:
+        """What is written is kept."""
+        self._key(path)
+
+    # Folders
+
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        import obstore
+
+        prefix = self._key(folder)
+        begins = f"{prefix}/" if prefix else ""
+        with self._told(folder):
+            if after:
+                found = obstore.list(self._client(True), prefix or None, offset=f"{begins}{after}")
+                keys = [one["path"] for some in found for one in some]
+            else:
+                listed = obstore.list_with_delimiter(self._client(True), prefix or None)
+                keys = [*listed["common_prefixes"], *(one["path"] for one in listed["objects"])]
+        names = {key.removeprefix(begins).partition("/")[0] for key in keys if key != prefix}
+        return [name for name in names if name > after]
+
+    def files(self, folder: str = "") -> Iterator[Entry]:
+        import obstore
+
+        prefix = self._key(folder)
+        with self._told(folder):
+            listed = obstore.list_with_delimiter(self._client(True), prefix or None)
+        for one in listed["objects"]:
+            if one["path"] != prefix:
+                name = one["path"].rpartition("/")[2]
+                yield Entry(f"{folder}/{name}" if folder else name, one["size"])
+
+    def has_folder(self, path: str) -> bool:
+        import obstore
+
+        prefix = self._key(path)
+        with self._told(path):
+            found = obstore.list(self._client(True), prefix or None, chunk_size=2)
+            return any(one["path"] != prefix for one in next(iter(found), []))
+
+    def has_file(self, path: str) -> bool:
+        return self.size(path) is not None
+
+    # The storage itself
+
+    def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
+        """Whether a condition is honoured too: of two that create one object the second one has to be refused."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+
+        client, key = self._client(True), f"{self._key(path)}/.{uuid.uuid4().hex}.tmp".lstrip("/")
+        try:
+            obstore.put(client, key, b"0", use_multipart=False)
+            try:
+                obstore.put(client, key, b"1", mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return None
+            finally:
+                obstore.delete(client, key)
+        except (PermissionDeniedError, UnauthenticatedError, FileNotFoundError, ValueError) as error:
+            return ConfigError(
+                f"nothing can be written to {self.uri(path)}: {first_line(error)}",
+                "correct `table_root`, or the credentials and their rights: get, put, list and delete objects",
+            )
+        except (BaseError, OSError) as error:
+            return DependencyUnreachable(
+                f"nothing can be written to {self.uri(path)}: {first_line(error)}",
+                "start again when it can; all goes on from the tables",
+            )
+        return ConfigError(
+            f"{self.uri(path)} is in a store that ignores `If-None-Match: *`: of two tasks that make the same log "
+            "entry both would be told that they did, and one commit would be lost",
+            "use a store, or a version of it, that knows conditional writes",
+        )
+
+    def trouble(self) -> str:
+        try:
+            self.has_folder("")
+        except OSError as error:
+            return f"{self.root}: {error.strerror or error}"
+        return ""
+
+    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
+        """Keys are UTF-8 for everybody."""
+
+    @contextmanager
+    def _told(self, path: str) -> Iterator[None]:
+        """Raises OSError for whatever the store does not do, FileNotFoundError for what is not there."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(self.uri(path)) from None
+        except BaseError as error:
+            raise _os_error(error, self.uri(path)) from error
+
+
+class _Ranged(io.RawIOBase):
+    """A large object, read by ranges."""
+
+    def __init__(self, get: Callable[[int, int], bytes], size: int) -> None:
+        self._get, self._size, self._at = get, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, into: Any) -> int:
+        end = min(self._size, self._at + len(into))
+        found = self._get(self._at, end) if end > self._at else b""
+        into[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+
+def _require_plain(path: str) -> None:
+    """Raises ValueError for a path that a store would have to normalise."""
+    if not path.isprintable() or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ValueError(f"{path!r} is no path below a store's root")
+
+
+def _os_error(error: BaseException, uri: str) -> OSError:
+    return OSError(None, first_line(error), uri)
+
+
+def require_root(root: str, schemes: str) -> None:
+    """Raises ValueError for what is no scheme://bucket/path."""
+    rest = root.partition("://")[2]
+    bucket, *path = rest.rstrip("/").split("/")
+    if not bucket or not root.isprintable() or any(part in ("", ".", "..") for part in path):
+        raise ValueError(f"should be {schemes}")
+    if "%" in rest or "?" in rest or "#" in rest:
+        raise ValueError("should be written plainly, without %, ? and #")
+
+
