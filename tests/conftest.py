@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import settings
 from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
-from tests.support import services
+from tests.support import places, services
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -51,6 +52,20 @@ def s3() -> Iterator[Store]:
     """A bucket of a real S3, the same for all tests; boto3 and the JVM find credentials for it."""
     with services.s3_store() as store:
         yield store
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[places.Place]:
+    """Where a test's lake is: a folder, or of a test that is run `on("s3")` a prefix of a bucket, for itself alone."""
+    if getattr(request, "param", "file") == "file":
+        yield places.Folder(tmp_path / "lake")
+        return
+    store: Store = request.getfixturevalue("s3").below(services.fresh_name("lake"))
+    if "spark" not in request.fixturenames:
+        yield places.bucket_of(store)
+        return
+    with places.committing_to(request.getfixturevalue("spark"), store):
+        yield places.bucket_of(store)
 
 
 @pytest.fixture
