@@ -60,7 +60,7 @@ THIRD_PARTIES = {
     "executor": "pyarrow",
     "formats": "msgspec numpy pyarrow",
     "arrow": "pyarrow",
-    "stores": "boto3 msgspec obstore pyarrow",
+    "stores": "botocore msgspec obstore pyarrow",
     "protocol": "pyarrow pyspark",
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",
