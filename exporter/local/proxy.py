@@ -22,8 +22,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from exporter.local.server import free_ports
@@ -329,7 +330,7 @@ def _chunked(headers: Any) -> bool:
     return "chunked" in str(headers.get("Transfer-Encoding", "")).lower()
 
 
-def _body(read: BinaryIO, headers: Any) -> Iterable[bytes]:
+def _body(read: BufferedIOBase, headers: Any) -> Iterable[bytes]:
     """A request's body in blocks, as it stands on the wire: chunks with their sizes and trailers, too."""
     if not _chunked(headers):
         yield from _blocks(read, int(headers.get("Content-Length", 0)))
@@ -348,7 +349,7 @@ def _body(read: BinaryIO, headers: Any) -> Iterable[bytes]:
         yield line
 
 
-def _blocks(read: BinaryIO, size: int) -> Iterable[bytes]:
+def _blocks(read: BufferedIOBase, size: int) -> Iterable[bytes]:
     while size:
         block = read.read(min(size, BLOCK_BYTES))
         if not block:
