@@ -80,7 +80,7 @@ class Places(Reading):
     )
     worker_archive: str = Field(
         default="",
-        description="Archive of a Python environment, this exporter in it, which Spark unpacks at each worker: "
+        description="Archive of a Python environment that holds the exporter; Spark unpacks it at each worker: "
         "path#folder.",
         examples=["env.tar.gz#env"],
     )
