@@ -66,8 +66,13 @@ class S3Store(ObjectStore):
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> S3Store:
-        """The store at s3://bucket/path or s3a://bucket/path. Raises ValueError for what is neither."""
+        """The store at s3://bucket/path or s3a://bucket/path. Raises ValueError for what is neither.
+
+        s3a:// is what uri() says, of folders too that bear values; s3:// is what people write, some of them encoded.
+        """
         require_root(root, "s3://bucket/path")
+        if root.startswith("s3://") and {*root} & {*"%?#"}:
+            raise ValueError("should be written plainly, without %, ? and #")
         return cls(f"s3a://{root.partition('://')[2].rstrip('/')}", {**_of_environment(), **(options or {})})
 
     def _client(self, waiting: Waiting) -> Any:
