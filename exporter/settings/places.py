@@ -84,7 +84,7 @@ class Places(Reading):
     )
     worker_archive: str = Field(
         default="",
-        description="Archive of a Python environment with this exporter that Spark unpacks at each worker, as "
+        description="Archive of a Python environment that holds the exporter; Spark unpacks it at each worker: "
         "path#folder.",
         examples=["env.tar.gz#env"],
     )
