@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,17 @@ def topic(kafka: str) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
+    """The session that the exporter itself starts, the same for all tests; its settings are under test too.
+
+    It has the jars of S3 as well, at the end, so that tests of `place` can have it commit there: the class that loads
+    Delta has to see them, and what is started is as quick as without.
+    """
+    from exporter.spark.jars import jar_paths
     from exporter.spark.session import start
 
-    session = start("local[2]", "1g", "tests", short_lived=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
+        session = start("local[2]", "1g", "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

@@ -22,7 +22,6 @@ from botocore.exceptions import ClientError
 
 from exporter.local.s3 import CREDENTIALS
 from exporter.spark import java_classes
-from exporter.spark.jars import jar_paths
 from exporter.stores.store import Store
 
 CHECKSUMS = "spark.sql.streaming.checkpointFileManagerClass"
@@ -244,15 +243,12 @@ _at_home: set[str] = set()
 
 @contextmanager
 def committing_to(session: Any, store: Store) -> Iterator[None]:
-    """The session, started for another store, commits to this one too in here.
+    """The session, started for another store but with this one's jars, commits to this one too in here.
 
     What tasks of their own process are started with is not tried by this: the drills are for that.
     """
     java, context = store.java, session.sparkContext
     if context.applicationId not in _at_home:
-        loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        for path in (path for name in java.jar_sets for path in jar_paths(name)):
-            loader.addURL(session._jvm.java.net.URL(path.as_uri()))
         java_classes.install(session, java)
         for name, of in JAVA_CREDENTIALS.items():
             session._jvm.System.setProperty(name, os.environ[of])
