@@ -43,7 +43,7 @@ MAY_USE = {
     "ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",
-    "drill": "settings kafka core lake wal spark workbench operate local ground offsets",
+    "drill": "settings kafka core stores lake wal spark workbench operate local ground offsets",
     "ground": "offsets",
     "offsets": "",
 }
