@@ -110,7 +110,11 @@ def _prepared(
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
-    home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
+    home = None
+    if archive is not None:
+        home = class_data.home(java.jar_sets)
+    elif master.startswith("local"):
+        home = class_data.ready(java.jar_sets)
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
     options = _options(master, driver_memory, home, java)
@@ -251,7 +255,7 @@ def _huge_pages() -> bool:
 
 
 def _options(master: str, driver_memory: str, home: Path | None, java: JavaSide) -> dict[str, str]:
-    """Spark's settings. With a prepared home Delta and the Kafka source are among Spark's own jars."""
+    """Spark's settings. With a prepared home Delta, the Kafka source and a store's are among Spark's own jars."""
     scratch = tempfile.gettempdir()
     options = {
         "spark.driver.memory": driver_memory,
@@ -275,7 +279,7 @@ def _options(master: str, driver_memory: str, home: Path | None, java: JavaSide)
         "spark.task.maxFailures": "1",
         **java.settings,
     }
-    sets = [*(["spark"] if home is None else []), *java.jar_sets]
+    sets = ["spark", *java.jar_sets] if home is None else []
     jars = [str(path) for name in sets for path in jar_paths(name)]
     if jars:
         options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
