@@ -11,7 +11,9 @@ from hypothesis import settings
 from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 from tests.support import services
+from tests.support.azurite import ROOT, Azurite, NoAzurite
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -51,6 +53,19 @@ def s3() -> Iterator[Store]:
     """A bucket of a real S3, the same for all tests; boto3 and the JVM find credentials for it."""
     with services.s3_store() as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Store]:
+    """A container of Azurite, the same for all tests; obstore and the JVM find it by the environment."""
+    try:
+        azurite = Azurite()
+    except NoAzurite as error:
+        pytest.skip(str(error))
+    with azurite, pytest.MonkeyPatch.context() as patch:
+        for name, text in azurite.environment.items():
+            patch.setenv(name, text)
+        yield open_store(ROOT)
 
 
 @pytest.fixture

@@ -1,0 +1,51 @@
+"""Google Cloud Storage: a log entry is one object made on the condition that it has no generation yet, by Delta's store.
+
+Credentials are Application Default Credentials, in no setting and in no order: the file that
+GOOGLE_APPLICATION_CREDENTIALS names, else the machine's service account. Google's connector for Hadoop looks there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from exporter.stores.object_store import CLIENT, RETRIES, ObjectStore, require_root
+from exporter.stores.store import JavaSide
+
+SETTINGS = {
+    "spark.delta.logStore.gs.impl": "io.delta.storage.GCSLogStore",
+    "spark.hadoop.fs.gs.http.max.retry": "5",
+    "spark.hadoop.fs.gs.http.connect-timeout": "5000",
+    "spark.hadoop.fs.gs.http.read-timeout": "30000",
+}
+
+
+@dataclass(frozen=True)
+class GcsStore(ObjectStore):
+    """root: gs://bucket/path. There are no options."""
+
+    root: str
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def at(cls, root: str, options: Mapping[str, str] | None = None) -> GcsStore:
+        """The store at gs://bucket/path. Raises ValueError for what is none."""
+        require_root(root, "gs://bucket/path")
+        return cls(root.rstrip("/"), dict(options or {}))
+
+    def _client(self, retries: bool) -> Any:
+        return _client(self.root.partition("://")[2].partition("/")[0], retries)
+
+    @property
+    def java(self) -> JavaSide:
+        return JavaSide(settings=SETTINGS, jar_sets=("gcs",))
+
+
+@cache
+def _client(bucket: str, retries: bool) -> Any:
+    """obstore's store of a bucket, one per process: it keeps its connections and its tokens."""
+    from obstore.store import GCSStore as Bucket
+
+    return Bucket(bucket, client_options=CLIENT, retry_config=RETRIES if retries else {"max_retries": 0})
