@@ -18,11 +18,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from exporter.stores.object_store import CLIENT, RETRIES, ObjectStore, require_root
+from exporter.stores.object_client import Waiting, kept_client
+from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import Entry, JavaSide
 
 AUTHORITY = "${env.AZURE_AUTHORITY_HOST:-https://login.microsoftonline.com}"
@@ -38,6 +38,8 @@ _HADOOP = {
 }
 """Retries end within a minute, as an outage is the exporter's to tell; Hadoop's own take a quarter of an hour."""
 
+_CHAIN_HINT = "give credentials by the environment (AZURE_...), workload identity or the machine's managed identity"
+
 
 @dataclass(frozen=True)
 class AzureStore(ObjectStore):
@@ -45,6 +47,12 @@ class AzureStore(ObjectStore):
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    hints: ClassVar[Mapping[str, str]] = {
+        "ContainerNotFound": "make the container, or correct `table_root`",
+        "AuthenticationFailed": _CHAIN_HINT,
+        "AuthorizationPermissionMismatch": "give it the role Storage Blob Data Contributor",
+        "token request": _CHAIN_HINT,
+    }
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> AzureStore:
@@ -54,8 +62,8 @@ class AzureStore(ObjectStore):
             raise ValueError("should be abfss://container@account.dfs.core.windows.net/path")
         return cls(root.rstrip("/"), dict(options or {}))
 
-    def _client(self, retries: bool) -> Any:
-        return _client(*_parts(self.root), emulated(), retries)
+    def _client(self, waiting: Waiting) -> Any:
+        return _client(*_parts(self.root), emulated(), waiting)
 
     @property
     def java(self) -> JavaSide:
@@ -129,9 +137,9 @@ def _emulator() -> dict[str, str]:
     }
 
 
-@cache
-def _client(container: str, account: str, domain: str, emulator: bool, retries: bool) -> Any:
-    """obstore's store of a container, one per process: it keeps its connections and its tokens."""
+@kept_client
+def _client(container: str, account: str, domain: str, emulator: bool, waiting: Waiting) -> Any:
+    """obstore's store of a container; without a key it asks for tokens as it needs them."""
     from obstore.store import AzureStore as Container
 
     return Container(
@@ -139,6 +147,5 @@ def _client(container: str, account: str, domain: str, emulator: bool, retries: 
         account_name=account,
         endpoint=f"https://{account}.blob.{domain}",
         use_emulator=emulator,
-        client_options=CLIENT,
-        retry_config=RETRIES if retries else {"max_retries": 0},
+        **waiting.told(),
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
-from exporter.stores.object_store import CLIENT, RETRIES, ObjectStore, require_root
+from exporter.stores.object_client import Waiting, kept_client
+from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import JavaSide
 
 SETTINGS = {
@@ -24,7 +24,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class GcsStore(ObjectStore):
-    """root: gs://bucket/path. There are no options."""
+    """root: gs://bucket/path. options: endpoint, for tests, of a server that speaks as Google's does."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -35,17 +35,19 @@ class GcsStore(ObjectStore):
         require_root(root, "gs://bucket/path")
         return cls(root.rstrip("/"), dict(options or {}))
 
-    def _client(self, retries: bool) -> Any:
-        return _client(self.root.partition("://")[2].partition("/")[0], retries)
+    def _client(self, waiting: Waiting) -> Any:
+        bucket = self.root.partition("://")[2].partition("/")[0]
+        return _client(bucket, self.options.get("endpoint", ""), waiting)
 
     @property
     def java(self) -> JavaSide:
         return JavaSide(settings=SETTINGS, jar_sets=("gcs",))
 
 
-@cache
-def _client(bucket: str, retries: bool) -> Any:
-    """obstore's store of a bucket, one per process: it keeps its connections and its tokens."""
+@kept_client
+def _client(bucket: str, endpoint: str, waiting: Waiting) -> Any:
+    """obstore's store of a bucket; it asks for tokens as it needs them."""
     from obstore.store import GCSStore as Bucket
 
-    return Bucket(bucket, client_options=CLIENT, retry_config=RETRIES if retries else {"max_retries": 0})
+    told = {"base_url": endpoint} if endpoint else {}
+    return Bucket(bucket, **told, **waiting.told(allow_http=endpoint.startswith("http://")))
