@@ -12,10 +12,12 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
+from exporter.local.s3 import BUCKET
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from tests.support import places, services
 from tests.support.azurite import ROOT, Azurite, NoAzurite
+from tests.support.xml_gcs import TOKEN, xml_gcs
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -68,6 +70,18 @@ def azure() -> Iterator[Store]:
         for name, text in azurite.environment.items():
             patch.setenv(name, text)
         yield open_store(ROOT)
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[Store]:
+    """$EXPORTER_TEST_GCS (gs://bucket/path, by Application Default Credentials), else a server that speaks alike."""
+    if given := os.environ.get("EXPORTER_TEST_GCS"):
+        yield open_store(given)
+        return
+    with xml_gcs() as endpoint, pytest.MonkeyPatch.context() as patch:
+        for name, text in TOKEN.items():
+            patch.setenv(name, text)
+        yield open_store(f"gs://{BUCKET}", {"endpoint": endpoint})
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Azure Data Lake Storage: a log entry is one renaming on the condition that nobody was first, made by Delta's own store.
+"""Azure's storage: Delta's own store renames a log entry into place, on the condition that nobody was first.
 
 Data files go through the account's Blob endpoint, the log through its DFS endpoint: two doors of the same storage.
 
@@ -21,11 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from exporter.secrets import keep_secret
 from exporter.stores.object_client import Waiting, kept_client
 from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import Entry, JavaSide
 
 AUTHORITY = "${env.AZURE_AUTHORITY_HOST:-https://login.microsoftonline.com}"
+_SHAPE = "abfss://container@account.dfs.core.windows.net/path"
 _ROOT = re.compile(r"abfss?://(?P<container>[a-z0-9-]{3,63})@(?P<account>[a-z0-9]{3,24})\.dfs\.(?P<domain>[^/:@]+)(?:/.*)?")
 _TOKENS = "org.apache.hadoop.fs.azurebfs.oauth2"
 _HADOOP = {
@@ -37,7 +39,6 @@ _HADOOP = {
     "ssl.channel.mode": "Default_JSSE",
 }
 """Retries end within a minute, as an outage is the exporter's to tell; Hadoop's own take a quarter of an hour."""
-
 _CHAIN_HINT = "give credentials by the environment (AZURE_...), workload identity or the machine's managed identity"
 
 
@@ -51,15 +52,14 @@ class AzureStore(ObjectStore):
         "ContainerNotFound": "make the container, or correct `table_root`",
         "AuthenticationFailed": _CHAIN_HINT,
         "AuthorizationPermissionMismatch": "give it the role Storage Blob Data Contributor",
-        "token request": _CHAIN_HINT,
+        "AuthorizationFailure": _CHAIN_HINT,
     }
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> AzureStore:
         """The store at a root. Raises ValueError for what is none of its kind."""
-        require_root(root, "abfss://container@account.dfs.core.windows.net/path")
-        if not _ROOT.fullmatch(root):
-            raise ValueError("should be abfss://container@account.dfs.core.windows.net/path")
+        require_root(root, _SHAPE)
+        _parts(root)
         return cls(root.rstrip("/"), dict(options or {}))
 
     def _client(self, waiting: Waiting) -> Any:
@@ -92,8 +92,10 @@ def emulated() -> bool:
 
 
 def _parts(root: str) -> tuple[str, str, str]:
+    """Container, account, and the domain that accounts have their names in. Raises ValueError."""
     found = _ROOT.fullmatch(root)
-    assert found is not None
+    if found is None:
+        raise ValueError(f"should be {_SHAPE}")
     return found["container"], found["account"], found["domain"]
 
 
@@ -142,6 +144,7 @@ def _client(container: str, account: str, domain: str, emulator: bool, waiting: 
     """obstore's store of a container; without a key it asks for tokens as it needs them."""
     from obstore.store import AzureStore as Container
 
+    keep_secret(os.environ.get("AZURE_STORAGE_ACCOUNT_KEY"), os.environ.get("AZURE_CLIENT_SECRET"))
     return Container(
         container,
         account_name=account,

@@ -1,4 +1,4 @@
-"""Google Cloud Storage: a log entry is one object made on the condition that it has no generation yet, by Delta's store.
+"""Google Cloud Storage: Delta's own store makes a log entry on the condition that the object has no generation yet.
 
 Credentials are Application Default Credentials, in no setting and in no order: the file that
 GOOGLE_APPLICATION_CREDENTIALS names, else the machine's service account. Google's connector for Hadoop looks there too.
@@ -28,6 +28,7 @@ class GcsStore(ObjectStore):
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    hints: ClassVar[Mapping[str, str]] = {"NoSuchBucket": "make the bucket, or correct `table_root`"}
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> GcsStore:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from exporter.local.server import LocalServer, accepts, free_ports
 from exporter.spark.jars import cache_folder
+from exporter.text import first_line
 
 VERSION = "3.35.0"
 """The newest that runs on Node 18 and 20."""
@@ -38,7 +39,7 @@ class NoAzurite(Exception):
 
 
 class Azurite(LocalServer):
-    """One Azurite with one container; as a context manager it runs inside the block. Not for several threads at once."""
+    """One Azurite with one container; as a context manager it runs inside the block. Not for several threads."""
 
     def __init__(self) -> None:
         """Installs it if it is not there yet. Raises NoAzurite."""
@@ -89,7 +90,7 @@ def _installed() -> Path:
         if not folder.exists():
             work.rename(folder)
     except subprocess.CalledProcessError as error:
-        raise NoAzurite(f"npm could not install Azurite: {error.stderr.strip()[:300]}") from error
+        raise NoAzurite(f"npm could not install Azurite: {first_line(error.stderr)}") from error
     except subprocess.TimeoutExpired as error:
         raise NoAzurite(f"npm did not install Azurite within {INSTALL_SECS_MAX:.0f} s") from error
     finally:

@@ -42,7 +42,8 @@ def race(store: Store, folder: Path, commits: int = 20, racers: int = 2) -> None
         _require(all(racer.ended() == 0 for racer in running), "without an error", folder)
     won = {number: json.loads((folder / f"{number}.out").read_text()) for number in range(racers)}
     owner = {version: (number, turn) for number, versions in won.items() for turn, version in enumerate(versions)}
-    assert Counter(version for versions in won.values() for version in versions) == Counter(range(1, racers * commits + 1))
+    told = Counter(version for versions in won.values() for version in versions)
+    assert told == Counter(range(1, racers * commits + 1))
     assert {version: _written(store, version) for version in owner} == owner
 
 
