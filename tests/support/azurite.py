@@ -21,7 +21,6 @@ from pathlib import Path
 
 from exporter.local.server import LocalServer, accepts, free_ports
 from exporter.spark.jars import cache_folder
-from exporter.text import first_line
 
 VERSION = "3.35.0"
 """The newest that runs on Node 18 and 20."""
@@ -90,7 +89,7 @@ def _installed() -> Path:
         if not folder.exists():
             work.rename(folder)
     except subprocess.CalledProcessError as error:
-        raise NoAzurite(f"npm could not install Azurite: {first_line(error.stderr)}") from error
+        raise NoAzurite(f"npm could not install Azurite: {' '.join(error.stderr.split())[:200]}") from error
     except subprocess.TimeoutExpired as error:
         raise NoAzurite(f"npm did not install Azurite within {INSTALL_SECS_MAX:.0f} s") from error
     finally:
