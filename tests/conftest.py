@@ -12,8 +12,12 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
+from exporter.local.s3 import BUCKET
 from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 from tests.support import places, services
+from tests.support.azurite import ROOT, Azurite, NoAzurite
+from tests.support.xml_gcs import TOKEN, xml_gcs
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -53,6 +57,31 @@ def s3() -> Iterator[Store]:
     """A bucket of a real S3, the same for all tests; boto3 and the JVM find credentials for it."""
     with services.s3_store() as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Store]:
+    """A container of Azurite, the same for all tests; obstore and the JVM find it by the environment."""
+    try:
+        azurite = Azurite()
+    except NoAzurite as error:
+        pytest.skip(str(error))
+    with azurite, pytest.MonkeyPatch.context() as patch:
+        for name, text in azurite.environment.items():
+            patch.setenv(name, text)
+        yield open_store(ROOT)
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[Store]:
+    """$EXPORTER_TEST_GCS (gs://bucket/path, by Application Default Credentials), else a server that speaks alike."""
+    if given := os.environ.get("EXPORTER_TEST_GCS"):
+        yield open_store(given)
+        return
+    with xml_gcs() as endpoint, pytest.MonkeyPatch.context() as patch:
+        for name, text in TOKEN.items():
+            patch.setenv(name, text)
+        yield open_store(f"gs://{BUCKET}", {"endpoint": endpoint})
 
 
 @pytest.fixture
