@@ -68,9 +68,10 @@ def topic(kafka: str) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
+    from exporter.core.deployment import Deployment
     from exporter.spark.session import start
 
-    session = start("local[2]", "1g", "tests", short_lived=True)
+    session = start(Deployment("local[2]"), "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

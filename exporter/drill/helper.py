@@ -80,13 +80,14 @@ class Helper:
 def serve() -> None:
     """The child: answer until standard input ends."""
     from exporter import log
+    from exporter.core.deployment import Deployment
     from exporter.spark import session as spark
     from exporter.text import first_line
 
     log.configure(json=True)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the JVM prints is no answer
-    session = spark.start("local[2]", "1g", "drill", short_lived=True)
+    session = spark.start(Deployment("local[2]"), "drill", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     for line in sys.stdin:
         order = json.loads(line)
