@@ -12,6 +12,9 @@ from exporter.settings.values import Bucketless, Database, Master, Memory, Port,
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
+S3 = frozenset(("s3_endpoint", "s3_region", "s3_path_style", "s3_allow_http"))
+"""Settings that say how an S3 is reached."""
+
 
 class Places(Reading):
     """See Settings (model.py), of which it is a part."""
