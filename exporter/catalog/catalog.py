@@ -20,7 +20,7 @@ Columns = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """One table as a catalog is to have it. location: as its store's uri() says it."""
+    """One table as a catalog is to have it. location: with its scheme."""
 
     name: str
     location: str
@@ -66,6 +66,11 @@ def register(catalog: Catalog, entry: Entry) -> tuple[Outcome, str]:
         return "there", found.location
     catalog.update(entry)
     return "updated", found.location
+
+
+def with_scheme(uri: str) -> str:
+    """A store's uri() as others have to read it: a path alone is one of this machine's."""
+    return f"file://{uri}" if uri.startswith("/") else uri
 
 
 def same_place(one: str, other: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-from exporter.catalog.catalog import Catalog, Entry, Outcome, register, same_place
+from exporter.catalog.catalog import Catalog, Entry, Outcome, register, same_place, with_scheme
 from exporter.catalog.hive_types import hive_columns
 from exporter.catalog.names import catalog_name
 from exporter.errors import TableUnreadable
@@ -47,7 +47,7 @@ class Registrar:
         view = table.view()
         if view is None:
             raise TableUnreadable(f"table {event_type} is not there")
-        outcome, location = register(self._catalog, Entry(name, table.uri, hive_columns(view.schema_json)))
+        outcome, location = register(self._catalog, Entry(name, with_scheme(table.uri), hive_columns(view.schema_json)))
         return Registered(outcome, name, location, view.fingerprint)
 
     def place(self, event_type: str) -> Place | None:
@@ -56,4 +56,4 @@ class Registrar:
         return None if found is None else Place(found.location, same_place(found.location, self._uri(event_type)))
 
     def _uri(self, event_type: str) -> str:
-        return self._lake.table(event_type).uri
+        return with_scheme(self._lake.table(event_type).uri)

@@ -7,7 +7,7 @@ from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass
 
 from exporter.aside import aside
-from exporter.catalog.catalog import Entry
+from exporter.catalog.catalog import Entry, with_scheme
 from exporter.catalog.names import catalog_name, clashes
 from exporter.catalog.registrar import Registered, Registrar
 from exporter.catalog.statements import database_statement, statement
@@ -42,7 +42,7 @@ def statements(settings: Settings, dialect: str, only: Collection[str] = ()) -> 
     found, database = _chosen(settings, only), settings.catalog_database
     told = [Statement("", database, database_statement(dialect, database))] if database else []
     for name, event_type in found.items():
-        entry = Entry(name, settings.store.uri(table_folder(event_type)))
+        entry = Entry(name, with_scheme(settings.store.uri(table_folder(event_type))))
         told.append(Statement(event_type, name, statement(dialect, database, entry)))
     return told
 
@@ -72,7 +72,11 @@ def _chosen(settings: Settings, only: Collection[str]) -> dict[str, str]:
     known = sorted(stored_event_types(settings.store))
     if unknown := sorted({*only} - {*known}):
         raise ConfigError(f"there is no table of event type {unknown[0]!r}", f"there are: {', '.join(known)}")
-    return {catalog_name(name): name for name in reversed(known) if not only or name in only}
+    chosen: dict[str, str] = {}
+    for name in known:
+        if not only or name in only:
+            chosen.setdefault(catalog_name(name), name)
+    return chosen
 
 
 def check_catalog(settings: Settings, lake: Lake, wait_secs: float = CHECK_SECS) -> Iterator[Finding]:
