@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from exporter.core.deployment import Deployment
 from exporter.lake import log_files
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
@@ -85,7 +86,7 @@ def logged(store: Store, table: str) -> list[dict[str, int]]:
 def main(root: str, options: str, partition: str) -> None:
     """The child."""
     store, me = open_store(root, json.loads(options)), app_id(int(partition))
-    session = spark.start("local[1]", "512m", "committing", short_lived=True, java=store.java)
+    session = spark.start(Deployment("local[1]", "512m"), "committing", short_lived=True, java=store.java)
     conf, key = session.sparkContext._jsc.sc().conf(), _log_store_key(store.java.settings)
     with Lake(session, store, APP) as lake:
         for line in sys.stdin:
