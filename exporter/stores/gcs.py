@@ -15,7 +15,8 @@ from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import JavaSide
 
 LOG_STORE = "io.delta.storage.GCSLogStore"
-HADOOP = {"http.max.retry": "5", "http.connect-timeout": "5000", "http.read-timeout": "30000"}
+HADOOP = {"http.max.retry": "3", "http.connect-timeout": "5000", "http.read-timeout": "15000"}
+"""A store that is silent or down is given up after a minute. ms."""
 
 
 @dataclass(frozen=True)
