@@ -32,6 +32,7 @@ from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.stores.many import each
 from exporter.stores.parquet import FileOrigin, NotWritten, merge
 from exporter.text import first_line
 from exporter.wal.journal import Journal
@@ -203,18 +204,16 @@ class DeltaCommitter:
             if error := staged_range_error(claim):
                 raise InvariantBroken(Invariant.COVER, f"{claim.key}: {error}", "start again; please report this")
             try:
-                merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
-                for file in merged.files:
-                    table.require(file)
+                ready.append(claim if claim.offers else replace(claim, files=self._merged(table, claim)))
             except NotWritten as error:
                 aside.append(Settled(claim, Unwritten(f"a file cannot be written: {error}")))
             except (OSError, ValueError) as error:
                 aside.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
             except Exception as error:  # noqa: BLE001 - it would be no better for another reading
                 aside.append(Settled(claim, Unwritten(f"its files cannot be merged: {type(error).__name__}: {error}")))
-            else:
-                ready.append(merged)
-        return ready, aside
+        missing = each(lambda claim: _missing(table, claim), ready)
+        aside += [Settled(claim, Stale(why)) for claim, why in zip(ready, missing, strict=True) if why]
+        return [claim for claim, why in zip(ready, missing, strict=True) if not why], aside
 
     def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
         by_folder: dict[str, list[StagedFile]] = defaultdict(list)
@@ -356,6 +355,16 @@ class DeltaCommitter:
         return add_action(
             file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )
+
+
+def _missing(table: DeltaTable, claim: Claim) -> str:
+    """Why a file of a claim cannot be committed; empty if all are there."""
+    try:
+        for file in claim.files:
+            table.require(file)
+    except (OSError, ValueError) as error:
+        return f"a staged file cannot be read: {error}"
+    return ""
 
 
 def _app_id(app: str, claim: Claim) -> str:
