@@ -117,6 +117,20 @@ def test_an_outage_is_told_within_its_bound_and_the_next_write_waits_less(
     assert store.trouble() == ""
 
 
+def test_once_a_store_answers_again_it_has_its_time_again(
+    store: Store, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and not when the short time is over."""
+    s3.faults["PUT"] = [503] * 100
+    with pytest.raises(OSError):
+        store.write_once("order/x", b"1")
+    monkeypatch.setattr(object_client, "RETRY_SECS", 30.0)
+    s3.faults["PUT"] = []
+    store.write_once("order/x", b"1")
+    s3.faults["PUT"] = [503, 503]
+    store.write_once("order/y", b"1")
+
+
 def test_a_slow_store_has_its_time_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else one that needs longer than the short time would be out for ever, for it is tried all the time."""
     now = [100.0]
