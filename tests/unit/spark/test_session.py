@@ -13,6 +13,7 @@ from exporter.core.deployment import PAGES, Deployment
 from exporter.secrets import MASK, masked
 from exporter.spark import session as spark
 from exporter.stores.store import JavaSide
+from exporter.stores.stores import open_store
 
 ASKED = "-XX:+UseTransparentHugePages"
 
@@ -65,6 +66,21 @@ def test_a_session_is_made_with_what_the_store_s_commits_need(monkeypatch: pytes
         monkeypatch.setattr(spark.class_data, "ready", lambda sets, home=home: home if sets == ("x",) else None)
         options = spark._prepared(Deployment("local[2]"), java)
         assert options["spark.delta.logStore.x.impl"] == "X" and options.get("spark.driver.extraClassPath") == jars
+
+
+@pytest.mark.usefixtures("prepared")
+@pytest.mark.parametrize(
+    "root, sets", [("file:///lake", ["spark"]), ("s3://lake/tables", ["spark", "s3"])], ids=["file", "s3"]
+)
+def test_jars_of_a_store_are_fetched_for_that_store_only(
+    monkeypatch: pytest.MonkeyPatch, root: str, sets: list[str]
+) -> None:
+    """Nobody waits for megabytes that their tables do not need."""
+    asked: list[str] = []
+    monkeypatch.setattr(spark.class_data, "ready", lambda sets: None)
+    monkeypatch.setattr(spark, "jar_paths", lambda name: asked.append(name) or [])
+    spark._prepared(Deployment("local[2]"), open_store(root, {"region": "r"}).java)
+    assert asked == sets
 
 
 @pytest.mark.usefixtures("prepared")
