@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from exporter.core.writers import StagedFile
-from exporter.errors import LogCleaned, TableUnreadable
+from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
 from exporter.lake.change import TABLE_PROPERTIES, Change
 from exporter.lake.gateway import Gateway
@@ -54,7 +54,7 @@ class DeltaTable:
         self._sync = sync
 
     def view(self) -> TableView | None:
-        """The table as it is now, or None if there is none. Raises TableUnreadable.
+        """The table as it is now, or None if there is none. Raises TableUnreadable, StorageSilent among it.
 
         What it says survives a power cut: its newest writer may have been killed before it synced the entry, and
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
@@ -64,7 +64,7 @@ class DeltaTable:
                 self.store.sync(LOG_FOLDER)
             return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+            raise _unreadable(self.event_type, error) from error
 
     @property
     def sql_name(self) -> str:
@@ -108,7 +108,7 @@ class DeltaTable:
             snapshot = self._snapshot()
             view = self._view(snapshot)
         except Exception as error:
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+            raise _unreadable(self.event_type, error) from error
         return None if view is None else (view, lambda: self._named(snapshot))
 
     def _named(self, snapshot: Any) -> Iterator[list[str]]:
@@ -219,19 +219,26 @@ class DeltaTable:
         return txn
 
     def view_at(self, version: int) -> TableView:
-        """The table as it was at a version. Raises LogCleaned."""
-        view = self._view(self._snapshot_at(version))
+        """The table as it was at a version. Raises LogCleaned, TableUnreadable."""
+        snapshot = self._snapshot_at(version)
+        try:
+            view = self._view(snapshot)
+        except OSError as error:
+            raise _unreadable(self.event_type, error) from error
         if view is None:
             raise LogCleaned(f"table {self.event_type}: version {version} can no longer be read")
         return view
 
     def files_at(self, version: int) -> list[dict[str, Any]]:
-        """The `add` actions of the live files at a version. Raises LogCleaned."""
+        """The `add` actions of the live files at a version. Raises LogCleaned, TableUnreadable."""
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
         return [json.loads(row) for row in json.loads(self._gateway.to_json(rows))]
 
     def adds_at(self, version: int) -> Any:
-        """A Java DataFrame of the live files at a version, one `add` action a row. Raises LogCleaned."""
+        """A Java DataFrame of the live files at a version, one `add` action a row.
+
+        Raises LogCleaned, TableUnreadable.
+        """
         return self._snapshot_at(version).allFiles().toDF()
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
@@ -246,6 +253,8 @@ class DeltaTable:
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds
+            if trouble := self.store.trouble():  # then nothing is known of the log
+                raise StorageSilent(f"table {self.event_type} cannot be read: {trouble}") from error
             raise LogCleaned(
                 f"table {self.event_type}: version {version} can no longer be read: {first_line(error)}"
             ) from error
@@ -276,7 +285,7 @@ class DeltaTable:
                 "topic and, with `--apply`, accepts them if nothing is missing",
             ) from error
         except (OSError, ValueError) as error:
-            raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
+            raise _unreadable(f"{self.event_type}: version {version}", error) from error
 
     def _log(self) -> Any:
         return self._gateway.log(self.uri)
@@ -321,6 +330,13 @@ class DeltaTable:
             return {action["appId"]: int(action["version"]) for action in actions}
         reconstructed = json.loads(self._gateway.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+def _unreadable(what: str, error: Exception) -> TableUnreadable:
+    """Whether it is the table's fault or the storage's. what: the table, or some of it."""
+    of_the_path = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError)
+    kind = StorageSilent if isinstance(error, OSError) and not of_the_path else TableUnreadable
+    return kind(f"table {what} cannot be read: {first_line(error)}")
 
 
 def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
