@@ -201,8 +201,8 @@ class DeltaCommitter:
         ready: list[Claim] = []
         aside: list[Settled] = []
         for claim in claims:
-            if error := staged_range_error(claim):
-                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {error}", "start again; please report this")
+            if wrong := staged_range_error(claim):
+                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {wrong}", "start again; please report this")
             try:
                 merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
                 for file in merged.files:
@@ -355,7 +355,7 @@ class DeltaCommitter:
 
 
 def _unready(error: Exception, store: Store) -> Stale | Unwritten:
-    """What is the matter with a claim's files. A storage that is out is asked right then: later it may be well again."""
+    """What is the matter with a claim's files. The storage is asked right then: later it may be well again."""
     if isinstance(error, NotWritten):
         return Unwritten(f"a file cannot be written: {error}", store.trouble())
     if not isinstance(error, OSError | ValueError):  # it would be no better for another reading

@@ -24,7 +24,8 @@ AWAY = ["../x", "a/../../x", "/x", ".."]
 ODD = ["a b", "é", "100%", "%41", "it's", 'q"q', "~2E", "_delta_log", ".hidden", "day=2026-01-01", "a..b", "`"]
 
 
-STORES_HERE = ["memory", "file", pytest.param("s3", marks=pytest.mark.xdist_group("s3"))]
+SERVED = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("s3", "azure", "gcs")]
+STORES_HERE = ["memory", "file", *SERVED]
 
 
 @pytest.fixture(params=STORES_HERE)
