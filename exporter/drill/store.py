@@ -17,7 +17,8 @@ from exporter.local.proxy import WELL, Down, FaultyProxy, Troubles
 THROTTLED = 0.3
 """Share of requests that are told to slow down while a task works on."""
 SLOW_SECS, STALLED_SECS = 0.5, 20.0
-REFUSES_SECS, HANGS_SECS = 15.0, 40.0
+OUT_SECS = 15.0
+"""How long it stays away when a task has told of it."""
 GIVE_UP_SECS = 15
 EXIT_SECS_MAX = 120.0
 """How long a task may take to give up beyond that, with all that it still waits for."""
@@ -38,7 +39,7 @@ def throttles(run: Run) -> None:
         run.check()
     with _troubled(run, task, Troubles(throttled=1.0)):
         _waits(run, task)
-        run.nap(REFUSES_SECS)
+        run.nap(OUT_SECS)
     _goes_on(run, task)
     _ends(run, task)
 
@@ -60,23 +61,23 @@ def slow(run: Run) -> None:
 
 
 def down(run: Run) -> None:
-    """It refuses connections, then takes requests and answers none; a task waits, another is killed, one cannot start.
+    """It refuses connections, and a task waits; then it answers nothing, the task is killed, and the next cannot start.
 
     What hung is done when the store is back, also what nobody waits for any more.
     """
     task = live(run)
-    for trouble, secs in ((Down.REFUSES, REFUSES_SECS), (Down.HANGS, HANGS_SECS)):
-        with _troubled(run, task, Troubles(down=trouble)):
-            _waits(run, task)
-            run.nap(secs)
-            run.check()
-        _goes_on(run, task)
-        with _troubled(run, task, Troubles(down=trouble)):
-            _waits(run, task)
-            run.kill(task)
-            run.ends(run.start(), UNREACHABLE)
-        task = run.start()
-        run.wait_commit(task, 3)
+    with _troubled(run, task, Troubles(down=Down.REFUSES)):
+        _waits(run, task)
+        run.nap(OUT_SECS)
+        run.check()
+    _goes_on(run, task)
+    with _troubled(run, task, Troubles(down=Down.HANGS)):
+        _waits(run, task)
+        run.nap(OUT_SECS)
+        run.kill(task)
+        run.ends(run.start(), UNREACHABLE)
+    task = run.start()
+    run.wait_commit(task, 3)
     _ends(run, task)
 
 
