@@ -356,7 +356,7 @@ class DeltaCommitter:
 
 
 def _unready(error: Exception, store: Store) -> Stale | Unwritten:
-    """What is the matter with a claim's files. A storage that is out is asked right then: later it may be well."""
+    """What is the matter with a claim's files. The storage is asked right then: later it may be well again."""
     if isinstance(error, NotWritten):
         return Unwritten(f"a file cannot be written: {error}", store.trouble())
     if not isinstance(error, OSError | ValueError):  # it would be no better for another reading
