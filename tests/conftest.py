@@ -53,6 +53,13 @@ def s3() -> Iterator[Store]:
         yield store
 
 
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Store]:
+    """A folder of a real HDFS, the same for all tests."""
+    with services.hdfs_store() as store:
+        yield store
+
+
 @pytest.fixture
 def topic(kafka: str) -> Callable[..., str]:
     """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""
