@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,12 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
+from exporter.local.s3 import BUCKET
 from exporter.stores.store import Store
-from tests.support import services
+from exporter.stores.stores import open_store
+from tests.support import places, services
+from tests.support.azurite import ROOT, Azurite, NoAzurite
+from tests.support.xml_gcs import TOKEN, xml_gcs
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -60,6 +66,45 @@ def hdfs() -> Iterator[Store]:
         yield store
 
 
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Store]:
+    """A container of Azurite, the same for all tests; obstore and the JVM find it by the environment."""
+    try:
+        azurite = Azurite()
+    except NoAzurite as error:
+        pytest.skip(str(error))
+    with azurite, pytest.MonkeyPatch.context() as patch:
+        for name, text in azurite.environment.items():
+            patch.setenv(name, text)
+        yield open_store(ROOT)
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[Store]:
+    """$EXPORTER_TEST_GCS (gs://bucket/path, by Application Default Credentials), else a server that speaks alike."""
+    if given := os.environ.get("EXPORTER_TEST_GCS"):
+        yield open_store(given)
+        return
+    with xml_gcs() as endpoint, pytest.MonkeyPatch.context() as patch:
+        for name, text in TOKEN.items():
+            patch.setenv(name, text)
+        yield open_store(f"gs://{BUCKET}", {"endpoint": endpoint})
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[places.Place]:
+    """Where a test's lake is: a folder, or of a test that is run `on("s3")` a prefix of a bucket, for itself alone."""
+    if getattr(request, "param", "file") == "file":
+        yield places.Folder(tmp_path / "lake")
+        return
+    store: Store = request.getfixturevalue("s3").below(services.fresh_name("lake"))
+    if "spark" not in request.fixturenames:
+        yield places.bucket_of(store)
+        return
+    with places.committing_to(request.getfixturevalue("spark"), store):
+        yield places.bucket_of(store)
+
+
 @pytest.fixture
 def topic(kafka: str) -> Callable[..., str]:
     """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""
@@ -74,10 +119,21 @@ def topic(kafka: str) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
+    """The session that the exporter itself starts, the same for all tests; its settings are under test too.
+
+    It has the jars of S3 as well, and credentials for one of this machine, so that tests of `place` can have it commit
+    there. Jars at the end of the class path leave its start as quick as it is without.
+    """
+    from exporter.core.deployment import Deployment
+    from exporter.local.s3 import CREDENTIALS
+    from exporter.spark.jars import jar_paths
     from exporter.spark.session import start
 
-    session = start("local[2]", "1g", "tests", short_lived=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CREDENTIALS.keys() - os.environ.keys():
+            patch.setenv(name, CREDENTIALS[name])
+        patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
+        session = start(Deployment("local[2]"), "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

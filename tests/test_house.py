@@ -36,7 +36,7 @@ MAY_USE = {
     "lake": "core arrow stores ground offsets",
     "wal": "kafka core lake ground offsets",
     "registry": "core formats stores ground offsets",
-    "spark": "stores ground offsets",
+    "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry spark ground offsets",
     "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry spark workbench "

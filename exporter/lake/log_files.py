@@ -1,6 +1,6 @@
 """What a table's log says of one version, from its files alone: a millisecond, where a fresh JVM takes tens of them.
 
-    list _delta_log -> the newest version, with all commits since the newest checkpoint
+    list _delta_log from the newest checkpoint on -> the newest version, with all commits since
     a version       -> the newest checksum up to it that tells the transactions -> the commits since
 
 None wherever the files do not tell all of it: then Delta itself is asked, which also says what is wrong with them.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -34,13 +34,36 @@ def newest_view(table: Store) -> TableView | None:
 
 
 def newest_version(table: Store) -> int | None:
-    """None if there is no commit, or if one is missing after the newest checkpoint."""
-    commits: list[int] = []
-    checkpoint = -1
+    """None if there is no commit, or if one is missing after the newest checkpoint.
+
+    A store that lists in order is not asked for what stands before the checkpoint that the log itself calls its newest:
+    a long history would be many requests. That is a hint only, so a log that does not have it is listed as a whole.
+    """
     try:
-        names = table.names(LOG_FOLDER)
+        hinted = _hinted(table)
+        if hinted is not None:
+            newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
+            if checkpoint is not None:
+                return newest
+        return _newest(table.names(LOG_FOLDER))[0]
     except OSError:
         return None
+
+
+def _hinted(table: Store) -> int | None:
+    """The version of the checkpoint that was the newest when it was made, if the log says so."""
+    try:
+        found = json.loads(table.read(f"{LOG_FOLDER}/_last_checkpoint"))
+    except (FileNotFoundError, ValueError):
+        return None
+    version = found.get("version") if isinstance(found, dict) else None
+    return version if type(version) is int and 0 <= version < 10**VERSION_DIGITS else None
+
+
+def _newest(names: Iterable[str]) -> tuple[int | None, int | None]:
+    """The newest version that names of a log tell, and that of its newest checkpoint; None where they tell none."""
+    commits: list[int] = []
+    checkpoint = -1
     for name in names:
         digits, rest = name[:VERSION_DIGITS], name[VERSION_DIGITS:]
         if rest == ".json" and digits.isdigit():
@@ -49,7 +72,8 @@ def newest_version(table: Store) -> int | None:
             checkpoint = max(checkpoint, int(digits))
     newest = max(commits, default=-1)
     since = sum(version > checkpoint for version in commits)
-    return newest if newest >= max(0, checkpoint) and since == newest - checkpoint else None
+    whole = newest >= max(0, checkpoint) and since == newest - checkpoint
+    return newest if whole else None, checkpoint if checkpoint >= 0 else None
 
 
 def view_at(table: Store, version: int) -> TableView | None:

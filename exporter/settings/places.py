@@ -7,10 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from exporter.core.deployment import Deployment
 from exporter.settings.reading import Reading
-from exporter.settings.values import Bucketless, Master, Memory, Port, TextTable
+from exporter.settings.values import Archive, Bucketless, DriverHost, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
+
+S3 = frozenset(("s3_endpoint", "s3_region", "s3_path_style", "s3_allow_http"))
+"""Settings that say how an S3 is reached."""
 
 
 class Places(Reading):
@@ -61,7 +65,7 @@ class Places(Reading):
     driver_memory: Memory = Field(
         default="1g", description="Heap of the JVM, as Java writes it: a number with k, m, g or t."
     )
-    driver_host: str = Field(
+    driver_host: DriverHost = Field(
         default="",
         description="Address under which the workers of a cluster reach this process; without it the host's name.",
         examples=["exporter-driver"],
@@ -78,7 +82,7 @@ class Places(Reading):
         "worker_archive. Without it this process's own.",
         examples=["./env/bin/python"],
     )
-    worker_archive: str = Field(
+    worker_archive: Archive = Field(
         default="",
         description="Archive of a Python environment that holds the exporter; Spark unpacks it at each worker: "
         "path#folder.",
@@ -100,6 +104,20 @@ class Places(Reading):
     def store(self) -> Store:
         """Where the tables are."""
         return open_store(self.table_root, self.store_options)
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where Spark runs, and what it is told."""
+        return Deployment(
+            master=self.spark_master,
+            driver_memory=self.driver_memory,
+            driver_host=self.driver_host,
+            driver_port=self.driver_port,
+            block_port=self.block_port,
+            worker_python=self.worker_python,
+            worker_archive=self.worker_archive,
+            options=self.spark,
+        )
 
     @property
     def store_options(self) -> Mapping[str, str]:

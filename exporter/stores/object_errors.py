@@ -19,12 +19,15 @@ NOT_STANDING = frozenset({408, 409, 412, 425, 429})
 """Client errors, by HTTP, that are none of whoever configured it."""
 TOO_LATE = ("RequestTimeout", "OperationAborted")
 """Codes of S3 that come as client errors, and pass."""
+NO_CREDENTIALS = "no credentials: none in the environment, and no identity of this machine"
+"""Where the last of a chain, the service that tells a machine who it is, is not there."""
 REDIRECTED = "incorrectly configured region"
 """In obstore's words for an answer that another region should be asked, and not which."""
 
 _ANSWER = re.compile(r"<Code>([^<]+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
 _STATUS = re.compile(r"status code: (\d{3})([A-Za-z' -]*)")
 _CAUSES = (
+    ("169.254.169.254", NO_CREDENTIALS), ("metadata.google.internal", NO_CREDENTIALS),
     ("kind: Timeout", "no answer in time"), ("kind: Connect", "no connection"), ("BadScheme", "http:// is not allowed"),
 )  # fmt: skip
 
@@ -57,7 +60,7 @@ def said(error: BaseException) -> str:
     """One line, without what was asked and without a secret."""
     text = str(error)
     if answer := _ANSWER.search(text):
-        return escaped(masked(": ".join(part.strip() for part in answer.groups() if part)))
+        return escaped(masked(": ".join(part.strip().partition("\n")[0] for part in answer.groups() if part)))
     if status := _STATUS.search(text):
         return f"HTTP {status[1]}{status[2].rstrip()}"
     if REDIRECTED in text:

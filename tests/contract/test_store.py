@@ -25,7 +25,7 @@ AWAY = ["../x", "a/../../x", "/x", ".."]
 ODD = ["a b", "é", "100%", "%41", "it's", 'q"q', "~2E", "_delta_log", ".hidden", "day=2026-01-01", "a..b", "`"]
 
 
-SERVED = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("s3", "hdfs")]
+SERVED = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("s3", "azure", "gcs", "hdfs")]
 STORES_HERE = ["memory", "file", *SERVED]
 
 

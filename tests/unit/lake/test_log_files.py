@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -85,6 +85,55 @@ def test_the_newest_version_is_known_where_no_commit_since_a_checkpoint_is_missi
     for version in gone:
         entry(tmp_path, version).unlink()
     assert newest_version(tmp_path) == newest
+
+
+class Listed(FileStore):
+    """A store that notes from which name on it is listed."""
+
+    asked: ClassVar[list[str]] = []
+
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        self.asked.append(after)
+        return super().names(folder, after)
+
+
+PARQUET = ".checkpoint.parquet"
+V2 = ".checkpoint.11111111-1111-1111-1111-111111111111.json"
+
+
+@pytest.mark.parametrize(
+    "hint, checkpoints, gone, newest, lists",
+    [
+        ('{"version": 3, "size": 9}', [digits(3) + PARQUET], [0, 1], 5, ["3"]),
+        ('{"version": 3}', [digits(3) + V2], [0, 1, 2], 5, ["3"]),
+        ('{"version": 3}', [digits(3) + ".checkpoint.0000000001.0000000002.parquet"], [], 5, ["3"]),
+        ('{"version": 1}', [digits(1) + PARQUET, digits(4) + PARQUET], [0, 2], 5, ["1"]),
+        ('{"version": 1}', [digits(1) + PARQUET], [0, 3], None, ["1"]),
+        ('{"version": 3}', [], [], 5, ["3", ""]),
+        ('{"version": 3}', [digits(2) + PARQUET], [0], 5, ["3", ""]),
+        ('{"version": 77}', [], [], 5, ["77", ""]),
+        ('{"version": 77}', [digits(77) + PARQUET], [], None, ["77"]),
+        ('{"version": 3', [digits(3) + PARQUET], [0], 5, [""]),
+        ("", [digits(3) + PARQUET], [0], 5, [""]),
+        (None, [digits(3) + PARQUET], [0], 5, [""]),
+        ('{"version": "3"}', [digits(3) + PARQUET], [0], 5, [""]),
+        ('{"version": -1}', [], [], 5, [""]),
+        ("[3]", [digits(3) + PARQUET], [0, 4], None, [""]),
+    ],
+)
+def test_a_log_is_listed_from_the_checkpoint_on_that_it_calls_its_newest(
+    tmp_path: Path, hint: str | None, checkpoints: list[str], gone: list[int], newest: int | None, lists: list[str]
+) -> None:
+    """Where that is missing, cut short or gone, as a whole; what is found is the same either way."""
+    written(tmp_path, 6, **{name: {} for name in checkpoints})
+    for version in gone:
+        entry(tmp_path, version).unlink()
+    assert newest_version(tmp_path) == newest
+    if hint is not None:
+        (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
+    Listed.asked.clear()
+    assert log_files.newest_version(Listed(str(tmp_path))) == newest
+    assert Listed.asked == [f"{int(one):020d}." if one else "" for one in lists]
 
 
 def test_no_log_is_no_version(tmp_path: Path) -> None:
