@@ -67,6 +67,9 @@ JAVA = JavaSide(
         # Until a NameNode knows a file's last block: 20 ms, 40 ms ... 10 s, where Hadoop waits 0.4 s ... 6.4 s
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "10",
+        # As long as hdfs_client waits for a NameNode; Hadoop's own is two minutes, and a quarter of an hour to connect
+        "spark.hadoop.ipc.client.rpc-timeout.ms": "60000",
+        "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "2",
     }
 )
 _ROOT = re.compile(r"hdfs://(?P<authority>[A-Za-z0-9._-]+(?::[0-9]{1,5})?)(?P<path>/[^:]*)?")
