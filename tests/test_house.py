@@ -22,9 +22,9 @@ FLOORS_MAX = 12
 
 MAY_USE = {
     "entry": "cli ground",
-    "cli": "settings task kafka core stores spark workbench operate demo drill ground",
+    "cli": "settings task kafka core stores catalog spark workbench operate demo drill ground",
     "settings": "core formats stores ground offsets",
-    "task": "settings kafka core rounds stores protocol lake wal spark monitor workbench ground offsets",
+    "task": "settings kafka core rounds stores protocol lake wal catalog spark monitor workbench ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
     "rounds": "kafka core executor spark ground offsets",
@@ -36,11 +36,12 @@ MAY_USE = {
     "lake": "core arrow stores ground offsets",
     "wal": "kafka core lake ground offsets",
     "registry": "core formats stores ground offsets",
+    "catalog": "lake ground",
     "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
-    "workbench": "settings kafka core formats lake wal registry spark ground offsets",
-    "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry spark workbench "
-    "ground offsets",
+    "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
+    "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "
+    "workbench ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",
     "drill": "settings kafka core stores lake wal spark workbench operate local ground offsets",
@@ -65,6 +66,7 @@ THIRD_PARTIES = {
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",
     "registry": "urllib3",
+    "catalog": "boto3 botocore",
     "spark": "py4j pyspark",
     "monitor": "prometheus_client",
     "workbench": "pyspark",
