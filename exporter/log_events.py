@@ -91,6 +91,10 @@ class Event(str, Enum):
     AUDIT_RESTARTED = "audit_restarted", "Retention moved the start of a log meanwhile; the audit begins again."
     DEAD_LETTERS_REPLAYED = "dead_letters_replayed", "A replay has put dead letters that are good now into a table."
     TABLE_REPAIRED = "table_repaired", "A repair has closed the old epoch of a table and opened the next."
+    TABLE_REGISTERED = "table_registered", "The catalog has a table, or its new columns."
+    CATALOG_NAME_TAKEN = "catalog_name_taken", "A name stands for another place there, which is left as it is."
+    CATALOG_SILENT = "catalog_silent", "The catalog takes no table; tried again every minute, told once. No harm."
+    CATALOG_REACHED = "catalog_reached", "It does again."
     ROWS_DELETED = "rows_deleted", "A repair took out rows beyond the new position."
 
 

@@ -310,6 +310,7 @@ class _Task:
             fingerprint=self._order.fingerprints.get(name, ""),
             footer=self._order.footers.get(plan.tp, {}),
             replay=self._order.replays.get((name, plan.tp), 0),
+            compression=self._order.compression,
         )
 
     def _partitioning(self, name: str) -> Partitioning:

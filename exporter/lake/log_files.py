@@ -44,8 +44,7 @@ def newest_version(table: Store) -> int | None:
     a long history would be many requests. That is a hint only, so a log that does not have it is listed as a whole.
     Raises OSError.
     """
-    hinted = _hinted(table)
-    if hinted is not None:
+    if (hinted := _hinted(table)) is not None:
         newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
         if checkpoint is not None:
             return newest

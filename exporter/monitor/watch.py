@@ -63,6 +63,7 @@ class Watch:
         self.snapshot: Snapshot | None = None
         self.busy_since: float | None = None
         self.schema_ids: int | None = None
+        self.unregistered: int | None = None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.started = clock()
@@ -192,6 +193,7 @@ class Watch:
             wal_calls=self._wal_calls(),
             owed=owed,
             schema_ids=self.schema_ids,
+            unregistered=self.unregistered,
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

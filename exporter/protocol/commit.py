@@ -228,6 +228,7 @@ class DeltaCommitter:
                     event_type=claim.key.event_type,
                     fingerprint=batch[0].fingerprint,
                     footer=self.footer(claim.key.tp),
+                    compression=self._lake.compression,
                 )
                 written = len(batch) == 1 and not batch[0].body
                 one = batch[0] if written else merge(origin, batch, self._room)

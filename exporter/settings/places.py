@@ -9,7 +9,7 @@ from pydantic import Field
 
 from exporter.core.deployment import Deployment
 from exporter.settings.reading import Reading
-from exporter.settings.values import Archive, Bucketless, DriverHost, Master, Memory, Port, TextTable
+from exporter.settings.values import Archive, Bucketless, Database, DriverHost, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
@@ -39,7 +39,8 @@ class Places(Reading):
 
     parquet_compression: Literal["", "zstd", "snappy", "gzip", "lz4", "none"] = Field(
         default="",
-        description="Codec of data files; without it zstd, and snappy for files of a few KiB.",
+        description="Codec of data files, and of what maintenance makes of them; without it zstd, but snappy for files "
+        "of a few KiB and for what maintenance makes.",
         examples=["snappy"],
     )
     catalog: Literal["", "hive", "glue"] = Field(
@@ -48,13 +49,16 @@ class Places(Reading):
         "Glue. It is never waited for; what it misses is put right later.",
         examples=["hive"],
     )
-    catalog_database: str = Field(
-        default="", description="Database of the catalog that gets the tables, named as their event types.",
+    catalog_database: Database = Field(
+        default="",
+        description="Database of the catalog that gets the tables, called as their event types in lower case, with _ "
+        "for all but letters and digits.",
         examples=["lake"],
-    )  # fmt: skip
+    )
     catalog_uri: str = Field(
         default="",
-        description="Address of the Hive metastore; without it what hive-site.xml says.",
+        description="Address of the Hive metastore, or of a Glue that is not AWS's own; without it what hive-site.xml "
+        "or AWS says.",
         examples=["thrift://metastore:9083"],
     )
 
@@ -96,7 +100,7 @@ class Places(Reading):
     )
     table_properties: TextTable = Field(
         default_factory=dict,
-        description="Table properties of Delta that a table gets when it is made.",
+        description="Table properties of Delta that a table gets when it is made; one that is there keeps its own.",
         examples=[{"delta.logRetentionDuration": "interval 30 days"}],
     )
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
+from exporter.core.table_properties import property_problem
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
 from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
 from exporter.stores.stores import open_store
@@ -15,6 +16,9 @@ from offsets.names import APP
 from offsets.selection import Share, Topics
 
 _ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
+
+_METASTORE = r"thrift://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_METASTORES = re.compile(f"{_METASTORE}(?:,{_METASTORE})*")
 
 
 class Rule(NamedTuple):
@@ -193,6 +197,30 @@ def _three_names(one: str, other: str, third: str) -> None:
         raise ValueError("key_column, headers_column and timestamp_type_column need names of their own")
 
 
+def _database_of_a_catalog(catalog: str, database: str) -> None:
+    if catalog and not database:
+        raise ValueError("needs catalog_database")
+
+
+def _where_glue_is_read(catalog: str, root: str) -> None:
+    if catalog == "glue" and not root.startswith(("s3://", "s3a://")):
+        raise ValueError("glue is for tables in s3://: what reads from there reaches no others")
+
+
+def _address_of_a_catalog(uri: str, catalog: str) -> None:
+    if uri and not catalog:
+        raise ValueError("has no effect without catalog")
+    if uri and catalog == "glue" and not _ENDPOINT.fullmatch(uri):
+        raise ValueError("should be http://host:port or https://host:port with catalog = glue")
+    if uri and catalog == "hive" and not _METASTORES.fullmatch(uri):
+        raise ValueError("should be thrift://host:port, of several with commas between")
+
+
+def _properties_of_delta(properties: Mapping[str, str]) -> None:
+    if reason := property_problem(properties):
+        raise ValueError(reason)
+
+
 OWN = ("key_column", "headers_column", "timestamp_type_column")
 _FORMATS = ("value_format", "topic_formats")
 
@@ -219,4 +247,8 @@ RULES = (
     Rule("event_time", ("event_time", *_FORMATS), _time_is_said),
     *(Rule(name, (name,), _own_name) for name in OWN),
     Rule("timestamp_type_column", OWN, _three_names),
+    Rule("catalog", ("catalog", "catalog_database"), _database_of_a_catalog),
+    Rule("catalog", ("catalog", "table_root"), _where_glue_is_read),
+    Rule("catalog_uri", ("catalog_uri", "catalog"), _address_of_a_catalog),
+    Rule("table_properties", ("table_properties",), _properties_of_delta),
 )

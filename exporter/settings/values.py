@@ -134,6 +134,7 @@ WalTable = Annotated[
 ]
 _ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
 Bucketless = Annotated[str, _matching(_ENDPOINT, "should be http://host:port or https://host:port", True)]
+Database = Annotated[str, _matching("[a-z0-9_]{1,128}", "should have lower-case letters, digits and _ only", True)]
 TextTable = Annotated[dict[str, str], BeforeValidator(_texts)]
 Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]
 Master = Annotated[

@@ -10,6 +10,7 @@
     missing schemas    look up the ids that partitions wait for                                    schema_ids
     ends, next round   look, plan and read, while commits run (back-pressure: staged bytes)        ends, next_round
     group offset       the least position + 1, best effort                                         group_offset
+    catalog            the tables that are new, best effort                                        registering
     done?              caught up, or told to stop                                                  finish
 
 All writer state lives in this thread. Rounds and commits run in threads of their own on frozen
@@ -80,6 +81,7 @@ class Service:
         self._retention, self._recovering = made.retention, made.recovering
         self._ends, self._schema_ids, self._next_round = made.ends, made.schema_ids, made.next_round
         self._group_offset, self._finish = made.group_offset, made.finish
+        self._registering = made.registering
 
     def unread(self) -> dict[TopicPartition, int]:
         """Partition -> the offset before which Spark's source was reading."""
@@ -160,6 +162,7 @@ class Service:
         else:
             self._rounds.cancel()
         self._group_offset.tick(now, self._next_offsets, self._is_last)
+        self._registering.tick(now, self._known.fingerprints)
         self._publish(now)
         lag = self._lag() if self._backlog_at_start is not None else None
         self._parts.on_progress(

@@ -33,6 +33,7 @@ TAKES = {
     "maintain": LAKE | MAINTAINED, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
     "dead-letters show": LAKE, "dead-letters replay": VERDICTS,
     "repair": VERDICTS | LOG | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
+    "catalog": LAKE | {"catalog", "catalog_database", "catalog_uri"},
 }  # fmt: skip
 
 VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if path.stem != "__init__"]

@@ -257,6 +257,15 @@ def test_an_error_names_the_setting_in_the_spelling_in_which_it_was_given() -> N
         ("worker_python = './env/bin/python'\nworker_archive = 'env.tar.gz'", "path#folder"),
         ("worker_archive = 'env.tar.gz#env'", "needs worker_python"),
         ("app = 'a.b'", "letters, digits, _ and - only"),
+        ("parquet_compression = 'brotli'", "'zstd', 'snappy', 'gzip', 'lz4' or 'none'"),
+        ("catalog = 'unity'", "'hive' or 'glue'"),
+        ("catalog = 'hive'", "needs catalog_database"),
+        ("catalog_database = 'Lake'", "lower-case letters, digits and _ only"),
+        ("catalog = 'glue'\ncatalog_database = 'lake'", "glue is for tables in s3://"),
+        ("catalog_uri = 'thrift://m:9083'", "no effect without catalog"),
+        ("catalog = 'hive'\ncatalog_database = 'lake'\ncatalog_uri = 'm:9083'", "should be thrift://host:port"),
+        ("catalog = 'hive'\ncatalog_database = 'lake'\ncatalog_uri = 'http://m:9083'", "should be thrift://host:port"),
+        ("catalog = 'glue'\ncatalog_database = 'lake'\ncatalog_uri = 'thrift://m:1'", "should be http://host:port"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(line: str, reason: str) -> None:
@@ -314,6 +323,35 @@ def test_where_spark_runs_is_what_the_settings_say() -> None:
     given = loaded(scalars, '[spark]\n"spark.executor.cores" = 2\n"spark.speculation" = true\n').deployment
     options = {"spark.executor.cores": "2", "spark.speculation": "true"}
     assert given == Deployment("spark://m:7077", "2g", "d", 7078, 7079, "./e/bin/python", "e.tgz#e", options)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("exporter.app", "none of Delta's own properties"),
+        ("comment", "none of Delta's own properties"),
+        ("delta.appendOnly", "dead letters leave their table"),
+        ("delta.columnMapping.mode", "the names of their columns"),
+        ("DELTA.ColumnMapping.mode", "the names of their columns"),
+        ("delta.constraints.positive", "nobody would enforce them"),
+        ("delta.setTransactionRetentionDuration", "positions would expire"),
+        ("delta.coordinatedCommits.commitCoordinator-preview", "the table's own log"),
+        ("delta.feature.catalogManaged", "the table's own log"),
+        ("delta.minReaderVersion", "the features that are used decide it"),
+        ("delta.randomizeFilePrefixes", "the folders of their partitions"),
+        ("delta.universalFormat.enabledFormats", "no other format's metadata"),
+    ],
+)
+def test_a_table_property_on_which_the_export_rests_is_refused(name: str, reason: str) -> None:
+    """And what is none of Delta's; its own are left to Delta, which is asked at the start."""
+    assert reason in refused(f'table_properties = {{ "{name}" = "true" }}')
+
+
+def test_other_table_properties_are_taken_as_text() -> None:
+    """Whatever they are, here; numbers and truth values as Delta writes them."""
+    given = 'table_properties = { "delta.checkpointInterval" = 20, "delta.enableChangeDataFeed" = true }'
+    found = load(write(given), {}, {}).table_properties
+    assert found == {"delta.checkpointInterval": "20", "delta.enableChangeDataFeed": "true"}
 
 
 def test_lists_are_given_as_comma_text_or_as_lists() -> None:

@@ -124,7 +124,7 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     monkeypatch.setattr(module, name, fails)
     store = open_store(str(tmp_path))
     lake: Any = SimpleNamespace(
-        app="app", store=store, table=lambda name: SimpleNamespace(store=store, event_type=name)
+        app="app", store=store, compression="", table=lambda name: SimpleNamespace(store=store, event_type=name)
     )  # fmt: skip
     (settled,) = DeltaCommitter(lake, "owner", {}).commit("order", [claim]).settled
     assert isinstance(settled.outcome, Unwritten) and "OverflowError: date value out of range" in settled.outcome.reason

@@ -152,7 +152,7 @@ class World:
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=False, json_text="as_sent",
             table=lambda name: SimpleNamespace(view=view, store=FileStore("/lake")), store=FileStore("/lake"),
-            record_columns=RecordColumns(),
+            record_columns=RecordColumns(), compression="",
         )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,
