@@ -324,8 +324,11 @@ def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
 def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResult:
     """The manifest rows of all tasks, per partition, files in offset order.
 
-    A partition ends where the first of its tasks ended: what others say of what is behind it counts for nothing.
+    A partition ends where the first of its tasks ended: what others say of what is behind it counts for nothing. If the
+    storage did not answer one of them, nothing counts: what that one has not staged it does not name either.
     """
+    if storage := next((row["unwritten"] for row in rows if row["topic"] is None and row["unwritten"]), ""):
+        return RoundResult((), {}, storage)
     told = [(TopicPartition(row["topic"], row["partition"]), row) for row in rows if row["topic"] is not None]
     ended, missing = _ended(told)
     files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}

@@ -173,7 +173,8 @@ class Rounds:
             if not first.cancelled:
                 self._failed(first.plans, error, now)
             return None
-        self._passed(first, result, now)
+        if not result.storage:  # else it has still to be read
+            self._passed(first, result, now)
         return result
 
     def cancel(self) -> None:

@@ -24,6 +24,7 @@ from exporter.errors import Fenced
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.monitor.outages import STORAGE
 from exporter.monitor.watch import Watch
 from exporter.never import assert_never
 from exporter.protocol.known import KnownTables
@@ -152,20 +153,20 @@ class Offers:
                 writers[claim.key] = drop(writer)
                 self._refresh(writers, claim.key.event_type, now)
             case Held():
-                self._hold(writers, writer, claim, now)
+                self._hold(writers, writer, claim, now + RETRY_SECS)
             case Unwritten():
-                if self._watch.storage_is_out(now):
-                    self._hold(writers, writer, claim, now)
+                if self._watch.storage_is_out(now) or outcome.storage:
+                    self._hold(writers, writer, claim, now + self._watch.outages.pause_secs(STORAGE, now))
                 else:  # its table's trouble alone (protocol 3.6)
                     writers[claim.key] = park_and_tell(writer, outcome.reason, now)
             case _:
                 assert_never(outcome)
         return False
 
-    def _hold(self, writers: dict[WriterKey, Writer], writer: Writer, claim: Claim, now: float) -> None:
-        """Keep the claim: the same files are offered again a little later."""
+    def _hold(self, writers: dict[WriterKey, Writer], writer: Writer, claim: Claim, until: float) -> None:
+        """Keep the claim: the same files are offered again then."""
         writers[claim.key] = offered(writer, claim)
-        self._retry_at[claim.key.event_type] = now + RETRY_SECS
+        self._retry_at[claim.key.event_type] = until
 
     def _refused(self, claim: Claim) -> None:
         """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8).
@@ -185,10 +186,14 @@ class Offers:
             )
 
     def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float, stopping: bool) -> Writer:
-        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
-        name = claim.key.event_type
-        if len(claim.offers) < UNKNOWNS_MAX or stopping:
-            self._retry_at[name] = now + UNKNOWN.after(len(claim.offers))
+        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6).
+
+        Not while the storage is out, whatever the table: then none is better off parked.
+        """
+        name, out = claim.key.event_type, self._watch.storage_is_out(now)
+        if out or len(claim.offers) < UNKNOWNS_MAX or stopping:
+            pause = self._watch.outages.pause_secs(STORAGE, now) if out else UNKNOWN.after(len(claim.offers))
+            self._retry_at[name] = now + pause
             log.warning(Event.COMMIT_UNKNOWN, table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
         return park_and_tell(writer, report.error, now)

@@ -32,9 +32,11 @@ from exporter.core.writers import Writer, WriterKey
 from exporter.ending import ending
 from exporter.errors import (
     DependencyUnreachable,
+    ExporterError,
     InvariantBroken,
     JvmEnded,
     LogCleaned,
+    StorageSilent,
     TableUnreadable,
     TableUnwritable,
 )
@@ -121,7 +123,7 @@ class Service:
             return self._tick()
         except (TableUnreadable, TableUnwritable, InvariantBroken) as error:
             now = time.monotonic()
-            if isinstance(error, LogCleaned) or not self._watch.storage_is_out(now):
+            if not self._is_of_storage(error, now):
                 raise
             self._ownership.read_again(self._ownership.owned)
             self._forget(self._ownership.owned)
@@ -129,6 +131,14 @@ class Service:
             self._recovering.pause_until(now + self._watch.outages.pause_secs(STORAGE, now))
             self._publish(now)
             return False
+
+    def _is_of_storage(self, error: ExporterError, now: float) -> bool:
+        """Whether an outage is to blame, one that is over by now among them. Raises DependencyUnreachable."""
+        if isinstance(error, LogCleaned):
+            return False
+        if self._watch.storage_is_out(now):
+            return True
+        return isinstance(error, StorageSilent) and self._watch.blinked(error.message, now)
 
     def _tick(self) -> bool:
         """One passing of the loop, in the order of the steps above; True when the task is done."""
