@@ -102,12 +102,14 @@ class RoundFailed(ExporterError):
     """The Spark job did not finish; nothing of it is staged.
 
     raw: of a round of one partition, its first record as Kafka has it, if it could be read right after the failure; by
-    its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not.
+    its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not. lost: whether it
+    failed with the executors that read it, on a cluster.
     """
 
-    def __init__(self, message: str, hint: str = "", raw: Any = None) -> None:
+    def __init__(self, message: str, hint: str = "", raw: Any = None, lost: bool = False) -> None:
         super().__init__(message, hint)
         self.raw = raw
+        self.lost = lost
 
 
 class CannotRepair(ExporterError):

@@ -42,7 +42,7 @@ from exporter.errors import (
 )
 from exporter.faults import Fault, point
 from exporter.log import get_logger
-from exporter.monitor.outages import GROUP, KAFKA, STORAGE
+from exporter.monitor.outages import GROUP, KAFKA, SPARK, STORAGE
 from exporter.task.finish import ROUNDS_FAIL
 from exporter.task.machines import machines
 from exporter.task.offers import drop_aged
@@ -149,6 +149,7 @@ class Service:
         self._look_at_group(now)
         self._ownership.take(self._membership.changes())
         self._take_round(now)
+        self._look_at_spark(now)
         self._settle_commits(now)
         self._ownership.read_again(self._retention.tick(self._writers, self._is_at_rest))
         self._ownership.let_go(self._writers)
@@ -200,6 +201,13 @@ class Service:
             self._watch.outages.over(GROUP, now)
         if self._membership.failure is not None:
             raise DependencyUnreachable(f"the group thread ended: {self._membership.failure}", "start again")
+
+    def _look_at_spark(self, now: float) -> None:
+        """Whether the round that is to be read has executors."""
+        if starved := self._rounds.starved:
+            self._watch.outages.seen(SPARK, starved, now)
+        else:
+            self._watch.outages.over(SPARK, now)
 
     def _drop(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Forget all that is known of partitions that were assigned or taken away; their staged rows."""

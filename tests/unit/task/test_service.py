@@ -70,7 +70,7 @@ class Group:
 class ReadAtOnce:
     """Rounds that are done when they are started: each plan stages one file of all its offsets."""
 
-    failures, secs, error, carried_bytes = 0, 0.0, "", 0
+    failures, secs, error, carried_bytes, starved = 0, 0.0, "", 0, ""
 
     def __init__(self) -> None:
         self.trouble, self.unread = Bisection(), dict[TopicPartition, int]()
