@@ -196,8 +196,7 @@ def open_lake(settings: Settings) -> Lake:
 
 
 def _short_lived(settings: Settings) -> Any:
-    master, memory, java = settings.spark_master, settings.driver_memory, settings.store.java
-    return spark.start(master, memory, f"exporter {settings.app}", short_lived=True, java=java)
+    return spark.start(settings.deployment, f"exporter {settings.app}", short_lived=True, java=settings.store.java)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:

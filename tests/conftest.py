@@ -117,6 +117,7 @@ def spark() -> Iterator[Any]:
     It has the jars of S3 as well, and credentials for one of this machine, so that tests of `place` can have it commit
     there. Jars at the end of the class path leave its start as quick as it is without.
     """
+    from exporter.core.deployment import Deployment
     from exporter.local.s3 import CREDENTIALS
     from exporter.spark.jars import jar_paths
     from exporter.spark.session import start
@@ -125,7 +126,7 @@ def spark() -> Iterator[Any]:
         for name in CREDENTIALS.keys() - os.environ.keys():
             patch.setenv(name, CREDENTIALS[name])
         patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
-        session = start("local[2]", "1g", "tests", short_lived=True)
+        session = start(Deployment("local[2]"), "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

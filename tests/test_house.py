@@ -37,7 +37,7 @@ MAY_USE = {
     "wal": "kafka core lake ground offsets",
     "registry": "core formats stores ground offsets",
     "catalog": "lake ground",
-    "spark": "stores ground offsets",
+    "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
     "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "

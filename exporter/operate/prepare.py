@@ -21,6 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
+from exporter.core.deployment import Deployment
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
@@ -82,7 +83,7 @@ def prepare() -> bool:
 
 def train(archive: str) -> None:
     """The child: what a task does, in small, then end the JVM and wait until it has written the archive."""
-    session = spark.start("local[2]", "1g", "prepare", short_lived=True, archive=Path(archive))
+    session = spark.start(Deployment("local[2]"), "prepare", short_lived=True, archive=Path(archive))
     with tempfile.TemporaryDirectory() as folder:
         _fill_and_read(session, Path(folder))
         _read_from_nobody(session)

@@ -7,8 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from exporter.core.deployment import Deployment
 from exporter.settings.reading import Reading
-from exporter.settings.values import Bucketless, Database, Master, Memory, Port, TextTable
+from exporter.settings.values import Archive, Bucketless, Database, DriverHost, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
@@ -68,7 +69,7 @@ class Places(Reading):
     driver_memory: Memory = Field(
         default="1g", description="Heap of the JVM, as Java writes it: a number with k, m, g or t."
     )
-    driver_host: str = Field(
+    driver_host: DriverHost = Field(
         default="",
         description="Address under which the workers of a cluster reach this process; without it the host's name.",
         examples=["exporter-driver"],
@@ -85,7 +86,7 @@ class Places(Reading):
         "worker_archive. Without it this process's own.",
         examples=["./env/bin/python"],
     )
-    worker_archive: str = Field(
+    worker_archive: Archive = Field(
         default="",
         description="Archive of a Python environment that holds the exporter; Spark unpacks it at each worker: "
         "path#folder.",
@@ -107,6 +108,20 @@ class Places(Reading):
     def store(self) -> Store:
         """Where the tables are."""
         return open_store(self.table_root, self.store_options)
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where Spark runs, and what it is told."""
+        return Deployment(
+            master=self.spark_master,
+            driver_memory=self.driver_memory,
+            driver_host=self.driver_host,
+            driver_port=self.driver_port,
+            block_port=self.block_port,
+            worker_python=self.worker_python,
+            worker_archive=self.worker_archive,
+            options=self.spark,
+        )
 
     @property
     def store_options(self) -> Mapping[str, str]:

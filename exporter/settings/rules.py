@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
 from exporter.core.table_properties import property_problem
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
 from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
+from exporter.stores.stores import open_store
 from offsets.names import APP
 from offsets.selection import Share, Topics
 
@@ -40,6 +42,18 @@ def broken(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             except ValueError as error:
                 told.add(rule.blames)
                 yield rule.blames, str(error)
+
+
+def _passed_on(options: Mapping[str, str], root: str) -> None:
+    of_store = open_store(root).java.settings
+    for name in options:
+        if reason := refusal(name, of_store):
+            raise ValueError(f"{name} is not passed on: {reason}")
+
+
+def _used_archive(archive: str, python: str) -> None:
+    if archive and not python:
+        raise ValueError("needs worker_python, a path in its folder")
 
 
 def _topics_or_pattern(topics: tuple[str, ...], pattern: str) -> None:
@@ -227,6 +241,8 @@ RULES = (
     Rule("value_format", ("value_format", "schema_registry"), _complete),
     Rule("topic_formats", ("topic_formats", "schema_registry"), _each_complete),
     Rule("schema_registry", ("schema_registry", *_FORMATS), _used),
+    Rule("worker_archive", ("worker_archive", "worker_python"), _used_archive),
+    Rule("spark", ("spark", "table_root"), _passed_on),
     Rule("type_from", ("type_from", *_FORMATS), _type_is_said),
     Rule("event_time", ("event_time", *_FORMATS), _time_is_said),
     *(Rule(name, (name,), _own_name) for name in OWN),

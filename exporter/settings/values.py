@@ -144,6 +144,11 @@ Master = Annotated[
         "should be local, local[*], local[<cores>], yarn, spark://... or k8s://...",
     ),
 ]
+DriverHost = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]", "should be an address or a host name, without a port", True),
+]
+Archive = Annotated[str, _matching("[^#,]+#[A-Za-z0-9._-]+", "should be path#folder, such as env.tar.gz#env", True)]
 Memory = Annotated[str, _matching("[1-9][0-9]*[kmgtKMGT]", "should be a number with k, m, g or t, such as 2g")]
 PartitionBy = Literal["day", "hour", "month", "none"]
 Partitions = Annotated[str, BeforeValidator(_partitions)]

@@ -15,6 +15,7 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
+from exporter.core.deployment import Deployment
 from exporter.local.children import FOLLOW_PARENT, Child
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
@@ -71,7 +72,7 @@ def commit(root: str, options: str, number: str, commits: str, folder: str) -> N
     from tests.support.lakes import create_anchored
 
     store, at = open_store(root, json.loads(options)), Path(folder)
-    lake = Lake(start("local[1]", "512m", APP, short_lived=True, java=store.java), store, APP)
+    lake = Lake(start(Deployment("local[1]", "512m"), APP, short_lived=True, java=store.java), store, APP)
     if number == "0":
         create_anchored(lake, TABLE, {TopicPartition("t", 1000): Position(0, 0)})
     else:

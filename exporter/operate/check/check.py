@@ -197,8 +197,7 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 
 
 def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
-    master, memory, java = settings.spark_master, settings.driver_memory, settings.store.java
-    session = spark.start(master, memory, "exporter check", short_lived=True, java=java)
+    session = spark.start(settings.deployment, "exporter check", short_lived=True, java=settings.store.java)
     try:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
