@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import settings
 from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
-from tests.support import services
+from tests.support import places, services
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -54,6 +56,20 @@ def s3() -> Iterator[Store]:
 
 
 @pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[places.Place]:
+    """Where a test's lake is: a folder, or of a test that is run `on("s3")` a prefix of a bucket, for itself alone."""
+    if getattr(request, "param", "file") == "file":
+        yield places.Folder(tmp_path / "lake")
+        return
+    store: Store = request.getfixturevalue("s3").below(services.fresh_name("lake"))
+    if "spark" not in request.fixturenames:
+        yield places.bucket_of(store)
+        return
+    with places.committing_to(request.getfixturevalue("spark"), store):
+        yield places.bucket_of(store)
+
+
+@pytest.fixture
 def topic(kafka: str) -> Callable[..., str]:
     """Makes topics of their own: topic(), topic(partitions=3), topic(config={"cleanup.policy": "compact"})."""
 
@@ -67,10 +83,17 @@ def topic(kafka: str) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """The session that the exporter itself starts, the same for all tests; its settings are under test too."""
+    """The session that the exporter itself starts, the same for all tests; its settings are under test too.
+
+    It has the jars of S3 as well, at the end, so that tests of `place` can have it commit there: the class that loads
+    Delta has to see them, and what is started is as quick as without.
+    """
+    from exporter.spark.jars import jar_paths
     from exporter.spark.session import start
 
-    session = start("local[2]", "1g", "tests", short_lived=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
+        session = start("local[2]", "1g", "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

@@ -43,7 +43,7 @@ MAY_USE = {
     "ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",
-    "drill": "settings kafka core lake wal spark workbench operate local ground offsets",
+    "drill": "settings kafka core stores lake wal spark workbench operate local ground offsets",
     "ground": "offsets",
     "offsets": "",
 }
@@ -60,7 +60,7 @@ THIRD_PARTIES = {
     "executor": "pyarrow",
     "formats": "msgspec numpy pyarrow",
     "arrow": "pyarrow",
-    "stores": "boto3 msgspec obstore pyarrow",
+    "stores": "botocore msgspec obstore pyarrow",
     "protocol": "pyarrow pyspark",
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",

@@ -24,8 +24,6 @@ TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", 
 
 PURE = ("exporter/core", "exporter/lake/fillable.py", "exporter/lake/retention.py")
 NOT_ON_EXECUTORS = {"pyspark", "kafka", "click", "boto3"}
-CREDENTIALS = "exporter/stores/s3.py"
-"""What asks AWS's standard chain for them, on executors too: they travel in no order."""
 NOT_IN_OFFSETS = {"pyspark", "delta", "py4j", "kafka", "click", "boto3", "botocore", "exporter"}
 
 MACHINE_PATH = re.compile(
@@ -120,8 +118,7 @@ def test_what_runs_on_executors_imports_no_driver(path):
         at = waiting.pop()
         seen.add(at)
         found = set(imports_of(tree_of(at)))
-        allowed = {"boto3"} if relative(at) == CREDENTIALS else set()
-        assert not roots(found) & NOT_ON_EXECUTORS - allowed, at
+        assert not roots(found) & NOT_ON_EXECUTORS, at
         waiting |= {file_of(module) for module in exporter_modules(found)} - seen
 
 

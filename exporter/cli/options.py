@@ -12,9 +12,11 @@ import click
 
 from exporter.settings.load import load
 from exporter.settings.model import CONFIG_DEFAULT, SCALARS, Settings, flag
+from exporter.settings.places import S3
 from exporter.settings.reference import reference, with_default
 
 LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory"))
+LAKE |= S3
 """Settings that say where topics and tables are: what no verb can do without."""
 VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
 VERDICTS |= {"unknown_fields", "new_type", "partition_by", "force_optional"}

@@ -5,7 +5,8 @@
     scenarios.py      what can happen         producer.py   who writes to the topic meanwhile
                                               hostile.py    records that have ended an exporter once
     schedule.py       when it does (pure)     tasks.py      exporters as child processes
-    kills.py, outages.py, mishaps.py, streams.py, soak.py   the stories
+                                              lakes.py      where the tables stand: folders, or an S3
+    kills.py, outages.py, store.py, registry.py, mishaps.py, streams.py, soak.py   the stories
     record.py         what came of it (pure)  helper.py     audits and SQL, in a process of its own
     report.py         the same as HTML (pure) group.py      a member of the group that is no exporter
     services.py       broker, DynamoDB            power.py      what a power cut may take from a lake

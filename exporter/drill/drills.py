@@ -22,6 +22,7 @@ import click
 
 from exporter import __version__
 from exporter.drill.helper import Helper
+from exporter.drill.lakes import lakes_of
 from exporter.drill.record import Book, RunRecord, read_book, summary
 from exporter.drill.report import as_html
 from exporter.drill.run import Run, Size
@@ -40,7 +41,7 @@ class Options:
     """scenario: names with commas, or `all`. runs: of each. records: backlog of each. keep: folders of clean runs too.
 
     minutes: after which no run begins, and how long a soak lasts; 0: no limit. given: settings whose brokers and
-    DynamoDB are used; None: services of its own.
+    DynamoDB are used; None: services of its own. store: where the lakes stand, `file` or `s3`.
     """
 
     scenario: str = "all"
@@ -53,6 +54,7 @@ class Options:
     kills: int = KILLS
     given: Settings | None = None
     keep: bool = False
+    store: str = "file"
 
 
 def drill(options: Options) -> Book:
@@ -64,13 +66,16 @@ def drill(options: Options) -> Book:
     waiting = [(one, run) for run in range(1, options.runs + 1) for one in chosen if (one.name, run) not in done]
     with sigterm_as_ctrl_c(), ExitStack() as running:
         if waiting:
-            jars.fetch("spark", "broker", "dynamodb")
+            lakes = lakes_of(options.store, options.given)
+            running.callback(lakes.close)
+            jars.fetch("spark", "broker", "dynamodb", *lakes.jar_sets)
             if class_data.ready() is None:
                 _say("making an archive of Spark's classes, once")
                 prepare()
             services = own_services() if options.given is None else given_services(options.given)
             running.callback(services.close)
-            helper = Helper(folder / "helper.log")
+            services.lakes = lakes
+            helper = Helper(folder / "helper.log", lakes.store("", folder))
             running.callback(helper.close)
         began = time.monotonic()
         for number, (scenario, run) in enumerate(waiting, 1):
@@ -108,7 +113,7 @@ def _play(
         record.failure = str(error) if isinstance(error, ExporterError) else f"{type(error).__name__}: {error}"
         run.sum_up()
     finally:
-        run.close()
+        run.close(keep=not record.ok or options.keep)
         if record.ok and not options.keep:
             shutil.rmtree(place, ignore_errors=True)
     return record

@@ -3,6 +3,7 @@
 One JSON object a line each way: {"audit": <settings file>} or {"sql": [<statement>, ...]}; the answer is
 {"report": ...}, {"rows": ...} or {"error": ...}. Ends with its standard input. It is another process than the
 exporters, so what they know does not help it, and it lives long, so that an audit need not start a JVM each time.
+Its session can do what the store needs that it is told at its start: {"root": ..., "options": {...}}.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 from exporter.errors import FoundProblem
 from exporter.local.children import inherited_environment, quick_java
 from exporter.operate.audit.report import AuditReport
+from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 
 _SERVE = "from exporter.drill.helper import serve; serve()"
 STOP_SECS_MAX = 15.0
@@ -25,8 +28,10 @@ STOP_SECS_MAX = 15.0
 class Helper:
     """The parent's side; starts the process at the first question."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, store: Store) -> None:
+        """store: one of the kind in which the tables are."""
         self._log = log
+        self._store = json.dumps({"root": store.uri(), "options": dict(store.options)})
         self._process: subprocess.Popen[str] | None = None
 
     def audit(self, config: Path) -> tuple[bool, str]:
@@ -57,7 +62,7 @@ class Helper:
         if self._process is None:
             with self._log.open("ab") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _SERVE],
+                    [sys.executable, "-c", _SERVE, self._store],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -86,7 +91,9 @@ def serve() -> None:
     log.configure(json=True)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the JVM prints is no answer
-    session = spark.start("local[2]", "1g", "drill", short_lived=True)
+    told = json.loads(sys.argv[1])
+    java = open_store(told["root"], told["options"]).java
+    session = spark.start("local[2]", "1g", "drill", short_lived=True, java=java)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     for line in sys.stdin:
         order = json.loads(line)

@@ -37,7 +37,7 @@ def dropped(run: Run) -> None:
     """A table's folder is removed under a running task."""
     task = live(run)
     run.note(task, "click is removed")
-    (run.folder / "lake" / "click").rename(run.folder / "click-removed")
+    run.lake.drop("click")
     run.told(task)
     run.lake.forget("click")
     run.repair(task)
@@ -49,10 +49,10 @@ def file_deleted(run: Run) -> None:
     task = live(run)
     run.stop(task)
     version, path = run.newest_file("order")
-    run.note(task, f"{path.name} is deleted, of version {version}")
-    path.unlink()
-    clean, says = run.helper.audit(run.settings())
-    if clean or path.name not in says:
+    run.note(task, f"{path} is deleted, of version {version}")
+    run.lake.delete("order", path)
+    clean, says = run.audited()
+    if clean or path.rpartition("/")[2] not in says:
         raise NotAsItMust(f"the audit does not name the file that is gone: {says}")
     run.sql(f"RESTORE TABLE {run.table('order')} TO VERSION AS OF {version - 1}")
     run.repair(run.start())

@@ -163,10 +163,10 @@ def time_zones(run: Run) -> None:
     run.finish()
 
 
-def live(run: Run) -> Task:
-    """A task at work, whose tables have some commits."""
+def live(run: Run, **changes: Any) -> Task:
+    """A task at work, whose tables have some commits. changes: of its settings."""
     run.load()
-    task = run.start()
+    task = run.start(**changes)
     run.wait_commit(task)
     run.wait(lambda: min(map(run.version, run.types)) >= 5, LIFE_SECS_MAX, "five commits in each table", task)
     return task

@@ -1,7 +1,8 @@
-"""What the tables hold, read plainly: Delta's log as JSON lines, the files with pyarrow, the topic with kafka-python.
+"""What the tables hold, read plainly: Delta's log as JSON lines, files with pyarrow, the topic with kafka-python.
 
-Shares no code with the exporter but the names of appIds. A record's key says in which table it has to be, and a
-dictionary counts. Holds at any moment, also between the kill of one task and the start of the next.
+Shares no code with the exporter but the names of appIds; files are those of pyarrow.fs, and no store's. A record's key
+says in which table it has to be, and a dictionary counts. Holds at any moment, also between the kill of one task and
+the start of the next.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
+from pyarrow import fs
 
 from exporter.errors import FoundProblem
 from offsets.names import event_type_of
@@ -32,7 +34,7 @@ READ_SECS_MAX = 120.0
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit in a table's log. at: seconds since 1970 when its file was written. owner: of the task, or empty.
+    """One commit in a table's log. at: seconds since 1970, as its writer says. owner: of the task, or empty.
 
     action: of a commit of start-up (anchor, register, ...); empty for one that claims offsets. moves: topic partition
     -> (position expected, new position). operation: as Delta calls it.
@@ -60,7 +62,7 @@ class Table:
     that any commit added.
     """
 
-    folder: Path
+    folder: str
     version: int = -1
     live: dict[str, int] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
@@ -70,10 +72,12 @@ class Table:
 class PlainLake:
     """All tables below one folder; `look` reads what is new."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path | str, files: fs.FileSystem | None = None) -> None:
+        """files: where root is a path; None: this machine's."""
+        self._root = str(root)
+        self._files = files or fs.LocalFileSystem()
         self.tables: dict[str, Table] = {}
-        self._rows: dict[Path, list[Place]] = {}
+        self._rows: dict[str, list[Place]] = {}
 
     def forget(self, table: str) -> None:
         """It was dropped; one that is made in its place is another."""
@@ -87,42 +91,72 @@ class PlainLake:
     def look(self) -> list[Commit]:
         """The commits that have come since the last look, oldest first."""
         found: list[Commit] = []
-        for folder in sorted(path.parent for path in self._root.glob("*/_delta_log")):
-            table = self.tables.setdefault(event_type_of(folder.name), Table(folder))
-            while (path := folder / "_delta_log" / f"{table.version + 1:020d}.json").exists():
-                table.version += 1
-                found.append(_apply(event_type_of(folder.name), table, path))
+        for folder in self._listed(self._root):
+            if folder.type == fs.FileType.Directory and not folder.base_name.startswith("_"):
+                table = self.tables.setdefault(event_type_of(folder.base_name), Table(folder.path))
+                while (lines := self._entry(table, table.version + 1)) is not None:
+                    table.version += 1
+                    found.append(_apply(event_type_of(folder.base_name), table, lines))
         return sorted(found, key=lambda commit: commit.at)
+
+    def names(self, folder: str) -> list[str]:
+        """The names directly in a folder below the root; none if it is not there."""
+        return [one.base_name for one in self._listed(f"{self._root}/{folder}")]
+
+    def delete(self, table: str, path: str) -> None:
+        """Delete a table's file behind everybody's back."""
+        self._files.delete_file(f"{self.tables[table].folder}/{path}")
+
+    def drop(self, table: str) -> None:
+        """Delete all that there is of a table, in the same way."""
+        self._files.delete_dir(self.tables[table].folder)
 
     def placed(self) -> dict[Place, list[str]]:
         """(partition, offset) -> every table that holds it, once per row."""
         found: dict[Place, list[str]] = defaultdict(list)
         for name, table in self.tables.items():
             for path in sorted(table.live):
-                for place in self._places(table.folder / path):
+                for place in self._places(f"{table.folder}/{path}"):
                     found[place].append(name)
         return found
 
     def orphans(self) -> int:
-        """Data files on disk that no commit names."""
-        return sum(
-            len({str(path.relative_to(table.folder)) for path in table.folder.glob("day=*/*.parquet")} - table.named)
-            for table in self.tables.values()
-        )
+        """Data files that are there and that no commit names."""
+        return sum(len(set(self._data_files(table)) - table.named) for table in self.tables.values())
 
-    def _places(self, path: Path) -> list[Place]:
+    def _data_files(self, table: Table) -> Iterator[str]:
+        """By their paths from the table's folder."""
+        for folder in self._listed(table.folder):
+            if folder.base_name.startswith("day="):
+                names = [one.base_name for one in self._listed(folder.path)]
+                yield from (f"{folder.base_name}/{name}" for name in names if name.endswith(".parquet"))
+
+    def _listed(self, folder: str) -> list[fs.FileInfo]:
+        found = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return sorted(found, key=lambda one: str(one.path))
+
+    def _entry(self, table: Table, version: int) -> list[str] | None:
+        """The lines of a version; None if there is none."""
+        try:
+            with self._files.open_input_stream(f"{table.folder}/_delta_log/{version:020d}.json") as stream:
+                return bytes(stream.read()).decode().splitlines()
+        except FileNotFoundError:
+            return None
+
+    def _places(self, path: str) -> list[Place]:
         """The coordinates of a file's rows; rows of a gap have none. Files never change."""
         if path not in self._rows:
-            column = pq.ParquetFile(path).read(columns=["_kafka"]).column("_kafka")
+            with self._files.open_input_file(path) as file:
+                column = pq.ParquetFile(file).read(columns=["_kafka"]).column("_kafka")
             rows = [(row["partition"], row["offset"]) for row in column.to_pylist()]
             self._rows[path] = [place for place in rows if place[1] is not None]
         return self._rows[path]
 
 
-def _apply(name: str, table: Table, path: Path) -> Commit:
+def _apply(name: str, table: Table, lines: list[str]) -> Commit:
     """Let a table take in one more commit."""
     info: dict[str, Any] = {}
-    for line in path.read_text("utf-8").splitlines():
+    for line in lines:
         action = json.loads(line)
         if "add" in action:
             table.live[unquote(action["add"]["path"])] = table.version
@@ -141,7 +175,7 @@ def _apply(name: str, table: Table, path: Path) -> Commit:
     return Commit(
         table=name,
         version=table.version,
-        at=path.stat().st_mtime,
+        at=info.get("timestamp", 0) / 1000,
         owner=metadata.get("owner", ""),
         action=metadata.get("action", ""),
         operation=info.get("operation", ""),

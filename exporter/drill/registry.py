@@ -268,4 +268,5 @@ class _Story:
 
     def _pins(self, schema_id: int) -> int:
         """How many decisions are recorded of an id."""
-        return len([*(self.run.folder / "lake" / "_schemas.pins" / "default" / str(schema_id)).glob("*.json")])
+        names = self.run.lake.names(f"_schemas.pins/default/{schema_id}")
+        return sum(name.endswith(".json") for name in names)

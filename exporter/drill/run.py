@@ -10,6 +10,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.helper import Helper
-from exporter.drill.plain import PlainLake, PlainTopic, problems
+from exporter.drill.plain import PlainTopic, problems
 from exporter.drill.producer import TYPES, Load, Record, mixed
 from exporter.drill.record import RunRecord, Strike
 from exporter.drill.schedule import KILLS
@@ -36,7 +37,6 @@ from offsets.ranges import TopicPartition
 LIFE_SECS_MAX = 240.0
 """Deadline of everything that a task is waited for: an overloaded machine is no finding."""
 PER_SEC = 200
-POLL_SECS = 0.03
 SQL_TRIES = 5
 
 
@@ -80,7 +80,7 @@ class Run:
         self.prelude = ""
         self.records_leave = False
         self.tasks: list[Task] = []
-        self.lake = PlainLake(folder / "lake")
+        self.lake = services.lakes.plain(self.app, folder)
         self.plain_topic = PlainTopic(services.options, self.topic)
         self._load: Load | None = None
         self._settings = 0
@@ -101,17 +101,17 @@ class Run:
             self.services.make_log(self.topic)
             self.scalars |= {"wal_table": self.topic, "wal_endpoint": self.services.endpoint}
 
-    def close(self) -> None:
-        """End all tasks, and remove topic, group and log. Its folder stays."""
+    def close(self, keep: bool) -> None:
+        """End all tasks, and remove topic, group and log. Its folder stays. keep: the lake does too."""
         for task in self.tasks:
             task.close()
         if self._load is not None:
             self._load.close()
-        try:
-            self.services.drop_topic(self.topic, self.app)
-        finally:
+        with ExitStack() as removed:
             if self.services.log:
-                self.services.drop_log(self.topic)
+                removed.callback(self.services.drop_log, self.topic)
+            removed.callback(self.services.drop_topic, self.topic, self.app)
+            removed.callback(self.services.lakes.drop, self.app, self.folder, keep)
 
     def load(self, make: Callable[[int], Record] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:
         """Write the backlog, and go on writing. make: the n-th record."""
@@ -128,7 +128,7 @@ class Run:
             "topics": [self.topic],
             "group": self.app,
             "app": self.app,
-            "table_root": str(self.folder / "lake"),
+            **self.services.lakes.settings(self.app, self.folder),
             **SCALARS,
             **self.scalars,
             **changes,
@@ -176,7 +176,7 @@ class Run:
             self.look()
             if time.monotonic() > deadline:
                 raise NotAsItMust(f"not within {secs:.0f} s: {what}" + "".join(f"\n{one.tail()}" for one in tasks))
-            time.sleep(POLL_SECS)
+            time.sleep(self.services.lakes.look_secs)
         self.look()
 
     def nap(self, secs: float) -> None:
@@ -244,10 +244,15 @@ class Run:
 
     def audit(self, **changes: Any) -> None:
         """`exporter audit`'s code, in a process of its own."""
-        clean, says = self.helper.audit(self.settings(**changes))
+        clean, says = self.audited(**changes)
         self.record.audits += 1
         if not clean:
             raise NotAsItMust(f"the audit: {says}")
+
+    def audited(self, **changes: Any) -> tuple[bool, str]:
+        """Whether `exporter audit` finds nothing, and what it says. changes: of the settings."""
+        direct = self.services.lakes.settings(self.app, self.folder, direct=True)
+        return self.helper.audit(self.settings(**{**changes, **direct}))
 
     def told(self, task: Task) -> list[str]:
         """The flags of the `exporter repair` that the task's hint names, and --apply. It ended with 70."""
@@ -300,19 +305,18 @@ class Run:
 
     def table(self, name: str) -> str:
         """Its name in SQL."""
-        return f"delta.`{self.folder / 'lake' / name}`"
+        return f"delta.`{self.services.lakes.store(self.app, self.folder).uri(name)}`"
 
     def version(self, name: str) -> int:
         """Of a table, -1 if there is none."""
         self.look()
         return self.lake.tables[name].version if name in self.lake.tables else -1
 
-    def newest_file(self, name: str) -> tuple[int, Path]:
-        """A live data file that came last, and the version that brought it."""
+    def newest_file(self, name: str) -> tuple[int, str]:
+        """A live data file that came last, from the table's folder, and the version that brought it."""
         self.look()
-        table = self.lake.tables[name]
-        path, version = max(table.live.items(), key=lambda one: one[1])
-        return version, table.folder / path
+        path, version = max(self.lake.tables[name].live.items(), key=lambda one: one[1])
+        return version, path
 
     def position(self, name: str, partition: int) -> int:
         """Through which offset a table holds a partition; -1 if it has no position."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import kills, mishaps, outages, registry, soak, streams
+from exporter.drill import kills, mishaps, outages, registry, soak, store, streams
 from exporter.drill.run import Run
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
@@ -15,7 +15,7 @@ ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 
 @dataclass(frozen=True)
 class Scenario:
-    """name: as it is asked for. needs: broker or dynamodb, of its own. config: of the topic.
+    """name: as it is asked for. needs: broker, dynamodb, disk or store, of its own. config: of the topic.
 
     partitions: of the topic. alone: it is not one of `all`, as it lasts for --minutes.
     """
@@ -46,7 +46,7 @@ _ALL = (
     Scenario("dynamodb-lost", outages.dynamodb_lost, needs="dynamodb"),
     Scenario("storage-fails", outages.storage_fails),
     Scenario("storage-slow", outages.storage_slow),
-    Scenario("storage-full", outages.storage_full),
+    Scenario("storage-full", outages.storage_full, needs="disk"),
     Scenario("one-type-fails", outages.one_type_fails),
     Scenario("one-type-unstaged", outages.one_type_cannot_be_staged),
     Scenario("clock-steps", outages.clock_steps),
@@ -55,7 +55,7 @@ _ALL = (
     Scenario("dropped", mishaps.dropped),
     Scenario("file-deleted", mishaps.file_deleted),
     Scenario("optimized", mishaps.optimized),
-    Scenario("power-cut", mishaps.power_cut),
+    Scenario("power-cut", mishaps.power_cut, needs="disk"),
     Scenario("retention", mishaps.retention),
     Scenario("replayed", mishaps.replayed),
     Scenario("poison", streams.poison),
@@ -64,6 +64,12 @@ _ALL = (
     Scenario("transactions", streams.transactions_and_compaction, config=COMPACTED),
     Scenario("new-types", streams.new_types),
     Scenario("registry", registry.registry),
+    Scenario("store-throttles", store.throttles, needs="store"),
+    Scenario("store-slow", store.slow, needs="store"),
+    Scenario("store-down", store.down, needs="store"),
+    Scenario("store-gives-up", store.gives_up, needs="store"),
+    Scenario("store-loses-replies", store.loses_replies, needs="store"),
+    Scenario("store-fails-one", store.fails_one, needs="store"),
     Scenario("soak", soak.soak, config=soak.CONFIG, partitions=soak.PARTITIONS, alone=True),
 )
 SCENARIOS = {scenario.name: scenario for scenario in _ALL}

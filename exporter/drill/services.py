@@ -1,4 +1,4 @@
-"""The broker and the DynamoDB of a drill: its own, on free ports of 127.0.0.1, or those of a settings file."""
+"""Broker, DynamoDB and store of a drill: its own, on free ports of 127.0.0.1, or those of a settings file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import GroupIdNotFoundError, KafkaError, UnknownTopicOrPartitionError
 from pydantic import SecretStr
 
+from exporter.drill.lakes import FolderLakes, Lakes
 from exporter.errors import DependencyUnreachable
 from exporter.kafka.options import kafka_python_options
 from exporter.local.broker import Broker, create_topic
@@ -28,7 +29,7 @@ class Services:
     """Where a drill takes place. broker, dynamodb: its own, which it may kill; None: given, or there is none.
 
     options: for kafka-python's clients. client: keys of [kafka_client] for the tasks. log: whether there is one;
-    endpoint: of its DynamoDB, empty for AWS.
+    endpoint: of its DynamoDB, empty for AWS. lakes: where the tables stand.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Services:
     endpoint: str = ""
     broker: Broker | None = None
     dynamodb: DynamoDbLocal | None = None
+    lakes: Lakes = field(default_factory=FolderLakes)
 
     @property
     def bootstrap(self) -> list[str]:
@@ -45,8 +47,8 @@ class Services:
 
     @property
     def own(self) -> frozenset[str]:
-        """What may be killed."""
-        return frozenset(name for name in OWN if getattr(self, name) is not None)
+        """What may be killed or broken."""
+        return frozenset(name for name in OWN if getattr(self, name) is not None) | self.lakes.own
 
     def make_topic(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """It must not exist. Raises ConfigError if it does, DependencyUnreachable."""

@@ -68,7 +68,7 @@ def serve(port: int, bucket: str) -> None:
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, run_simple
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    logging.disable(logging.WARNING)  # a line per request
     WSGIRequestHandler.protocol_version = "HTTP/1.1"
     app = DomainDispatcherApplication(create_backend_app)
     _make_bucket(bucket)

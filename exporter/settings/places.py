@@ -12,6 +12,9 @@ from exporter.settings.values import Bucketless, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
+S3 = frozenset(("s3_endpoint", "s3_region", "s3_path_style", "s3_allow_http"))
+"""Settings that say how an S3 is reached."""
+
 
 class Places(Reading):
     """See Settings (model.py), of which it is a part."""
@@ -80,7 +83,7 @@ class Places(Reading):
     )
     worker_archive: str = Field(
         default="",
-        description="Archive of a Python environment with this exporter that Spark unpacks at each worker, as "
+        description="Archive of a Python environment that holds the exporter; Spark unpacks it at each worker: "
         "path#folder.",
         examples=["env.tar.gz#env"],
     )

@@ -5,44 +5,51 @@
 
 A PUT whose reply is lost may have arrived: it is tried again, and meets its own bytes. Only after such a doubt equal
 bytes are taken for its own; else whoever finds the name taken is told so, whatever stands there. What a store does not
-do now is an OSError: none of obstore's own errors leaves this module.
+do now is an OSError (object_errors.py): none of obstore's own errors leaves this module.
+
+How long a store that is silent, down or throttling is waited for has an end (object_client.py).
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.stores.object_client import PATIENT, PROBING, Patience, Waiting
+from exporter.stores.object_errors import Refused, is_standing, os_error, said
 from exporter.stores.store import Entry, JavaSide
-from exporter.text import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ATTEMPTS = 5
-"""Of one PUT, before its failure is told. Who asked for it tries again by the rules of an outage."""
 PAUSE = Backoff(0.2, 5.0)
 WHOLE_BYTES_MAX = 4 << 20
 """A file up to which a reader takes all of it with its first request."""
 RANGE_BYTES = 1 << 20
-CLIENT: dict[str, Any] = {"timeout": "60s", "connect_timeout": "5s"}
-RETRIES: dict[str, Any] = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
-"""Of requests that change nothing."""
+RIGHTS = "get, put, list and delete objects"
+_patience = Patience()
 
 
 class ObjectStore:
-    """A prefix of a bucket, or what else a store calls that. A subclass says how its client is made."""
+    """A prefix of a bucket, or what else a store calls that.
+
+    A subclass is a frozen dataclass, and says how its client is made. hints: what a person has to do, by a word of what
+    the store says.
+    """
 
     commits_are_exclusive: ClassVar[Literal[True]] = True
     syncs: ClassVar[bool] = False
+    hints: ClassVar[Mapping[str, str]] = {}
     root: str
     options: Mapping[str, str]
 
@@ -51,8 +58,8 @@ class ObjectStore:
         """The store at a root. Raises ValueError for what is none of its kind."""
         raise NotImplementedError
 
-    def _client(self, retries: bool) -> Any:
-        """obstore's store of the bucket. retries: whether it tries requests again by itself."""
+    def _client(self, waiting: Waiting) -> Any:
+        """obstore's store of the bucket. Raises Refused."""
         raise NotImplementedError
 
     @property
@@ -76,7 +83,7 @@ class ObjectStore:
         return f"{self.root}/{path}" if path else self.root
 
     def below(self, folder: str) -> ObjectStore:
-        return self.at(self.uri(folder), self.options)
+        return replace(self, root=self.uri(folder))  # type: ignore[type-var]
 
     # Files
 
@@ -84,21 +91,39 @@ class ObjectStore:
         import obstore
         from obstore.exceptions import AlreadyExistsError, BaseError
 
-        key, content, doubt = self._key(path), bytes(memoryview(body)), False
-        client = self._client(False)
-        for attempt in range(ATTEMPTS):
+        key, content = self._key(path), memoryview(body).cast("B")
+        doubt, until = False, time.monotonic() + _patience.secs(self.root)
+        for failures in count():
             try:
+                client = self._client(_patience.waiting(self.root, len(content)))
                 obstore.put(client, key, content, mode="create", use_multipart=False)
+                _patience.regained(self.root)
                 return
-            except AlreadyExistsError:
-                if doubt and self.read(path) == content:
+            except AlreadyExistsError as error:
+                if doubt and self._holds(path, content):
                     return
-                raise FileExistsError(self.uri(path)) from None
+                if self.has_file(path):
+                    raise FileExistsError(self.uri(path)) from None
+                met: Exception = error  # somebody else is at it, and may yet fail
+            except Refused:
+                raise
             except (BaseError, OSError) as error:
-                doubt = True
-                if attempt == ATTEMPTS - 1:
-                    raise _os_error(error, self.uri(path)) from error
-            time.sleep(PAUSE.after(attempt))  # pace of the tries, bounded by their number
+                if isinstance(error, FileNotFoundError) or is_standing(error):
+                    raise Refused(errno.EACCES, said(error), self.uri(path)) from error
+                met, doubt = error, True
+            if time.monotonic() + (pause := PAUSE.after(failures)) > until:
+                _patience.lost(self.root)
+                raise os_error(met, self.uri(path)) from met
+            time.sleep(pause)  # pace of the tries, bounded by `until`
+
+    def _holds(self, path: str, content: memoryview) -> bool:
+        """Whether a file is there, with these bytes. Of a large one some are read at a time."""
+        if self.size(path) != len(content):
+            return False
+        with self.reader(path) as file:
+            return all(
+                file.read(RANGE_BYTES) == content[at : at + RANGE_BYTES] for at in range(0, len(content), RANGE_BYTES)
+            )
 
     def create(self, path: str, body: bytes, sync: bool = True) -> None:
         self.write_once(path, body)
@@ -107,20 +132,19 @@ class ObjectStore:
         import obstore
 
         with self._told(path):
-            obstore.put(self._client(True), self._key(path), body, use_multipart=False)
+            obstore.put(self._client(PATIENT), self._key(path), body, use_multipart=False)
 
     def read(self, path: str) -> bytes:
         import obstore
 
         with self._told(path):
-            return bytes(obstore.get(self._client(True), self._key(path)).bytes())
+            return bytes(obstore.get(self._client(PATIENT), self._key(path)).bytes())
 
     def reader(self, path: str) -> BinaryIO:
         import obstore
 
         with self._told(path):
-            client, key = self._client(True), self._key(path)
-            found = obstore.get(client, key)
+            found = obstore.get(self._client(PATIENT), self._key(path))
             if found.meta["size"] <= WHOLE_BYTES_MAX:
                 return io.BytesIO(bytes(found.bytes()))
             ranged = _Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
@@ -130,20 +154,20 @@ class ObjectStore:
         import obstore
 
         with self._told(path):
-            return bytes(obstore.get_range(self._client(True), self._key(path), start=start, end=end))
+            return bytes(obstore.get_range(self._client(PATIENT), self._key(path), start=start, end=end))
 
     def size(self, path: str) -> int | None:
         import obstore
 
         try:
             with self._told(path):
-                return int(obstore.head(self._client(True), self._key(path))["size"])
+                return int(obstore.head(self._client(PATIENT), self._key(path))["size"])
         except FileNotFoundError:
             return None
 
     def live_size(self, path: str) -> int | None:
         plain = unquote(path)
-        if "://" not in plain:
+        if "://" not in path:
             return self.size(plain)
         above, _, name = plain.rpartition("/")
         return self.at(above, self.options).size(name)
@@ -155,14 +179,14 @@ class ObjectStore:
         if self.size(path) is None:
             return False
         with self._told(path):
-            obstore.delete(self._client(True), self._key(path))
+            obstore.delete(self._client(PATIENT), self._key(path))
         return True
 
     def sync(self, path: str) -> None:
         """What is written is kept."""
         self._key(path)
 
-    # Folders
+    # Folders. Some clients, Hadoop's among them, stand for an empty one with an object whose key ends in a slash.
 
     def names(self, folder: str = "", after: str = "") -> list[str]:
         import obstore
@@ -171,31 +195,34 @@ class ObjectStore:
         begins = f"{prefix}/" if prefix else ""
         with self._told(folder):
             if after:
-                found = obstore.list(self._client(True), prefix or None, offset=f"{begins}{after}")
+                found = obstore.list(self._client(PATIENT), prefix or None, offset=f"{begins}{after}")
                 keys = [one["path"] for some in found for one in some]
             else:
-                listed = obstore.list_with_delimiter(self._client(True), prefix or None)
+                listed = obstore.list_with_delimiter(self._client(PATIENT), prefix or None)
                 keys = [*listed["common_prefixes"], *(one["path"] for one in listed["objects"])]
         names = {key.removeprefix(begins).partition("/")[0] for key in keys if key != prefix}
-        return [name for name in names if name > after]
+        return [name for name in names if name > after]  # some stores do not know an offset, and list all
 
     def files(self, folder: str = "") -> Iterator[Entry]:
         import obstore
 
         prefix = self._key(folder)
         with self._told(folder):
-            listed = obstore.list_with_delimiter(self._client(True), prefix or None)
+            listed = obstore.list_with_delimiter(self._client(PATIENT), prefix or None)
         for one in listed["objects"]:
             if one["path"] != prefix:
                 name = one["path"].rpartition("/")[2]
                 yield Entry(f"{folder}/{name}" if folder else name, one["size"])
 
     def has_folder(self, path: str) -> bool:
+        return self._has_some(path, PATIENT)
+
+    def _has_some(self, path: str, waiting: Waiting) -> bool:
         import obstore
 
         prefix = self._key(path)
         with self._told(path):
-            found = obstore.list(self._client(True), prefix or None, chunk_size=2)
+            found = obstore.list(self._client(waiting), prefix or None, chunk_size=2)
             return any(one["path"] != prefix for one in next(iter(found), []))
 
     def has_file(self, path: str) -> bool:
@@ -206,25 +233,31 @@ class ObjectStore:
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
         """Whether a condition is honoured too: of two that create one object the second one has to be refused."""
         import obstore
-        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+        from obstore.exceptions import AlreadyExistsError
 
-        client, key = self._client(True), f"{self._key(path)}/.{uuid.uuid4().hex}.tmp".lstrip("/")
+        self._key(path)
+        name = f".{uuid.uuid4().hex}.tmp"
+        probe = f"{path}/{name}" if path else name
         try:
-            obstore.put(client, key, b"0", use_multipart=False)
-            try:
-                obstore.put(client, key, b"1", mode="create", use_multipart=False)
-            except AlreadyExistsError:
-                return None
-            finally:
-                obstore.delete(client, key)
-        except (PermissionDeniedError, UnauthenticatedError, FileNotFoundError, ValueError) as error:
+            with self._told(path):
+                client, key = self._client(PATIENT), self._key(probe)
+                obstore.put(client, key, b"0", use_multipart=False)
+                try:
+                    obstore.put(client, key, b"1", mode="create", use_multipart=False)
+                except AlreadyExistsError:
+                    return None
+                finally:
+                    obstore.delete(client, key)
+        except (Refused, FileNotFoundError) as error:
+            words = str(error.strerror)
+            hint = next((hint for word, hint in self.hints.items() if word in words), "")
             return ConfigError(
-                f"nothing can be written to {self.uri(path)}: {first_line(error)}",
-                "correct `table_root`, or the credentials and their rights: get, put, list and delete objects",
+                f"nothing can be written to {self.uri(path)}: {words}",
+                hint or f"correct `table_root`, or the credentials and their rights: {RIGHTS}",
             )
-        except (BaseError, OSError) as error:
+        except OSError as error:
             return DependencyUnreachable(
-                f"nothing can be written to {self.uri(path)}: {first_line(error)}",
+                f"nothing can be written to {self.uri(path)}: {error.strerror}",
                 "start again when it can; all goes on from the tables",
             )
         return ConfigError(
@@ -235,7 +268,7 @@ class ObjectStore:
 
     def trouble(self) -> str:
         try:
-            self.has_folder("")
+            self._has_some("", PROBING)
         except OSError as error:
             return f"{self.root}: {error.strerror or error}"
         return ""
@@ -250,10 +283,10 @@ class ObjectStore:
 
         try:
             yield
-        except FileNotFoundError:
-            raise FileNotFoundError(self.uri(path)) from None
-        except BaseError as error:
-            raise _os_error(error, self.uri(path)) from error
+        except Refused:
+            raise
+        except (FileNotFoundError, BaseError) as error:
+            raise os_error(error, self.uri(path)) from error
 
 
 class _Ranged(io.RawIOBase):
@@ -275,6 +308,12 @@ class _Ranged(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
+    def readall(self) -> bytes:
+        """What is left, by one request; io would make one of every 8 KiB."""
+        found = self._get(self._at, self._size) if self._at < self._size else b""
+        self._at += len(found)
+        return found
+
     def readinto(self, into: Any) -> int:
         end = min(self._size, self._at + len(into))
         found = self._get(self._at, end) if end > self._at else b""
@@ -289,17 +328,9 @@ def _require_plain(path: str) -> None:
         raise ValueError(f"{path!r} is no path below a store's root")
 
 
-def _os_error(error: BaseException, uri: str) -> OSError:
-    return OSError(None, first_line(error), uri)
-
-
 def require_root(root: str, schemes: str) -> None:
     """Raises ValueError for what is no scheme://bucket/path."""
     rest = root.partition("://")[2]
     bucket, *path = rest.rstrip("/").split("/")
     if not bucket or not root.isprintable() or any(part in ("", ".", "..") for part in path):
         raise ValueError(f"should be {schemes}")
-    if "%" in rest or "?" in rest or "#" in rest:
-        raise ValueError("should be written plainly, without %, ? and #")
-
-

@@ -4,23 +4,45 @@
                        that look at the same moment are both told that they committed
     S3Checksums.java   writes the checksum of each by one PUT; Spark's own way, renaming a file, takes 22 requests
 
-Credentials are those of AWS's standard chain, here (boto3's) as in the JVM; they are in no setting and in no order.
+Credentials are those of AWS's standard chain, here (botocore's) as in the JVM (its SDK's); they are in no setting and
+in no order. Where the settings name neither endpoint nor region, the variables of the environment do, for both.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from exporter.stores.object_store import CLIENT, RETRIES, ObjectStore, require_root
+from exporter.stores.object_client import Waiting, kept_client
+from exporter.stores.object_errors import Refused
+from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import JavaSide
 
 LOG_STORE = "exporter.S3LogStore"
 CHECKSUMS = "exporter.S3Checksums"
 CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+VARIABLES = {
+    "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+}
+"""Of the environment, by option, the first one that is there."""
+REGION = "us-east-1"
+"""Where nothing says one; stores that are not AWS's take any."""
+KEPT_FOR = timedelta(minutes=5)
+"""How long credentials are believed before the chain is asked again. It renews them 15 min before they expire."""
+BOUNDS = {
+    "connection.establish.timeout": "15s", "connection.timeout": "15s", "connection.request.timeout": "20s",
+    "attempts.maximum": "2", "retry.limit": "2", "retry.interval": "500ms",
+    "retry.throttle.limit": "5", "retry.throttle.interval": "500ms",
+}  # fmt: skip
+"""Of Hadoop's client: a store that is silent or down is given up after a minute; its own bounds give half an hour. 15 s
+is the least that it takes. Parts of large files have a limit of their own."""
+_CHAIN_HINT = "give credentials by the environment, ~/.aws, web identity or the machine's role"
 
 
 @dataclass(frozen=True)
@@ -29,50 +51,111 @@ class S3Store(ObjectStore):
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    hints: ClassVar[Mapping[str, str]] = {
+        "no credentials": _CHAIN_HINT,
+        "InvalidAccessKeyId": _CHAIN_HINT,
+        "SignatureDoesNotMatch": _CHAIN_HINT,
+        "ExpiredToken": "renew the credentials of the environment",
+        "RequestTimeTooSkewed": "set this machine's clock",
+        "another region": "set `s3_region` to that of the bucket",
+        "AuthorizationHeaderMalformed": "set `s3_region` to that of the bucket",
+        "http:// is not allowed": "set `s3_allow_http = true`, or use https://",
+        "NoSuchBucket": "make the bucket, or correct `table_root`",
+        "NotImplemented": "use a store, or a version of it, that knows conditional writes",
+    }
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> S3Store:
-        """The store at s3://bucket/path or s3a://bucket/path. Raises ValueError for what is neither."""
-        require_root(root, "s3://bucket/path")
-        return cls(f"s3a://{root.partition('://')[2].rstrip('/')}", dict(options or {}))
+        """The store at s3://bucket/path or s3a://bucket/path. Raises ValueError for what is neither.
 
-    def _client(self, retries: bool) -> Any:
-        return _client(self.root.partition("://")[2].partition("/")[0], tuple(sorted(self.options.items())), retries)
+        s3a:// is what uri() says, of folders too that bear values; s3:// is what people write, some of them encoded.
+        """
+        require_root(root, "s3://bucket/path")
+        if root.startswith("s3://") and {*root} & {*"%?#"}:
+            raise ValueError("should be written plainly, without %, ? and #")
+        return cls(f"s3a://{root.partition('://')[2].rstrip('/')}", {**_of_environment(), **(options or {})})
+
+    def _client(self, waiting: Waiting) -> Any:
+        bucket = self.root.partition("://")[2].partition("/")[0]
+        return _client(bucket, tuple(sorted(self.options.items())), waiting)
 
     @property
     def java(self) -> JavaSide:
         told = self.options
+        hadoop = {
+            "aws.credentials.provider": CHAIN,
+            "path.style.access": told.get("path_style", "false"),
+            "connection.ssl.enabled": "false" if told.get("allow_http") else "true",
+            "endpoint.region": _region(told),
+            **BOUNDS,
+        }
+        if endpoint := told.get("endpoint"):
+            hadoop["endpoint"] = endpoint
         settings = {
             "spark.delta.logStore.s3a.impl": LOG_STORE,
             "spark.sql.streaming.checkpointFileManagerClass": CHECKSUMS,
             "spark.hadoop.delta.enableFastS3AListFrom": "true",
-            "spark.hadoop.fs.s3a.aws.credentials.provider": CHAIN,
-            "spark.hadoop.fs.s3a.path.style.access": told.get("path_style", "false"),
-            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false" if told.get("allow_http") else "true",
+            **{f"spark.hadoop.fs.s3a.{name}": text for name, text in hadoop.items()},
         }
-        if endpoint := told.get("endpoint"):
-            settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
-        if region := told.get("region"):
-            settings["spark.hadoop.fs.s3a.endpoint.region"] = region
         sources = tuple(Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (LOG_STORE, CHECKSUMS))
         return JavaSide(settings=settings, sources=sources, jar_sets=("s3",))
 
 
-@cache
-def _client(bucket: str, options: tuple[tuple[str, str], ...], retries: bool) -> Any:
-    """obstore's store of a bucket, one per process: it keeps its connections and its credentials."""
-    import boto3
-    from obstore.auth.boto3 import Boto3CredentialProvider
+def _of_environment() -> dict[str, str]:
+    found = {option: next(filter(None, map(os.environ.get, names)), "") for option, names in VARIABLES.items()}
+    return {option: text for option, text in found.items() if text}
+
+
+def _region(options: Mapping[str, str]) -> str:
+    """The one that was told, or that of the profile in ~/.aws."""
+    if told := options.get("region"):
+        return told
+    import botocore.session
+
+    return botocore.session.get_session().get_config_variable("region") or REGION
+
+
+def _address(bucket: str, options: Mapping[str, str]) -> dict[str, str]:
+    """What obstore has to be told of an endpoint: the bucket's own where it stands in the host name."""
+    endpoint = options.get("endpoint", "").rstrip("/")
+    if endpoint and not options.get("path_style"):
+        scheme, _, host = endpoint.partition("://")
+        endpoint = f"{scheme}://{bucket}.{host}"
+    return {"endpoint": endpoint} if endpoint else {}
+
+
+@kept_client
+def _client(bucket: str, options: tuple[tuple[str, str], ...], waiting: Waiting) -> Any:
+    """obstore's store of a bucket. Raises Refused if there are no credentials."""
     from obstore.store import S3Store as Bucket
 
-    told, session = dict(options), boto3.Session()
-    region = told.get("region") or session.region_name or "us-east-1"
+    told = dict(options)
     return Bucket(
         bucket,
-        region=region,
+        region=_region(told),
         virtual_hosted_style_request=not told.get("path_style"),
-        client_options={**CLIENT, "allow_http": bool(told.get("allow_http"))},
-        retry_config=RETRIES if retries else {"max_retries": 0},
-        credential_provider=Boto3CredentialProvider(session),
-        **({"endpoint": told["endpoint"]} if "endpoint" in told else {}),
+        credential_provider=_Chain(),
+        **waiting.told(allow_http=bool(told.get("allow_http"))),
+        **_address(bucket, told),
     )
+
+
+class _Chain:
+    """Credentials of the standard chain, for obstore, which asks again when those that it has expire."""
+
+    def __init__(self) -> None:
+        import botocore.session
+
+        self._found = botocore.session.get_session().get_credentials()
+        if self._found is None:
+            raise Refused(errno.EACCES, "no credentials: AWS's standard chain finds none")
+
+    def __call__(self) -> dict[str, Any]:
+        """Raises botocore's errors, of which obstore makes one of its own."""
+        now = self._found.get_frozen_credentials()
+        return {
+            "access_key_id": now.access_key,
+            "secret_access_key": now.secret_key,
+            "token": now.token,
+            "expires_at": datetime.now(timezone.utc) + KEPT_FOR,
+        }

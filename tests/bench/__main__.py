@@ -35,6 +35,7 @@ from tests.bench import (
     idle,
     limit,
     memory,
+    object_store,
     pairs,
     partitions,
     sparse,
@@ -73,6 +74,7 @@ PARTS = {
     "unknown": Part("Fields that no column holds", unknown_fields.run, 150),
     "evolving": Part("Columns that evolution made", evolving.run, 300, usual=False),
     "formats": Part("JSON, Avro and Protobuf", formats.run, 600, usual=False),
+    "s3": Part("A folder and an object store", object_store.run, 480, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

@@ -96,6 +96,12 @@ def _one(desk: Desk, case: Case) -> Row:
 Span = tuple[float, float]
 
 
+def one_burst(task: Task, topic: Filled) -> list[float]:
+    """Seconds of each commit with files of one burst."""
+    span = _burst(task, topic)
+    return [float(line["secs"]) for line in _within(task.so_far(), span) if line["files"]]
+
+
 def _burst(task: Task, topic: Filled) -> Span:
     """One record per type and partition; from then until all are committed."""
     return _sent(task, topic, one_of_each(topic.load))

@@ -134,7 +134,7 @@ class Desk:
         """A new, empty folder for tables."""
         return self.folder / f"lake-{uuid.uuid4().hex[:8]}"
 
-    def config(self, topic: Filled, lake: Path, **settings: object) -> Path:
+    def config(self, topic: Filled, lake: Path | str, **settings: object) -> Path:
         """A settings file: defaults everywhere but for what has none, and what is given."""
         path = self.folder / f"{uuid.uuid4().hex[:8]}.toml"
         path.write_text(settings_toml(topic, lake, settings))
@@ -263,7 +263,7 @@ def epoch_secs(text: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def settings_toml(topic: Filled, lake: Path, settings: Mapping[str, object]) -> str:
+def settings_toml(topic: Filled, lake: Path | str, settings: Mapping[str, object]) -> str:
     """The exporter's settings for a topic. settings: scalars that are not the defaults."""
     chosen: dict[str, object] = {
         "brokers": [topic.bootstrap],

@@ -56,13 +56,13 @@ def run(desk: Desk) -> Outcome:
 def _histories(desk: Desk, lengths: Sequence[int]) -> dict[int, list[Run]]:
     """Starts by length of the one table's history; in turn, as they are compared."""
     with desk.broker():
-        topic, base = _made(desk, 1)
+        topic, base = made(desk, 1)
         lakes = {commits: desk.lake() for commits in lengths}
         for lake in lakes.values():
             shutil.copytree(base, lake)
         desk.add(topic, max(lengths) + FRESH)
         for commits, lake in lakes.items():
-            _age(topic, lake, commits)
+            age(topic, lake, commits)
             if commits > COMMITS_EACH:
                 desk.module("tests.bench.history", [str(lake), GROUP])
             desk.export(desk.config(topic, lake))
@@ -78,9 +78,9 @@ def _histories(desk: Desk, lengths: Sequence[int]) -> dict[int, list[Run]]:
 def _tables(desk: Desk, tables: int) -> list[Run]:
     """Starts of one lake of so many tables."""
     with desk.broker():
-        topic, lake = _made(desk, tables)
+        topic, lake = made(desk, tables)
         desk.add(topic, tables * COMMITS_EACH + FRESH)
-        _age(topic, lake, COMMITS_EACH)
+        age(topic, lake, COMMITS_EACH)
         config = desk.config(topic, lake)
         desk.export(config)
         runs = []
@@ -90,14 +90,14 @@ def _tables(desk: Desk, tables: int) -> list[Run]:
     return runs
 
 
-def _made(desk: Desk, tables: int) -> tuple[Filled, Path]:
+def made(desk: Desk, tables: int) -> tuple[Filled, Path]:
     """An empty topic and tables that are anchored before its first record."""
     topic, lake = desk.topic(Load(types=tables, size="small", partitions=1, bad_every=0), 0), desk.lake()
     desk.export(desk.config(topic, lake))
     return topic, lake
 
 
-def _age(topic: Filled, lake: Path, commits: int) -> None:
+def age(topic: Filled, lake: Path, commits: int) -> None:
     """Give every table, the dead letters included, so many commits more."""
     names = list(topic.load.declared())
     tp = TopicPartition(topic.name, 0)

@@ -6,7 +6,7 @@ tests/spark/test_commit.py makes each accident of a Delta table happen; here is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -20,8 +20,11 @@ from exporter.core.outcome import Committer, Landed, Outcome, Refused, Report, S
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
+from exporter.stores.store import Store
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.places import committing_to
+from tests.support.services import fresh_name
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
 DAY = date(2026, 1, 31)
@@ -101,7 +104,7 @@ class InMemory:
 class InALake:
     """A Delta table."""
 
-    def __init__(self, session: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, session: Any, root: Path | Store, monkeypatch: pytest.MonkeyPatch) -> None:
         from exporter.lake.lake import Lake
         from exporter.protocol.commit import DeltaCommitter
         from tests.support.lakes import create_anchored
@@ -167,11 +170,20 @@ class InALake:
         return found
 
 
-@pytest.fixture(params=["memory", pytest.param("lake", marks=pytest.mark.spark)])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+IN_S3 = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("s3")]
+
+
+@pytest.fixture(params=["memory", pytest.param("lake", marks=pytest.mark.spark), pytest.param("s3", marks=IN_S3)])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A table, or a model of one."""
     if request.param == "memory":
-        return InMemory()
-    return InALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
+        yield InMemory()
+    elif request.param == "lake":
+        yield InALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
+    else:
+        session, store = request.getfixturevalue("spark"), request.getfixturevalue("s3").below(fresh_name("lake"))
+        with committing_to(session, store):
+            yield InALake(session, store, monkeypatch)
 
 
 def claim(place: Place, expected: int, new: int, tp: TopicPartition = P0, rows: bool = True) -> Claim:

@@ -16,6 +16,8 @@ import pytest
 from exporter.faults import Fault
 from tests.support.lakes import (
     DDL,
+    EVERYWHERE,
+    EVERYWHERE_SELDOM,
     Export,
     descendants,
     mixed,
@@ -26,6 +28,7 @@ from tests.support.lakes import (
     writing,
     wrong_places,
 )
+from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 from tests.support.wals import Log
 
@@ -42,9 +45,9 @@ def log(dynamodb: str) -> Log:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log) -> Export:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, log: Log) -> Export:
     """With a log. Every restart is in a group of its own: the dead member's session (6 s) need not be waited for."""
-    return log.of(Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app")))
+    return log.of(Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), at=place))
 
 
 def restarted(e: Export) -> Export:
@@ -93,6 +96,7 @@ def test_every_fault_point_is_struck() -> None:
     assert {fault for fault, _ in POINTS + AT_START} | STRUCK_ELSEWHERE == set(Fault)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("points", [pytest.param(POINTS, id="work"), seldom(AT_START, id="start")])
 def test_kills_at_every_named_point_lose_and_double_nothing(
@@ -119,6 +123,7 @@ def test_kills_at_every_named_point_lose_and_double_nothing(
     assert not [item for item in log.items() if item.state == "started" and item.epoch == 1]
 
 
+@EVERYWHERE
 @pytest.mark.timeout(900)
 def test_kills_at_random_moments_under_load_lose_and_double_nothing(export: Export, spark: Any) -> None:
     """ONCE: several kill -9, each at a moment drawn over a whole run, while records arrive; then caught up."""
@@ -154,6 +159,7 @@ def test_no_process_outlives_a_killed_driver(export: Export) -> None:
         assert task.members() == []
 
 
+@EVERYWHERE_SELDOM
 def test_a_jvm_that_dies_ends_the_task_with_a_hint(export: Export, spark: Any) -> None:
     """Exit 69, as for any dependency that is gone; its files are where TMPDIR is; the next start goes on."""
     e = export.with_(roll_age_max_secs=0.3)

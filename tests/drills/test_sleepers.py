@@ -11,7 +11,8 @@ import pytest
 
 from exporter.faults import Fault
 from tests.support import naive
-from tests.support.lakes import Export, mixed, running, seldom, wait_until
+from tests.support.lakes import S3_GROUP, Export, mixed, running, wait_until
+from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
@@ -22,8 +23,8 @@ HELD = 600
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
-    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars={"heartbeat_secs": 60})
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Export:
+    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars={"heartbeat_secs": 60}, at=place)
 
 
 def positions(e: Export) -> set[int]:
@@ -43,15 +44,23 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
     assert -1 < min(positions(e)) <= max(positions(e)) < HELD - 1
 
 
+SLEEPS = {"group-more": (True, True), "group-less": (True, False), "driver-less": (False, False),
+          "driver-more": (False, True)}  # fmt: skip
+"""Who sleeps, its driver or all of its processes; whether the next owner commits more or less than it holds."""
+OFTEN = {("file", "group-more"), ("s3", "group-more"), ("s3", "group-less")}
+
+
 @pytest.mark.parametrize(
-    "whole_group, more",
+    "place, whole_group, more",
     [
-        pytest.param(True, True, id="group-more"),
-        seldom(False, False, id="driver-less"),
-        seldom(True, False, id="group-less"),
-        seldom(False, True, id="driver-more"),
+        pytest.param(
+            place, *how, id=f"{place}-{name}",
+            marks=[*([S3_GROUP] if place == "s3" else []), *([] if (place, name) in OFTEN else [pytest.mark.long])],
+        )
+        for place in ("file", "s3") for name, how in SLEEPS.items()
     ],
-)
+    indirect=["place"],
+)  # fmt: skip
 def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(
     export: Export, spark: Any, whole_group: bool, more: bool
 ) -> None:

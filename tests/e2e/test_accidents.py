@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +29,19 @@ from exporter.operate.repair.steps import RepairRow
 from exporter.protocol.commit import DeltaCommitter
 from offsets import Invariant
 from tests.support import naive
-from tests.support.lakes import DDL, Export, delete_before, event, mixed, seldom, wait_until, wrong_places
+from tests.support.lakes import (
+    DDL,
+    EVERYWHERE,
+    EVERYWHERE_SELDOM,
+    Export,
+    delete_before,
+    event,
+    mixed,
+    seldom,
+    wait_until,
+    wrong_places,
+)
+from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -40,11 +50,11 @@ ALL = (DEAD_LETTERS, "click", "order", "payment")
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Callable[..., Export]:
     """Makes exports of fresh topics: export(partitions=2)."""
 
     def make(partitions: int = 1, **scalars: Any) -> Export:
-        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars)
+        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars, at=place)
 
     return make
 
@@ -57,8 +67,7 @@ def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", ap
 
 def sql(e: Export, spark: Any, statement: str) -> None:
     """SQL with {order} and the like replaced by tables."""
-    names = {name: f"delta.`{e.root / 'lake' / name}`" for name in ALL}
-    spark.sql(statement.format(**names))
+    spark.sql(statement.format(**{name: e.sql_name(name) for name in ALL}))
 
 
 def versions(e: Export) -> dict[str, int]:
@@ -119,8 +128,8 @@ def restore(e: Export, spark: Any, first: dict[str, int]) -> None:
 
 
 def restore_by_time(e: Export, spark: Any, first: dict[str, int]) -> None:
-    log = e.root / "lake" / "order" / "_delta_log" / f"{first['order']:020d}.json"
-    at = datetime.fromtimestamp(log.stat().st_mtime, timezone.utc) + timedelta(milliseconds=1)
+    written = e.place.written_at(f"order/_delta_log/{first['order']:020d}.json")
+    at = datetime.fromtimestamp(written, timezone.utc) + timedelta(milliseconds=1)
     sql(e, spark, f"RESTORE TABLE {{order}} TO TIMESTAMP AS OF '{at:%Y-%m-%d %H:%M:%S.%f}'")
 
 
@@ -140,7 +149,7 @@ def insert_overwrite(e: Export, spark: Any, first: dict[str, int]) -> None:
 
 
 def overwrite_one_day(e: Export, spark: Any, first: dict[str, int]) -> None:
-    path = str(e.root / "lake" / "click")
+    path = e.uri("click")
     frame = spark.read.format("delta").load(path).filter("day = '2026-01-29' AND _kafka.offset > 150")
     frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(path)
 
@@ -170,6 +179,7 @@ ACCIDENTS = [
 """What happens to `click`, its name in the log, what happens to another table, that table."""
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("accident, operation, other, table", ACCIDENTS)
 def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missing(
     export: Callable[..., Export], spark: Any, accident: Accident, operation: str, other: Accident, table: str
@@ -195,6 +205,7 @@ def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missin
     is_whole(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.long
 def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_further(
     export: Callable[..., Export], spark: Any
@@ -212,18 +223,18 @@ def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_fur
     goes_on(e, spark)
 
 
+@EVERYWHERE_SELDOM
 def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any) -> None:
     """A dropped table, and one that somebody made anew with other rows: exit 70, then all their records again."""
     e = export(2)
     twice_exported(e, spark)
-    folders = {name: e.root / "lake" / name for name in ("order", "click")}
-    copied = spark.read.format("delta").load(str(folders["click"])).limit(30).toPandas()
-    schema = spark.read.format("delta").load(str(folders["click"])).schema
-    for folder in folders.values():
-        shutil.rmtree(folder)
+    copied = spark.read.format("delta").load(e.uri("click")).limit(30).toPandas()
+    schema = spark.read.format("delta").load(e.uri("click")).schema
+    for file in [*e.place.files("order"), *e.place.files("click")]:
+        e.place.delete(file.path)
     forget(spark)
     frame = spark.createDataFrame(copied, schema)
-    frame.write.format("delta").partitionBy("day").save(str(folders["click"]))
+    frame.write.format("delta").partitionBy("day").save(e.uri("click"))
     with pytest.raises(InvariantBroken, match=r"table click was replaced.*-0 through offset 199") as stopped:
         e.run(spark)
     assert "exporter repair --rewind" in stopped.value.hint
@@ -231,13 +242,14 @@ def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any)
     is_whole(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.long
 def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Callable[..., Export], spark: Any) -> None:
     """What replaced it is somebody's: the message names the RESTORE that brings the table back, and nothing is lost."""
     e = export(2)
     twice_exported(e, spark)
     before = e.table("order").version()
-    path = str(e.root / "lake" / "order")
+    path = e.uri("order")
     spark.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     stops(e, spark, "order", "WRITE")
     with pytest.raises(CannotRepair, match="other columns") as refused:
@@ -250,6 +262,7 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
     goes_on(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("then", ["", seldom("forgotten"), seldom("switched")])
 def test_damaged_files_are_named_with_the_restore_that_helps(
     export: Callable[..., Export], spark: Any, then: str
@@ -257,12 +270,9 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
     """As a power cut leaves the newest ones. A copy, where nothing makes again what such a RESTORE takes away."""
     e = export(2)
     first = twice_exported(e, spark)
-    folder, order = e.root / "lake" / "order", e.table("order")
-    newest = set(order.file_uris())
-    order.load_as_version(first["order"])
-    newest -= set(order.file_uris())
+    newest = e.live("order") - e.live("order", first["order"])
     for path in newest:
-        os.truncate(path.removeprefix("file://"), 0)
+        e.place.write(f"order/{path}", b"")
     with e.bench(spark) as made:
         assert {one.what: one.level for one in compare(made, e.settings())} == {"audit": "error"}, "check --deep"
     if then == "forgotten":
@@ -277,7 +287,7 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
         assert "put them back from a copy" in hint and ("earlier configuration" in hint) == (then == "switched")
         assert f"({e.topic}-0" in hint, hint
         return
-    assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {first['order']}" in hint, hint
+    assert f"RESTORE TABLE {e.sql_name('order')} TO VERSION AS OF {first['order']}" in hint, hint
     restore(e, spark, first)
     repaired(e, spark)
     with pytest.raises(CannotRepair, match="nothing to rewind"):
@@ -285,6 +295,7 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
     is_whole(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("last, checksum", [(True, False), seldom(True, True), (False, True)],
                          ids=["newest", "newest-with-checksum", "built-on"])  # fmt: skip
 def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
@@ -295,12 +306,11 @@ def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
     twice_exported(e, spark)
     produce(e.kafka, e.topic, {0: mixed(100, first=200), 1: mixed(100, first=1200)})
     e.run(spark)
-    log = e.root / "lake" / "order" / "_delta_log"
-    with_files = [path for path in sorted(log.glob("*.json")) if '"add"' in path.read_text()]
-    entry = with_files[-1 if last else -2]
-    os.truncate(entry, 0)
+    with_files = [file for file in e.log("order") if b'"add"' in e.place.read(file)]
+    entry = with_files[-1 if last else -2].path
+    e.place.write(entry, b"")
     if not checksum:
-        os.truncate(entry.with_suffix(".crc"), 0)
+        e.place.write(entry.replace(".json", ".crc"), b"")
     forget(spark)
     if checksum:
         error = stops(e, spark, "order", "empty log entry")
@@ -313,6 +323,7 @@ def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
     goes_on(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("emptied", [False, seldom(True)], ids=["restored", "emptied"])
 def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
     export: Callable[..., Export], spark: Any, emptied: bool
@@ -320,16 +331,15 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
     """The one in force could make other rows of it. What the refusal says is done word for word, and helps."""
     e = export(2)
     first = twice_exported(e, spark)
-    log = e.root / "lake" / "order" / "_delta_log"
-    entry = [path for path in sorted(log.glob("*.json")) if '"add"' in path.read_text()][-1]
+    entry = [file for file in e.log("order") if b'"add"' in e.place.read(file)][-1]
     e = e.with_({**DDL, "click": DDL["click"] + ", ref BIGINT"})
     is_whole(e, spark)
     if not emptied:
         restore(e, spark, first)
         stops(e, spark, "order", "RESTORE")
     else:
-        kept = entry.read_bytes()
-        os.truncate(entry, 0)
+        kept = e.place.read(entry)
+        e.place.write(entry.path, b"")
         forget(spark)
         stops(e, spark, "order", "empty log entry")
     lost = rf"order lost records of {e.topic}-0 from offset 100 on, which were exported under an earlier"
@@ -337,8 +347,8 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
         repaired(e, spark)
     hint = refused.value.hint
     if emptied:
-        assert f"put version {int(entry.stem)} of its _delta_log back" in hint, hint
-        entry.write_bytes(kept)
+        assert f"put version {int(entry.name.removesuffix('.json'))} of its _delta_log back" in hint, hint
+        e.place.write(entry.path, kept)
         forget(spark)
     else:
         spark.sql(hint.partition(" brings them back")[0])
@@ -349,6 +359,7 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
     is_whole(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.long
 @pytest.mark.parametrize("missing", [False, True], ids=["whole", "rows-missing"])
 def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
@@ -360,10 +371,9 @@ def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_i
     if missing:
         restore(e, spark, first)
     sql(e, spark, "OPTIMIZE {order}")
-    folder = e.root / "lake" / "order"
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(folder)).checkpoint()
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, e.uri("order")).checkpoint()
     for version in range(e.table("order").version()):
-        (folder / "_delta_log" / f"{version:020d}.json").unlink()
+        e.place.delete(f"order/_delta_log/{version:020d}.json")
     forget(spark)
     with pytest.raises(LogCleaned, match=r"table order: version \d+ is no longer in its log") as stopped:
         e.run(spark)
@@ -407,6 +417,7 @@ def task(e: Export, spark: Any) -> Iterator[Callable[[], ExporterError | None]]:
             thread.join(60)
 
 
+@EVERYWHERE
 def test_a_running_task_notices_a_restore_at_its_next_heartbeat(export: Callable[..., Export], spark: Any) -> None:
     """A record of another type is enough: the restored table's empty marker is refused, and the task exits 70."""
     e = export(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
@@ -424,6 +435,7 @@ def test_a_running_task_notices_a_restore_at_its_next_heartbeat(export: Callable
     goes_on(e, spark)
 
 
+@EVERYWHERE_SELDOM
 def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., Export], spark: Any) -> None:
     """Restored and repaired behind its back: it exits 75, not 70, and a fresh task exports what is missing."""
     e = export(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
@@ -439,6 +451,7 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
     goes_on(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize(
     "optimized", [False, seldom(True)], ids=["as-committed", "optimized"]
 )
@@ -480,6 +493,7 @@ def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     goes_on(e, spark)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("tables", [2, *(seldom(n) for n in (1, 3, 4))])
 def test_a_repair_that_ends_between_two_tables_is_started_over_and_ends_the_same(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, tables: int
@@ -514,6 +528,7 @@ def recreate(e: Export, partitions: int) -> None:
     create_topic(e.kafka, e.topic, partitions)
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("interrupted", [seldom(0), 2])
 def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, interrupted: int
@@ -550,6 +565,7 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
     assert report.clean and report.once == 170, report.as_text()
 
 
+@EVERYWHERE_SELDOM
 def test_the_tables_of_another_app_are_adopted_with_their_positions(export: Callable[..., Export], spark: Any) -> None:
     """A renamed app exits 70 and names the command; after it the export goes on, and the former app exits 70."""
     e = export(2)

@@ -22,7 +22,8 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
 from offsets.names import DataFile
-from tests.support.lakes import DDL, NOON, Export, event, millis, running, seldom
+from tests.support.lakes import DDL, EVERYWHERE, NOON, Export, event, millis, running, seldom
+from tests.support.places import Place
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -43,9 +44,9 @@ def records(count: int, first: int = 0) -> list[Record]:
 
 
 @pytest.fixture
-def fixed(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> Export:
+def fixed(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark: Any) -> Export:
     """60 records in two partitions, exported without the type `click`; then it is declared, and 30 more come."""
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), types=OLD)
+    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), types=OLD, at=place)
     produce(e.kafka, e.topic, {0: records(30), 1: records(30)})
     e.run(spark)
     produce(e.kafka, e.topic, {0: records(30, first=30)})
@@ -76,6 +77,7 @@ def places(hopeful: str) -> Mapping[tuple[int, int], list[str]]:
 KILLED_AT = (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE)
 
 
+@EVERYWHERE
 @pytest.mark.parametrize("kills", [KILLED_AT[1:], seldom(KILLED_AT)], ids=["twice", "three times"])
 def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: Any, kills: Sequence[Fault]) -> None:
     """kill -9 after staging, after the commit, after the DELETE; each time the next one goes on; the audit is clean."""
@@ -104,7 +106,7 @@ def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: A
 
 def check_what_is_shown(e: Export, spark: Any) -> None:
     """Counts by type, reason and day; rows whose bytes no terminal acts upon; old settings may not replay."""
-    lake = Lake(spark, e.settings().table_root, e.app)
+    lake = e.lake(spark)
     found = [(one.event_type, one.code, one.day, one.rows, one.first, one.last) for one in counts(lake, Chosen())]
     t, day = e.topic, str(NOON.date())
     assert found == [
@@ -119,6 +121,7 @@ def check_what_is_shown(e: Export, spark: Any) -> None:
         replay_of(e.with_(OLD), spark).run(apply=True)
 
 
+@EVERYWHERE
 @pytest.mark.long
 def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     fixed: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
@@ -126,7 +129,7 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     """Nothing is swept from under a replay, commits beside it do not stop it, and of two the second one notices."""
     meanwhile: list[Callable[[], Any]] = []
     monkeypatch.setattr("exporter.operate.letters.feed.point", lambda fault: meanwhile.pop()() if meanwhile else None)
-    lake = Lake(spark, fixed.settings().table_root, fixed.app)
+    lake = fixed.lake(spark)
     assert told(replay_of(fixed, spark), apply=False) == {("would be fed", "click"): 20, ("still bad", "not_utf8"): 30}
     assert fixed.placed() == places(DEAD_LETTERS)
 
@@ -146,7 +149,7 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     assert fixed.placed() == wanted
     (orphans,) = [swept.paths for swept in sweep(lake, apply=True) if swept.paths]
     assert orphans and {DataFile.parse(path).replay for path in orphans} == {1, 2}
-    spark.sql(f"OPTIMIZE delta.`{fixed.folder('click')}`")
+    spark.sql(f"OPTIMIZE {fixed.sql_name('click')}")
     assert fixed.placed() == wanted
     audited = fixed.audit(spark)
     assert (audited.clean, audited.once) == (True, 93), audited.as_text()
@@ -174,7 +177,7 @@ def check_that_the_report_tells_of_it(e: Export, lake: Lake) -> None:
 
 def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
     """A row twice in its table, and one in the dead letters and in a table that no replay has touched, are findings."""
-    click, order, letters = (f"delta.`{e.folder(name)}`" for name in ("click", "order", DEAD_LETTERS))
+    click, order, letters = (e.sql_name(name) for name in ("click", "order", DEAD_LETTERS))
     spark.sql(f"INSERT INTO {click} SELECT * FROM {click} WHERE _kafka.partition = 0 AND _kafka.offset = 1")
     spark.sql(
         f"INSERT INTO {letters} SELECT o._kafka, l.key, l.value, l.headers, l.stage, l.reason, l.event_type, "

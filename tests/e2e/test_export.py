@@ -35,6 +35,8 @@ from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
 from tests.support.lakes import (
+    EVERYWHERE,
+    EVERYWHERE_SELDOM,
     NOON,
     Crash,
     Export,
@@ -51,21 +53,23 @@ from tests.support.lakes import (
     wait_until,
     wrong_places,
 )
+from tests.support.places import Place
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Callable[..., Export]:
     """Makes exports of fresh topics: export(partitions=2, isolation="read_uncommitted")."""
 
     def make(partitions: int = 1, **scalars: Any) -> Export:
-        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars)
+        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars, at=place)
 
     return make
 
 
+@EVERYWHERE
 def test_every_record_is_once_in_the_table_of_its_type_for_every_reader(
     export: Callable[..., Export], spark: Any
 ) -> None:
@@ -87,7 +91,7 @@ CHECKED = "count(*), count(distinct (_kafka.partition, _kafka.offset)), sum(id),
 
 def by_spark(spark: Any, e: Export, name: str) -> tuple[int, ...]:
     text = CHECKED.replace("(_kafka.partition, _kafka.offset)", "struct(_kafka.partition, _kafka.offset)")
-    return tuple(spark.sql(f"SELECT {text} FROM delta.`{e.root / 'lake' / name}`").collect()[0])
+    return tuple(spark.sql(f"SELECT {text} FROM {e.sql_name(name)}").collect()[0])
 
 
 def by_duckdb(e: Export, name: str) -> tuple[int, ...]:
@@ -127,6 +131,7 @@ BAD: list[tuple[Record, str, str, str | None]] = [
 """Record, stage, a word of the reason, event type where it can be told; "" where any text will do."""
 
 
+@EVERYWHERE_SELDOM
 def test_every_kind_of_bad_record_is_a_dead_letter_once_with_its_coordinates_and_reason(
     export: Callable[..., Export], spark: Any
 ) -> None:
@@ -182,6 +187,7 @@ def test_a_range_of_only_bad_records_moves_every_position(export: Callable[..., 
     assert e.run(spark).totals.records == 0
 
 
+@EVERYWHERE_SELDOM
 def test_an_idle_type_follows_by_markers_that_add_no_row_and_no_file(
     export: Callable[..., Export], spark: Any
 ) -> None:
@@ -229,6 +235,7 @@ def transactional(kafka: str, topic: str, batches: list[tuple[list[Record], bool
             producer.abort_transaction(30)
 
 
+@EVERYWHERE_SELDOM
 def test_aborted_transactions_leave_no_row_and_positions_pass_their_markers(
     export: Callable[..., Export], spark: Any
 ) -> None:
@@ -372,6 +379,7 @@ def test_a_timestamp_begins_at_its_first_record(export: Callable[..., Export], s
     assert sorted(e.placed()) == [(0, offset) for offset in range(10, 20)] + [(1, 5)]
 
 
+@EVERYWHERE_SELDOM
 def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(export: Callable[..., Export], spark: Any) -> None:
     """A field without a column is in `_rescued` as it was sent; a column without a field is null."""
     e = export()
@@ -383,6 +391,7 @@ def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(export: Calla
     assert (str(first["amount"]), first["note"]) == ("1.25", "n1")
 
 
+@EVERYWHERE_SELDOM
 def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Callable[..., Export], spark: Any) -> None:
     """It is committed before any position reaches it (protocol 3.7): the next start takes that for no accident."""
     e = export(roll_age_max_secs=0.2, heartbeat_secs=0.2)
@@ -395,8 +404,7 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Cal
         app_id = str(AppId(e.app, ahead, 0, "condemned"))
         path = str(DataFile(partition_of(NOON.date()), e.app, ahead, 0, 14, "row"))
         row = StagedFile(path, OffsetRange(14, 14), 1, 1)
-        (Path(letters.uri) / row.path).parent.mkdir(parents=True, exist_ok=True)
-        (Path(letters.uri) / row.path).write_bytes(b"r")  # what a commit names is synced, so it has to be there
+        letters.store.write_once(row.path, b"r")  # what a commit names is synced, so it has to be there
         said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": letters.view().version}
         letters.commit(Change((app_id,), {app_id: 14}, said, (add_action(row, {}),)), lambda view: None)
         produce(e.kafka, e.topic, {0: mixed(3, first=10)})
@@ -426,6 +434,7 @@ def test_an_outage_condemns_no_good_record(
     assert e.placed() == {(0, 0): ["order"]}
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize(
     ("partitions", "round_records_max", "carried"),
     [(2, 1_000, False), (2, 40, True), (1, 1_000, True)],
@@ -477,6 +486,7 @@ def test_a_run_without_an_end_carries(
     assert wrong_places(e) == {}
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("fails", [False, True], ids=["all end well", "one fails while another waits behind it"])
 def test_two_rounds_at_once_keep_every_record(
     fails: bool, export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
@@ -516,6 +526,7 @@ def test_two_rounds_at_once_keep_every_record(
     assert wrong_places(e) == {}
 
 
+@EVERYWHERE_SELDOM
 def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -536,6 +547,7 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     assert len(e.placed()) == 24 and e.placed()[(0, 5)] == ["dead_letters"]
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("holds", [False, seldom(True)], ids=["of the table behind", "of a table that has it"])
 def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_once_in_the_lake(
     export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, holds: bool

@@ -19,7 +19,18 @@ from structlog.testing import capture_logs
 from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
 from tests.support import naive
-from tests.support.lakes import Export, Going, mixed, seldom, wait_until, writing, wrong_places
+from tests.support.lakes import (
+    EVERYWHERE,
+    EVERYWHERE_SELDOM,
+    Export,
+    Going,
+    mixed,
+    seldom,
+    wait_until,
+    writing,
+    wrong_places,
+)
+from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -38,10 +49,10 @@ def number(line: Mapping[str, Any]) -> int:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Export:
     """Two partitions; rolls by age only after a minute: what is staged stays staged unless something else happens."""
     return Export(
-        kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60}
+        kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60}, at=place
     )
 
 
@@ -56,6 +67,7 @@ def read_all(e: Export, service: Any, counts: Mapping[int, int]) -> None:
         wait_until(lambda p=partition, n=count: staged(service, p) == n, 60, f"{count} rows staged of {partition}")
 
 
+@EVERYWHERE
 def test_a_partition_that_moves_is_rolled_first_and_one_that_stays_keeps_its_files(export: Export, spark: Any) -> None:
     """The listener runs (traps 1): the moved partition is committed as far as it was read, the other is not."""
     with capture_logs() as logs, ExitStack() as stack:
@@ -74,6 +86,7 @@ def test_a_partition_that_moves_is_rolled_first_and_one_that_stays_keeps_its_fil
     naive.assert_each_once(export)
 
 
+@EVERYWHERE_SELDOM
 def test_without_a_budget_what_is_staged_is_dropped_and_read_again(export: Export, spark: Any) -> None:
     """stop_budget_secs = 0: the partition leaves at once, its rows are the next owner's."""
     e = export.with_(stop_budget_secs=0)
@@ -145,6 +158,7 @@ def test_a_group_that_does_not_take_a_task_in_is_given_up(export: Export, spark:
         e.run(spark)
 
 
+@EVERYWHERE_SELDOM
 def test_tasks_with_an_end_that_share_a_group_end_when_the_whole_topic_is_exported(export: Export, spark: Any) -> None:
     """Each does its part and waits for that of the other; no partition is left, and both end well."""
     produce(export.kafka, export.topic, {0: mixed(40), 1: mixed(40, 100)})
@@ -155,13 +169,15 @@ def test_tasks_with_an_end_that_share_a_group_end_when_the_whole_topic_is_export
     assert wrong_places(export) == {}
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("joins", [5, seldom(30)])
 def test_joins_and_leaves_under_load_lose_and_double_nothing(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, joins: int
+    kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark: Any, joins: int
 ) -> None:
     """ONCE: one member stays, up to two more come and go while records arrive; every listener ran."""
-    e = Export(kafka, topic(3), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 0.5, "heartbeat_secs": 0.5})
+    scalars = {"roll_age_max_secs": 0.5, "heartbeat_secs": 0.5}
+    e = Export(kafka, topic(3), tmp_path, fresh_name("app"), scalars=scalars, at=place)
     rng = random.Random(20261121)
     with capture_logs() as logs, writing(e.kafka, e.topic, partitions=3), e.going(spark, MEMBER_SECS_MAX):
         for _ in range(joins // 2):

@@ -12,24 +12,25 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from tests.support import log_store, naive
-from tests.support.lakes import Export, bad, event, seldom, wrong_places
+from tests.support.lakes import EVERYWHERE_SELDOM, Export, bad, event, seldom, wrong_places
+from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def losing(spark: Any) -> Iterator[None]:
-    """The tables of these tests have the losing store."""
-    with log_store.losing_log_store(spark):
+@pytest.fixture(autouse=True)
+def losing(spark: Any, place: Place) -> Iterator[None]:
+    """The tables of these tests have a losing store."""
+    with log_store.losing_log_store(spark, place.spark_root.rpartition("://")[0] or "file"):
         yield
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Export:
     """Two partitions, a few records a commit."""
     scalars = {"new_type": "table", "round_records_max": 20, "roll_records_max": 10}
-    return Export(kafka, topic(2), tmp_path, fresh_name("app"), types={"order": "id BIGINT"}, scalars=scalars)
+    return Export(kafka, topic(2), tmp_path, fresh_name("app"), types={"order": "id BIGINT"}, scalars=scalars, at=place)
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def events(caplog: pytest.LogCaptureFixture) -> Callable[[str], Counter[str]]:
     return of
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize(
     "accident, unknown",
     [
@@ -86,6 +88,7 @@ def test_a_lost_reply_is_landed_and_a_lost_request_is_offered_again(
     assert e.live(name) <= e.files(name), "no file that was committed is deleted"
 
 
+@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("kind", ["retries", *(seldom(kind) for kind in ("replies", "requests"))])
 def test_a_table_whose_creation_has_no_reply_is_found_or_made_again(export: Export, spark: Any, kind: str) -> None:
     """The dead letters, a declared type and one met at run time are created and anchored once; the audit is clean."""

@@ -28,7 +28,8 @@ from exporter.operate.check.check import check_tables
 from exporter.operate.start_plan import start_plan
 from exporter.protocol.anchor import Anchors
 from tests.support import naive
-from tests.support.lakes import DDL, NOON, Export, event, wrong_places
+from tests.support.lakes import DDL, EVERYWHERE_SELDOM, NOON, Export, event, wrong_places
+from tests.support.places import Folder, Place
 from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -54,23 +55,23 @@ def records(kafka: str) -> list[Record]:
 
 
 @pytest.fixture
-def lake(kafka: str, records: list[Record], tmp_path: Path) -> Callable[..., Export]:
+def lake(kafka: str, records: list[Record], tmp_path: Path, place: Place) -> Callable[..., Export]:
     """Unpacks one of the two lakes: lake("exported", types)."""
 
     def unpack(name: str, types: dict[str, str], **scalars: Any) -> Export:
         with tarfile.open(GOLDEN) as archive:
             archive.extractall(tmp_path, filter="data")
-        (tmp_path / name).rename(tmp_path / "lake")
-        e = Export(kafka, TOPIC, tmp_path, "golden", types=types, scalars=scalars)
+        e = Export(kafka, TOPIC, tmp_path, "golden", types=types, scalars=scalars, at=place)
         settings = e.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         ids = {CLUSTER_ID: reader.cluster_id(), TOPIC_ID: reader.identities()[TOPIC].topic_id}
         reader.close()
-        for path in [*(tmp_path / "lake").rglob("*.json"), *(tmp_path / "lake").rglob("*.crc")]:
-            text = path.read_text()
-            for old, new in ids.items():
-                text = text.replace(old, new)
-            path.write_text(text)
+        unpacked = Folder(tmp_path / name)
+        for file in unpacked.files():
+            body = unpacked.read(file)
+            for old, new in ids.items() if file.path.endswith((".json", ".crc")) else ():
+                body = body.replace(old.encode(), new.encode())
+            place.write(file.path, body)
         return e
 
     return unpack
@@ -92,10 +93,10 @@ def sent_times(records: list[Record], name: str, first: int = 0) -> dict[int, da
 
 def metadata_changes(e: Export, name: str) -> int:
     """How many versions of a table say what its columns are."""
-    logs = (e.folder(name) / "_delta_log").glob("*.json")
-    return sum('{"metaData":' in log.read_text() for log in logs)
+    return sum(b'{"metaData":' in e.place.read(entry) for entry in e.log(name))
 
 
+@EVERYWHERE_SELDOM
 def test_tables_without_event_times_get_them_by_one_change_each_and_go_on(
     lake: Callable[..., Export], records: list[Record], spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +142,7 @@ def found(e: Export, spark: Any, name: str, where: str) -> list[int]:
     """The rows that a filter leaves, as Spark and delta-rs find them."""
     query = QueryBuilder().register("exported", e.table(name))
     by_delta_rs = query.execute(f"SELECT day FROM exported WHERE {where}").read_all().num_rows
-    return [spark.table(f"delta.`{e.folder(name)}`").where(where).count(), int(by_delta_rs)]
+    return [spark.table(e.sql_name(name)).where(where).count(), int(by_delta_rs)]
 
 
 def test_settings_that_change_with_the_version_are_a_switch_like_any(

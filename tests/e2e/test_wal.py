@@ -32,7 +32,18 @@ from exporter.workbench import open_journal
 from offsets import Invariant
 from offsets.intents import Intent, WalUnreachable
 from tests.support import naive
-from tests.support.lakes import DDL, Crash, Export, Going, mixed, wait_until, wrong_places
+from tests.support.lakes import (
+    DDL,
+    EVERYWHERE,
+    EVERYWHERE_SELDOM,
+    Crash,
+    Export,
+    Going,
+    mixed,
+    wait_until,
+    wrong_places,
+)
+from tests.support.places import Place
 from tests.support.services import administered, fresh_name, produce
 from tests.support.wals import Log
 
@@ -47,9 +58,9 @@ def log(dynamodb: str) -> Log:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log) -> Export:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, log: Log) -> Export:
     """Two partitions, with a log that is required."""
-    return log.of(Export(kafka, topic(2), tmp_path, fresh_name("app")))
+    return log.of(Export(kafka, topic(2), tmp_path, fresh_name("app"), at=place))
 
 
 def rows(e: Export, spark: Any) -> dict[tuple[str, int], OffsetRow]:
@@ -89,6 +100,7 @@ STRIKES = (
 )
 
 
+@EVERYWHERE
 def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start(
     export: Export, spark: Any, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +136,7 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
     assert log.states()["failed"] > 0, "what was begun and not committed is called failed once it is passed"
 
 
+@EVERYWHERE_SELDOM
 def test_the_group_offset_waits_until_the_log_knows_the_commit(
     export: Export, spark: Any, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +224,7 @@ def test_a_task_goes_on_through_outages_of_its_log_and_through_its_loss(
         repaired(e, spark, "log")
 
 
+@EVERYWHERE_SELDOM
 def test_a_restore_that_the_tables_own_log_has_forgotten_is_found_by_the_write_ahead_log(
     export: Export, spark: Any, log: Log
 ) -> None:
@@ -219,14 +233,13 @@ def test_a_restore_that_the_tables_own_log_has_forgotten_is_found_by_the_write_a
     produce_more(e, 0, 180)
     e.run(spark)
     first = e.table("order").version() - 3
-    folder = e.root / "lake" / "order"
-    spark.sql(f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {first}")
-    spark.sql(f"OPTIMIZE delta.`{folder}`")
+    spark.sql(f"RESTORE TABLE {e.sql_name('order')} TO VERSION AS OF {first}")
+    spark.sql(f"OPTIMIZE {e.sql_name('order')}")
     delta = spark._jvm.org.apache.spark.sql.delta.DeltaLog
-    delta.forTable(spark._jsparkSession, str(folder)).checkpoint()
+    delta.forTable(spark._jsparkSession, e.uri("order")).checkpoint()
     version = e.table("order").version()
     for older in range(version):
-        (folder / "_delta_log" / f"{older:020d}.json").unlink()
+        e.place.delete(f"order/_delta_log/{older:020d}.json")
     delta.clearCache()
     left = len(e.rows("order"))
     with pytest.raises(InvariantBroken) as stopped:
@@ -250,6 +263,7 @@ def test_a_restore_that_the_tables_own_log_has_forgotten_is_found_by_the_write_a
     assert [(one.what, one.level) for one in deep] == [("write-ahead log", "ok"), ("audit", "ok")], deep
 
 
+@EVERYWHERE_SELDOM
 def test_of_two_static_tasks_with_one_share_the_second_waits_for_the_lease(
     export: Export, spark: Any, log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -281,8 +295,8 @@ def test_of_two_static_tasks_with_one_share_the_second_waits_for_the_lease(
 def _claims(e: Export, event_type: str) -> list[dict[str, Any]]:
     """What each commit of a table says of partition 0, oldest first."""
     found = []
-    for path in sorted((e.folder(event_type) / "_delta_log").glob("*.json")):
-        for line in path.read_text().splitlines():
+    for file in e.log(event_type):
+        for line in e.place.read(file).splitlines():
             text = json.loads(line).get("commitInfo", {}).get("userMetadata")
             metadata = json.loads(text) if text else {}
             if "action" not in metadata and f"{e.topic}-0" in metadata.get("partitions", {}):

@@ -25,6 +25,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
 from tests.support import naive
+from tests.support.places import Folder
 from tests.support.recovering import Started
 
 APP = "audited"
@@ -86,7 +87,7 @@ class Exported:
 
     def naive_findings(self) -> list[str]:
         config = json.loads(self.routing.to_json())
-        return naive.findings(naive.Lake(self.kafka, (self.topic,), "", self.root, APP, config))
+        return naive.findings(naive.Lake(self.kafka, (self.topic,), "", Folder(self.root), APP, config))
 
     def export(
         self,

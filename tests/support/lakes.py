@@ -58,6 +58,7 @@ from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 from tests.support.days import partition_of
+from tests.support.places import File, Folder, Place
 from tests.support.services import Record, fresh_name
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,16 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 def seldom(*values: Any, id: str | None = None) -> Any:
     """A parameter set that only `-m long` runs: it says little that the others do not."""
     return pytest.param(*values, id=id, marks=pytest.mark.long)
+
+
+S3_GROUP = pytest.mark.xdist_group("s3")
+"""Of whatever needs an S3, so that there is one of it."""
+EVERYWHERE = pytest.mark.parametrize("place", ["file", pytest.param("s3", marks=S3_GROUP)], indirect=True)
+"""Of a test that takes `place`, or an export of one that does: it runs on a folder and on a bucket."""
+EVERYWHERE_SELDOM = pytest.mark.parametrize(
+    "place", ["file", pytest.param("s3", marks=[pytest.mark.long, S3_GROUP])], indirect=True
+)
+"""As EVERYWHERE; on the bucket only with `-m long`."""
 
 
 def millis(at: datetime) -> int:
@@ -121,7 +132,7 @@ class Export:
     topic: the only one, unless `scalars` say otherwise; readers look at this one unless they are told another.
     types: event type -> DDL; an empty one declares nothing. log_of: opens the tasks' write-ahead log instead of what
     the settings say. kafka_client, value_format: these tables' lines. more: further tables, with their heads.
-    cuts: event type -> more lines of its table.
+    cuts: event type -> more lines of its table. at: where the tables are; else in a folder of the root.
     """
 
     kafka: str
@@ -137,6 +148,11 @@ class Export:
     value_format: str = ""
     more: str = ""
     cuts: Mapping[str, str] = field(default_factory=dict)
+    at: Place | None = None
+
+    @property
+    def place(self) -> Place:
+        return self.at or Folder(self.root / "lake")
 
     def with_(self, types: Mapping[str, str] | None = None, **scalars: Any) -> Export:
         """The same with other types or settings."""
@@ -149,7 +165,8 @@ class Export:
             "topics": [self.topic],
             "group": self.app,
             "app": self.app,
-            "table_root": str(self.root / "lake"),
+            "table_root": self.place.table_root,
+            **self.place.settings,
             "spark_master": "local[2]",
             "poll_secs": 0.2,
             "roll_age_max_secs": 1.0,
@@ -179,7 +196,7 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         specs, configuration = specs_of(settings), routing_of(settings, spark)
         lake = Lake(
-            spark, settings.table_root, settings.app, json_text=settings.json_text, specs=specs,
+            spark, settings.store, settings.app, json_text=settings.json_text, specs=specs,
             type_widening=settings.type_widening, record_columns=record_columns(settings),
         )  # fmt: skip
         growing, registry = evolutions(settings, parse_hints(spark, settings)), open_registry(settings)
@@ -226,16 +243,36 @@ class Export:
             service.run()
         return service
 
+    def lake(self, spark: Any) -> Lake:
+        """As verbs open it that need no broker."""
+        return Lake(spark, self.settings().store, self.app)
+
     def table(self, event_type: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(self.folder(event_type))
+        place = self.place
+        return deltalake.DeltaTable(
+            f"{place.delta_root}/{table_folder(event_type)}", storage_options=place.delta_options
+        )
 
     def folder(self, event_type: str) -> Path:
+        """Of a lake that is in a folder."""
         return self.root / "lake" / table_folder(event_type)
+
+    def uri(self, event_type: str) -> str:
+        """The table's folder, as Spark calls it."""
+        return f"{self.place.spark_root}/{table_folder(event_type)}"
+
+    def sql_name(self, event_type: str) -> str:
+        return f"delta.`{self.uri(event_type)}`"
+
+    def log(self, event_type: str, suffix: str = ".json") -> list[File]:
+        """The entries of a table's log, or what else in it ends so, oldest first."""
+        found = self.place.files(f"{table_folder(event_type)}/_delta_log")
+        return [file for file in found if file.name[0].isdigit() and file.name.endswith(suffix)]
 
     def tables(self) -> list[str]:
         """The event types that have a table."""
-        commits = (self.root / "lake").glob("*/_delta_log/*.json")
-        return sorted({event_type_of(path.parent.parent.name) for path in commits})
+        paths = [file.path.split("/") for file in self.place.files() if file.name.endswith(".json")]
+        return sorted({event_type_of(path[0]) for path in paths if len(path) == 3 and path[1] == "_delta_log"})
 
     def rows(self, event_type: str) -> list[dict[str, Any]]:
         """All rows as dictionaries, in order of partition and offset, through deltalake."""
@@ -256,11 +293,10 @@ class Export:
         return dict(found)
 
     def position(self, event_type: str, partition: int = 0, topic: str = "") -> tuple[int, int]:
-        """(epoch, offset), from the transactions as deltalake reads them."""
-        log = self.folder(event_type) / "_delta_log"
+        """(epoch, offset), from the transactions in the table's log."""
         versions: dict[str, int] = {}
-        for path in sorted(log.glob("*.json")):
-            for line in path.read_text().splitlines():
+        for file in self.log(event_type):
+            for line in self.place.read(file).decode().splitlines():
                 if (txn := json.loads(line).get("txn")) is not None:
                     versions[txn["appId"]] = txn["version"]
         found = live_position(versions, self.app, TopicPartition(topic or self.topic, partition))
@@ -270,16 +306,19 @@ class Export:
     def positions(self, partition: int = 0, topic: str = "") -> dict[str, tuple[int, int]]:
         return {name: self.position(name, partition, topic) for name in self.tables()}
 
-    def live(self, event_type: str) -> set[str]:
-        """The data files that the table's newest version names, relative to its folder."""
-        folder = self.root / "lake" / event_type
-        uris = self.table(event_type).file_uris()
-        return {str(Path(uri.removeprefix("file://")).relative_to(folder)) for uri in uris}
+    def live(self, event_type: str, version: int | None = None) -> set[str]:
+        """The data files that a version of the table names, the newest one without, relative to its folder."""
+        root = f"{self.place.delta_root.removeprefix('file://')}/{table_folder(event_type)}/"
+        table = self.table(event_type)
+        if version is not None:
+            table.load_as_version(version)
+        return {uri.removeprefix("file://").removeprefix(root) for uri in table.file_uris()}
 
     def files(self, event_type: str) -> set[str]:
         """Every data file in the table's folder, committed or not."""
-        folder = self.folder(event_type)
-        return {str(path.relative_to(folder)) for path in folder.glob("day=*/*.parquet")}
+        folder = f"{table_folder(event_type)}/"
+        found = {file.path.removeprefix(folder) for file in self.place.files(folder.rstrip("/"))}
+        return {path for path in found if path.startswith("day=") and path.endswith(".parquet")}
 
 
 class Going:

@@ -1,10 +1,10 @@
-"""A Delta log store of our own, in Java: it writes a commit and reports failure, or fails without having written.
+"""Delta log stores of our own, in Java: they write a commit and report failure, or fail without having written.
 
     compiled by the Janino that Spark ships (no JDK is needed) -> a jar on the class path of the running JVM
     arm(session, "order", replies=1)      the next commit of table `order` is in the log, but its caller is told no
     syncs_seen(session, folder, seen)     the store waits after each sync until `seen` has looked at what was synced
 
-Delta finds it like any other log store, by `spark.delta.logStore.file.impl`, for tables opened since.
+Delta finds them like any other log store, by `spark.delta.logStore.<scheme>.impl`, for tables opened since.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from exporter.spark.java_classes import compiled, packed
-from exporter.stores.file import CLASS, JAVA
+from exporter.stores.file import CLASS
+from exporter.stores.s3 import LOG_STORE
 
-KEY = "spark.delta.logStore.file.impl"
+STORES = {"file": CLASS, "s3a": LOG_STORE}
+"""Scheme -> the log store that is built on."""
+KEY = "spark.delta.logStore.{scheme}.impl"
 PROPERTY = "losing."
 PIPES = f"{PROPERTY}pipes"
 SOURCE = """
 package losing;
-public class LosingLogStore extends exporter.FileLogStore {
-    public LosingLogStore(org.apache.hadoop.conf.Configuration conf) { super(conf); }
+public class {NAME} extends {BASE} {
+    public {NAME}(org.apache.hadoop.conf.Configuration conf) { super(conf); }
 
     public void write(org.apache.hadoop.fs.Path path, java.util.Iterator actions, Boolean overwrite,
                       org.apache.hadoop.conf.Configuration conf) throws java.io.IOException {
@@ -37,7 +40,16 @@ public class LosingLogStore extends exporter.FileLogStore {
         if (commit && take("replies", table)) throw new java.io.IOException("the reply was lost");
         if (commit && take("retries", table)) throw new java.nio.file.FileAlreadyExistsException(path.toString());
     }
-
+{MORE}
+    private static synchronized boolean take(String what, String table) {
+        String name = "losing." + what + "." + table;
+        int left = Integer.getInteger(name, 0).intValue();
+        if (left > 0) System.setProperty(name, Integer.toString(left - 1));
+        return left > 0;
+    }
+}
+"""
+SYNCING = """
     protected void force(java.nio.file.Path path) throws java.io.IOException {
         boolean data = path.toString().endsWith(".parquet");
         if (data && take("syncs", path.getParent().getParent().getFileName().toString())) {
@@ -56,15 +68,8 @@ public class LosingLogStore extends exporter.FileLogStore {
         answers.read();
         answers.close();
     }
-
-    private static synchronized boolean take(String what, String table) {
-        String name = "losing." + what + "." + table;
-        int left = Integer.getInteger(name, 0).intValue();
-        if (left > 0) System.setProperty(name, Integer.toString(left - 1));
-        return left > 0;
-    }
-}
 """
+"""What a store of files does beside."""
 
 
 def store_of(spark: Any, name: str = "") -> Any:
@@ -79,20 +84,23 @@ def store_of(spark: Any, name: str = "") -> Any:
 
 
 @contextmanager
-def losing_log_store(session: Any) -> Iterator[None]:
-    """Tables that are opened from here on have the store of this module."""
+def losing_log_store(session: Any, scheme: str = "file") -> Iterator[None]:
+    """Tables that are opened from here on have a store of this module."""
+    key, name = KEY.format(scheme=scheme), f"Losing{scheme.capitalize()}LogStore"
+    more = SYNCING if scheme == "file" else ""
+    source = SOURCE.replace("{MORE}", more).replace("{NAME}", name).replace("{BASE}", STORES[scheme])
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     with tempfile.TemporaryDirectory() as folder:
         jar = Path(folder) / "losing.jar"
-        jar.write_bytes(packed(compiled(jvm, loader, [SOURCE])))
+        jar.write_bytes(packed(compiled(jvm, loader, [source])))
         loader.addURL(jvm.java.net.URL(jar.as_uri()))
         conf = session.sparkContext._jsc.sc().conf()
-        conf.set(KEY, "losing.LosingLogStore")
+        conf.set(key, f"losing.{name}")
         try:
             yield
         finally:
-            conf.set(KEY, JAVA.settings[KEY])
+            conf.set(key, STORES[scheme])
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -41,11 +40,12 @@ from tests.support.naive_record import (
     Columns,
     Config,
     Message,
-    Place,
     comparable,
-    place,
     same,
 )
+from tests.support.naive_record import Place as Belongs
+from tests.support.naive_record import place as belongs
+from tests.support.places import Place, place_of
 
 TOMBSTONE = 2**63 - 1
 KINDS = ("anchor", "sealed", "condemned", "skipped", "held", "rebased", "gap")
@@ -72,7 +72,7 @@ class Lake:
     kafka: str
     topics: tuple[str, ...]
     pattern: str
-    root: Path
+    place: Place
     app: str
     config: Config
     compacted: bool = False
@@ -132,8 +132,7 @@ def lake_of(given: Any, compacted: bool = False, timed: bool = True) -> Lake:
         "event_time_ahead_max_secs": settings.event_time_ahead_max_secs,
     }
     names, pattern = tuple(settings.topics), settings.topics_pattern
-    root = Path(settings.table_root.removeprefix("file://"))
-    return Lake(",".join(settings.brokers), names, pattern, root, settings.app, config, compacted, timed)
+    return Lake(",".join(settings.brokers), names, pattern, place_of(settings), settings.app, config, compacted, timed)
 
 
 def _kind(table: Any) -> str:
@@ -213,15 +212,15 @@ class _Case:
     def lost(self, name: str) -> bool:
         return any(first <= self.at[2] <= last for first, last in self.gaps.get((name, self.tp), []))
 
-    def place(self) -> Place | None:
+    def place(self) -> Belongs | None:
         """Where the record belongs; None if no configuration is known for the offset."""
         config = _config(self.lake, self.tables[LETTERS], self.tp, self.at[2])
         if self.message is None or config is None:
             return None
         registry = config.get("registry", "default")
         if registry not in self.known:
-            self.known[registry] = decisions(self.lake.root, registry)
-        return place(self.message, config, _columns(config, self.tables), self.known[registry])
+            self.known[registry] = decisions(self.lake.place, registry)
+        return belongs(self.message, config, _columns(config, self.tables), self.known[registry])
 
 
 def _judged(case: _Case) -> Iterator[str]:
@@ -250,7 +249,7 @@ def _judged(case: _Case) -> Iterator[str]:
         yield f"different values: {name} {where}"
 
 
-def _owed(case: _Case, expected: Place) -> bool:
+def _owed(case: _Case, expected: Belongs) -> bool:
     """Whether a record without a row is a finding: the dead letters cover it, and so does its type if it has any."""
     if len(expected.tables) > 1 or case.lost(LETTERS) or case.lost(expected.table) or not case.covered(LETTERS):
         return False
@@ -259,7 +258,7 @@ def _owed(case: _Case, expected: Place) -> bool:
     return case.covered(expected.table) or position is None or case.at[2] <= position
 
 
-def _differs(case: _Case, expected: Place, name: str, row: Mapping[str, Any]) -> bool:
+def _differs(case: _Case, expected: Belongs, name: str, row: Mapping[str, Any]) -> bool:
     message = case.message
     assert message is not None
     if row.get("stage") == "condemned" and row["key"] is row["value"] is row["_kafka"]["timestamp"] is None:
@@ -342,32 +341,33 @@ def ddl_names(ddl: str) -> tuple[str, ...]:
 
 def _tables(lake: Lake) -> Iterator[Table]:
     """The dead letters last, so that every table they speak of is seen."""
-    folders = sorted({path.parent for path in lake.root.glob("*/_delta_log")}, key=lambda path: path.name == LETTERS)
-    for folder in folders:
-        opened = deltalake.DeltaTable(folder)
+    paths = [file.path.split("/") for file in lake.place.files() if "/_delta_log/" in file.path]
+    folders = {path[0] for path in paths if path[1] == "_delta_log"}
+    for folder in sorted(folders, key=lambda name: (name == LETTERS, name)):
+        opened = deltalake.DeltaTable(f"{lake.place.delta_root}/{folder}", storage_options=lake.place.delta_options)
         metadata = opened.metadata()
         if metadata.configuration.get("exporter.app") == lake.app:
             yield _table(lake, folder, opened, metadata)
 
 
-def _table(lake: Lake, folder: Path, opened: Any, metadata: Any) -> Table:
-    raw = re.sub("~([0-9A-F]{2})", r"%\1", folder.name)
+def _table(lake: Lake, folder: str, opened: Any, metadata: Any) -> Table:
+    raw = re.sub("~([0-9A-F]{2})", r"%\1", folder)
     columns = {one["name"]: one["type"] for one in json.loads(opened.schema().to_json())["fields"]}
-    versions, sizes = _log(folder, opened.version())
+    versions, sizes = _log(lake.place, folder, opened.version())
     head = f"{lake.app}/"
     if any(not app_id.startswith(head) and app_id.count("/") in (3, 4, 5) for app_id in versions):
         others = sorted(app_id for app_id in versions if not app_id.startswith(head))
-        raise NotNaive(f"{folder.name} has positions of another app: {others}")
+        raise NotNaive(f"{folder} has positions of another app: {others}")
     ours = {app_id.removeprefix(head): at for app_id, at in versions.items()}
     if any(app_id.startswith("replay/") for app_id in ours):
-        raise NotNaive(f"{folder.name} holds dead letters that were replayed under a later configuration")
+        raise NotNaive(f"{folder} holds dead letters that were replayed under a later configuration")
     table = Table(unquote(raw), columns, metadata.configuration, metadata.id, ours, metadata.partition_columns)
     whole = opened.to_pyarrow_dataset()
+    there = {file.path.removeprefix(f"{folder}/"): file.bytes for file in lake.place.files(folder)}
     present = []
     for fragment in whole.get_fragments():
         path = fragment.path.lstrip("/")
-        file = folder / path
-        size = file.stat().st_size if file.exists() else None
+        size = there.get(path)
         if size == sizes[path]:
             present.append(fragment)
         else:
@@ -377,21 +377,22 @@ def _table(lake: Lake, folder: Path, opened: Any, metadata: Any) -> Table:
     return table
 
 
-def _log(folder: Path, version: int) -> tuple[dict[str, int], dict[str, int]]:
+def _log(place: Place, folder: str, version: int) -> tuple[dict[str, int], dict[str, int]]:
     """The transactions, and the size of every file ever added, line by line."""
     versions: dict[str, int] = {}
     sizes: dict[str, int] = {}
+    entries = {file.name: file for file in place.files(f"{folder}/_delta_log")}
     for number in range(version + 1):
-        path = folder / "_delta_log" / f"{number:020d}.json"
-        if not path.exists():
-            raise NotNaive(f"{path} is not there any more")
-        for line in path.read_text("utf-8").splitlines():
+        file = entries.get(f"{number:020d}.json")
+        if file is None:
+            raise NotNaive(f"version {number} of {folder} is not there any more")
+        for line in place.read(file).decode("utf-8").splitlines():
             action = json.loads(line)
             if "txn" in action:
                 versions[action["txn"]["appId"]] = action["txn"]["version"]
             elif "add" in action:
                 if action["add"].get("deletionVector"):
-                    raise NotNaive(f"{path} has a deletion vector")
+                    raise NotNaive(f"version {number} of {folder} has a deletion vector")
                 sizes[unquote(action["add"]["path"])] = action["add"]["size"]
     return versions, sizes
 

@@ -10,10 +10,12 @@ import base64
 import io
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from tests.support.places import Place
 
 Config = Mapping[str, Any]
 Decisions = Mapping[int, Sequence[Mapping[str, Any]]]
@@ -42,13 +44,14 @@ def form_of(config: Config, topic: str) -> dict[str, Any]:
     return {**PLAIN, **config.get("value_format", {})}
 
 
-def decisions(root: Path, registry: str) -> Decisions:
+def decisions(place: Place, registry: str) -> Decisions:
     """All that is recorded of a registry's ids."""
-    found: dict[int, list[Any]] = {}
-    for folder in (root / "_schemas.pins" / registry).glob("[0-9]*"):
-        files = sorted((one for one in folder.glob("*.json")), key=lambda one: int(one.stem))
-        found[int(folder.name)] = [json.loads(one.read_text()) for one in files]
-    return found
+    found: dict[int, dict[int, Any]] = defaultdict(dict)
+    for file in place.files(f"_schemas.pins/{registry}"):
+        folder, number = file.path.split("/")[-2], file.name.removesuffix(".json")
+        if folder.isdigit() and number.isdigit():
+            found[int(folder)][int(number)] = json.loads(place.read(file))
+    return {schema_id: [one for _, one in sorted(numbered.items())] for schema_id, numbered in found.items()}
 
 
 def read(value: bytes, at: tuple[str, int, int], form: Mapping[str, Any], known: Decisions) -> tuple[Any, str, str]:

@@ -22,6 +22,13 @@ from exporter.settings.load import load
 @click.option("--folder", type=click.Path(path_type=Path), help="Where it works (default: a new folder).")
 @click.option("--resume", is_flag=True, help="Go on with the drill in --folder: clean runs are not done again.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings whose brokers and DynamoDB are used.")
+@click.option(
+    "--store",
+    type=click.Choice(["file", "s3"]),
+    default="file",
+    show_default=True,
+    help="Where the tables are: s3 is an S3 of its own, or that of --config.",
+)
 @click.option("--keep", is_flag=True, help="Keep settings, logs and lakes of clean runs too.")
 @click.option("--minutes", type=click.FloatRange(min=0), default=0, help="Begin no run later; the length of a soak.")
 @FORMAT
@@ -35,14 +42,16 @@ def drill(
     folder: Path | None,
     resume: bool,
     config: Path | None,
+    store: str,
     keep: bool,
     minutes: float,
     output: Output,
 ) -> None:
     """Kill, stop and cut off real exporters under load, let them recover, audit.
 
-    On services of its own, or with --config on given ones: with topics, groups, tables (in --folder) and write-ahead
-    logs of its own, which it removes afterwards. Nothing else is touched.
+    On services of its own, or with --config on given ones: with topics, groups, tables (in --folder, or with --store s3
+    below the table_root of --config) and write-ahead logs of its own, which it removes afterwards. Nothing else is
+    touched.
     """
     from exporter.drill import drills
     from exporter.drill.record import summary
@@ -54,6 +63,7 @@ def drill(
         return
     log.silence("kafka")  # the drill's own clients are cut off too
     given = load(config, {}, os.environ) if config is not None else None
-    book = drills.drill(drills.Options(scenario, runs, seed, records, folder, resume, minutes, kills, given, keep))
+    options = drills.Options(scenario, runs, seed, records, folder, resume, minutes, kills, given, keep, store)
+    book = drills.drill(options)
     output.show(summary(book.runs), lambda text: text.line(drills.as_text(book)))
     drills.require_clean(book)

@@ -10,6 +10,7 @@ import click
 
 from exporter.cli.options import Loading, with_settings
 from exporter.cli.output import FORMAT, Output, Text, counted
+from exporter.settings.places import S3
 from exporter.text import escaped
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 INFERRED = frozenset(
     ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "isolation", "record_bytes_max")
-) | {"event_time_min", "event_time_ahead_max_secs", "evolve", "keys_max", "columns_max"}
+) | S3 | {"event_time_min", "event_time_ahead_max_secs", "evolve", "keys_max", "columns_max"}
 ASSUMED = {
     "group": "exporter", "table_root": "/lake", "type_from": {"kind": "topic"}, "event_time": {"kind": "record"},
     "new_type": "table",

@@ -118,10 +118,10 @@ def test_a_given_service_is_never_killed(tmp_path: Path) -> None:
     )
     services = given_services(load(config, {}, {}))
     assert (services.bootstrap, services.log, services.endpoint) == (["a:1", "b:2"], True, "")
-    assert services.own == frozenset()
+    assert services.own == {"disk"}, "what stands in its folder"
     assert services.client["sasl_plain_password"] == "secret" and services.client["ssl_cafile"] == str(pem)
     assert services.options["security_protocol"] == "SASL_SSL"
-    assert {one.needs for one in SCENARIOS.values()} == {"", "broker", "dynamodb"}
+    assert {one.needs for one in SCENARIOS.values()} == {"", "broker", "dynamodb", "disk", "store"}
 
 
 def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_the_audit_shares_no_code_with_the_export():
     theirs = {name for name in seen if name.split(".")[1] in ("executor", "formats", "rounds", "protocol")}
     assert not theirs
     stores = {name.split(".")[2] for name in seen if name.startswith("exporter.stores.")}
-    assert stores == {"store", "stores", "file", "kept"}, "it lists and reads; how data files are made it does not know"
+    assert "file" in stores and not stores & {"parquet", "statistics"}, "how data files are made it does not know"
     assert "exporter.operate.audit.sql" in seen and "exporter.lake.table" in seen
 
 

@@ -52,7 +52,7 @@ def test_files_are_listed_by_the_spec_of_the_table(store: MemoryStore, spec: Spe
 def test_a_folder_that_cannot_be_listed_is_told(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 70: nothing is taken for dead because it was not seen."""
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("out")
 
     monkeypatch.setattr(MemoryStore, "names", refuse)
@@ -61,16 +61,16 @@ def test_a_folder_that_cannot_be_listed_is_told(store: MemoryStore, monkeypatch:
 
 
 def test_one_maintains_a_table_at_a_time(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails under the lock is no failure of the lock."""
+    """What fails under the lease is no failure of the lease."""
     table: Any = SimpleNamespace(store=store, event_type="order")
     with maintain._locked(table) as first, maintain._locked(table) as second:
         assert (first, second) == (True, False)
     with pytest.raises(OSError, match="of the work"), maintain._locked(table):
         raise OSError("of the work")
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
         raise PermissionError("not here")
 
-    monkeypatch.setattr(MemoryStore, "lock", refuse)
+    monkeypatch.setattr(MemoryStore, "create", refuse)
     with pytest.raises(TableUnreadable, match="table order cannot be locked: not here"), maintain._locked(table):
         pytest.fail("it was not locked")

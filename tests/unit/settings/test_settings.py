@@ -272,8 +272,9 @@ def test_a_value_that_cannot_be_meant_is_refused(line: str, reason: str) -> None
         ("partitions", "0,1", "no effect without assignment = static"),
         ("topics", "..", "a topic's name"),
         ("group", " ", "name of a consumer group"),
-        ("table_root", "s3://bucket/tables", "s3:// is not supported yet"),
-        ("table_root", "abfss://x@y/tables", "several writers"),
+        ("table_root", "ftp://bucket/tables", "ftp:// is not a store that tables can be in"),
+        ("table_root", "s3://bucket/%20", "should be written plainly"),
+        ("s3_endpoint", "localhost:9000", "should be http://host:port or https://host:port"),
         ("table_root", "tables", "absolute path"),
         ("table_root", "file://host/tables", "absolute path"),
         ("table_root", "file:///a%20b", "not decoded"),
@@ -636,7 +637,8 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
     assert full.model_dump() == plain.model_dump()
     assert {name for name in SCALARS if full.origin(name) == "default"} == {
         "app", "topics_pattern", "partitions", "key_column", "headers_column", "timestamp_type_column", "wal_table",
-        "wal_mode", "wal_endpoint"
+        "wal_mode", "wal_endpoint", "s3_endpoint", "s3_region", "parquet_compression", "catalog", "catalog_database",
+        "catalog_uri", "driver_host", "worker_python", "worker_archive",
     }  # fmt: skip
 
 

@@ -17,15 +17,24 @@ def test_a_path_is_the_file_system_s_however_it_is_written(root: str) -> None:
     assert open_store(root) == FileStore("/data/tables") and open_store(root).uri() == "/data/tables"
 
 
-@pytest.mark.parametrize("root", ["s3://bucket/tables", "hdfs://name/x", "memory://x", "http://x"])
+@pytest.mark.parametrize("root", ["ftp://name/x", "memory://x", "http://x"])
 def test_a_scheme_without_a_store_is_refused(root: str) -> None:
     """Exit 2; the fake is nobody's in production."""
-    with pytest.raises(ConfigError, match=r"is not supported yet: .* can lose commits silently") as caught:
+    with pytest.raises(ConfigError, match=r":// is not a store that tables can be in") as caught:
         open_store(root)
-    assert caught.value.exit_code == 2 and "file:///path" in caught.value.hint
+    assert caught.value.exit_code == 2 and "file://" in caught.value.hint
 
 
-@pytest.mark.parametrize("root", ["data/tables", "", "file://data", "/a\nb", "file:///a%20b"])
+def test_s3_is_called_as_the_jvm_calls_it() -> None:
+    """s3:// and s3a:// are the same bucket; what it is told beside goes with it to whatever is below."""
+    store = open_store("s3://bucket/tables/", {"region": "x"})
+    assert store == open_store("s3a://bucket/tables", {"region": "x"}) and store.uri("a") == "s3a://bucket/tables/a"
+    assert store.below("a").options == {"region": "x"} and store != open_store("s3://bucket/tables")
+
+
+@pytest.mark.parametrize(
+    "root", ["data/tables", "", "file://data", "/a\nb", "file:///a%20b", "s3://", "s3://b/../x", "s3://b//x", "s3://b/%20"]
+)
 def test_what_is_no_root_of_its_store_is_refused(root: str) -> None:
     """Before anything is made of it."""
     with pytest.raises(ValueError):
@@ -35,7 +44,7 @@ def test_what_is_no_root_of_its_store_is_refused(root: str) -> None:
 @pytest.mark.parametrize("promises", [{}, {"commits_are_exclusive": False}, {"commits_are_exclusive": "mostly"}])
 def test_a_store_that_could_lose_commits_is_refused(monkeypatch: pytest.MonkeyPatch, promises: dict[str, Any]) -> None:
     """FENCE: exit 2, whatever else it can do."""
-    monkeypatch.setitem(STORES, "looks-first", lambda root: type("Store", (), promises)())
+    monkeypatch.setitem(STORES, "looks-first", lambda root, options: type("Store", (), promises)())
     with pytest.raises(ConfigError, match="one commit would be lost") as caught:
         open_store("looks-first://x")
     assert caught.value.exit_code == 2

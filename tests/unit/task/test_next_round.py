@@ -17,6 +17,7 @@ from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, Writ
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.known import KnownTables
+from exporter.stores.file import FileStore
 from exporter.task.limits import LoopLimits
 from exporter.task.next_round import NextRound
 from offsets.positions import Position
@@ -47,9 +48,11 @@ class Place:
             budget=lambda: Budget(1_000), choose=self.choose, start=self.orders.append,
         )  # fmt: skip
         poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
+        self.store = FileStore("/lake")
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=True, json_text="as_sent",
-            table=lambda name: SimpleNamespace(uri=f"lake/{name}"), record_columns=RecordColumns(),
+            table=lambda name: SimpleNamespace(store=self.store.below(name)), record_columns=RecordColumns(),
+            store=self.store,
         )  # fmt: skip
         offers: Any = SimpleNamespace(refresh_parked=self.refresh)
         self.machine = NextRound(
@@ -120,7 +123,7 @@ def test_a_record_that_ends_its_rounds_is_condemned_and_passed() -> None:
     assert place.tick() == set()
     (poisoned,) = place.poisoned
     assert poisoned.known == {DEAD_LETTERS: Position(0, 9)} and poisoned.plan.start == 10
-    assert (poisoned.origin.folder, poisoned.origin.fingerprint) == (f"lake/{DEAD_LETTERS}", "f")
+    assert (poisoned.origin.store.uri(), poisoned.origin.fingerprint) == (f"/lake/{DEAD_LETTERS}", "f")
     assert place.known.condemned == {P0: {10}}
     assert [order.condemned for order in place.orders] == [{P0: {10}}]
 

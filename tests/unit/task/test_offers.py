@@ -85,7 +85,10 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     assert carried is not None
     claim = Claim(KEY, 0, -1, 0, (carried,), 3)
     monkeypatch.setattr(module, name, fails)
-    lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(uri=str(tmp_path), event_type=name))
+    store = open_store(str(tmp_path))
+    lake: Any = SimpleNamespace(
+        app="app", store=store, table=lambda name: SimpleNamespace(store=store, event_type=name)
+    )  # fmt: skip
     (settled,) = DeltaCommitter(lake, "owner", {}).commit("order", [claim]).settled
     assert isinstance(settled.outcome, Unwritten) and "OverflowError: date value out of range" in settled.outcome.reason
     assert settled.claim == claim

@@ -24,6 +24,7 @@ from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
 from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
+from exporter.stores.file import FileStore
 from exporter.task.limits import LoopLimits
 from exporter.task.others import nobody
 from exporter.task.parts import Parts
@@ -150,7 +151,8 @@ class World:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=False, json_text="as_sent",
-            table=lambda name: SimpleNamespace(view=view, uri=""), record_columns=RecordColumns(),
+            table=lambda name: SimpleNamespace(view=view, store=FileStore("/lake")), store=FileStore("/lake"),
+            record_columns=RecordColumns(),
         )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,

@@ -16,6 +16,7 @@ from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
 from exporter.protocol.commit import DeltaCommitter
+from exporter.stores.stores import open_store
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls
 from exporter.wal.dynamodb_items import TABLE
@@ -36,7 +37,7 @@ class Table:
     """A table in memory: positions by compare-and-set, one version per commit; what happens before and after."""
 
     event_type = NAME
-    uri = "/nowhere"
+    store = open_store("/nowhere")
 
     def __init__(self, story: list[str]) -> None:
         self.story = story
@@ -83,7 +84,7 @@ class World:
         self.down = False
         self.wal = DynamoDbLog(Calls(self, 0.0), "wal", APP)
         self.journal = Journal(self.wal, required, "me", "R")
-        lake: Any = SimpleNamespace(app=APP, table=lambda name: self.table)
+        lake: Any = SimpleNamespace(app=APP, store=Table.store, table=lambda name: self.table)
         self.committer = DeltaCommitter(lake, "me", {}, self.journal, lease)
         self.committer.trust(NAME, self.table.view())
 

@@ -1,0 +1,65 @@
+"""What obstore's errors say: in one line without a secret, and whether waiting may change it. Pure.
+
+    403, 404 of a bucket, a wrong region, no credentials ── Refused     a person has to change something
+    503, 500, 429, no connection, no answer in time ─────── OSError     an outage, or it is throttled
+
+A store quotes a request in its answer, and obstore the answer; of that only the code and its message are told.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from exporter.secrets import masked
+from exporter.text import escaped, first_line
+
+NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+NOT_STANDING = frozenset({408, 409, 412, 425, 429})
+"""Client errors, by HTTP, that are none of whoever configured it."""
+TOO_LATE = ("RequestTimeout", "OperationAborted")
+"""Codes of S3 that come as client errors, and pass."""
+REDIRECTED = "incorrectly configured region"
+"""In obstore's words for an answer that another region should be asked, and not which."""
+
+_ANSWER = re.compile(r"<Code>([^<]+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
+_STATUS = re.compile(r"status code: (\d{3})([A-Za-z' -]*)")
+_CAUSES = (
+    ("kind: Timeout", "no answer in time"), ("kind: Connect", "no connection"), ("BadScheme", "http:// is not allowed"),
+)  # fmt: skip
+
+
+class Refused(PermissionError):
+    """What no waiting changes."""
+
+
+def os_error(error: BaseException, uri: str) -> OSError:
+    """The error as who works with files knows it. uri: what it is about."""
+    text = said(error)
+    if isinstance(error, FileNotFoundError) and not any(word in str(error) for word in NO_BUCKET):
+        return FileNotFoundError(errno.ENOENT, "not there", uri)
+    return Refused(errno.EACCES, text, uri) if is_standing(error) else OSError(errno.EIO, text, uri)
+
+
+def is_standing(error: BaseException) -> bool:
+    """Whether no waiting changes it."""
+    text = str(error)
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if any(f"<Code>{code}" in text for code in TOO_LATE):
+        return False
+    if isinstance(error, Refused | ValueError) or REDIRECTED in text or "BadScheme" in text:
+        return True
+    return (400 <= status < 500 and status not in NOT_STANDING) or status in (301, 307, 501)
+
+
+def said(error: BaseException) -> str:
+    """One line, without what was asked and without a secret."""
+    text = str(error)
+    if answer := _ANSWER.search(text):
+        return escaped(masked(": ".join(part.strip() for part in answer.groups() if part)))
+    if status := _STATUS.search(text):
+        return f"HTTP {status[1]}{status[2].rstrip()}"
+    if REDIRECTED in text:
+        return "the bucket is in another region"
+    return next((words for mark, words in _CAUSES if mark in text), "") or escaped(first_line(error))
