@@ -59,6 +59,13 @@ def s3() -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
+def hdfs() -> Iterator[Store]:
+    """A folder of a real HDFS, the same for all tests."""
+    with services.hdfs_store() as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
 def azure() -> Iterator[Store]:
     """A container of Azurite, the same for all tests; obstore and the JVM find it by the environment."""
     try:

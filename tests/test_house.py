@@ -61,7 +61,7 @@ THIRD_PARTIES = {
     "executor": "pyarrow",
     "formats": "msgspec numpy pyarrow",
     "arrow": "pyarrow",
-    "stores": "botocore msgspec obstore pyarrow",
+    "stores": "botocore hdfs_native msgspec obstore pyarrow",
     "protocol": "pyarrow pyspark",
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",

@@ -8,6 +8,7 @@ from exporter.errors import ConfigError
 from exporter.stores.azure import AzureStore
 from exporter.stores.file import FileStore
 from exporter.stores.gcs import GcsStore
+from exporter.stores.hdfs import HdfsStore
 from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
 
@@ -19,6 +20,7 @@ STORES: dict[str, Callable[[str, Mapping[str, str]], Store]] = {
     "abfs": AzureStore.at,
     "abfss": AzureStore.at,
     "gs": GcsStore.at,
+    "hdfs": HdfsStore.at,
 }
 """Scheme of a root -> the store at that root with its options; empty: a root without scheme."""
 

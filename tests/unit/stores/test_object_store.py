@@ -35,7 +35,8 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
     monkeypatch.setattr(object_client, "PROBE_SECS", 1)
     monkeypatch.setattr(object_client, "RETRY_SECS", 0.4)
     for waiting in ("PATIENT", "PROBING"):
-        monkeypatch.setattr(object_store, waiting, getattr(object_client, waiting)._replace(secs=1))
+        monkeypatch.setattr(object_client, waiting, getattr(object_client, waiting)._replace(secs=1))
+    monkeypatch.setattr(object_store, "PROBING", object_client.PROBING)
     monkeypatch.setattr(object_store, "PAUSE", Backoff(0.01, 0.1))
     monkeypatch.setattr(object_store, "_patience", Patience())
     with FakeS3() as running:
@@ -121,14 +122,21 @@ def test_once_a_store_answers_again_it_has_its_time_again(
     store: Store, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, and not when the short time is over."""
-    s3.faults["PUT"] = [503] * 100
-    with pytest.raises(OSError):
-        store.write_once("order/x", b"1")
-    monkeypatch.setattr(object_client, "RETRY_SECS", 30.0)
-    s3.faults["PUT"] = []
-    store.write_once("order/x", b"1")
-    s3.faults["PUT"] = [503, 503]
-    store.write_once("order/y", b"1")
+    for method, ask in ("PUT", lambda: store.write_once("order/x", b"1")), ("HEAD", lambda: store.size("order/x")):
+        s3.faults[method] = [503] * 100
+        with pytest.raises(OSError):
+            ask()
+        with monkeypatch.context() as patch:
+            patch.setattr(object_client, "RETRY_SECS", 30.0)
+            asked = s3.times("LIST")
+            s3.faults["LIST"] = [503]
+            with pytest.raises(OSError):
+                store.names()
+            assert s3.times("LIST") == asked + 1, "until then others do not wait either"
+            s3.faults[method] = []
+            ask()
+            s3.faults["PUT"] = [503, 503]
+            store.write_once(f"order/{method}", b"1")
 
 
 def test_a_slow_store_has_its_time_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,14 +144,16 @@ def test_a_slow_store_has_its_time_again_after_a_while(monkeypatch: pytest.Monke
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     patience = Patience()
-    assert patience.waiting("s3a://b/x", 1).secs == object_client.REQUEST_SECS
+    assert patience.writing("s3a://b/x", 1).secs == object_client.REQUEST_SECS
+    assert patience.reading("s3a://b/x") == object_client.PATIENT
     for _ in range(3):
         patience.lost("s3a://b/x")
         assert patience.secs("s3a://b/y") == 0 and patience.secs("s3a://c/x") == object_client.RETRY_SECS
-        assert patience.waiting("s3a://b/y", 1).secs == object_client.PROBE_SECS
+        assert patience.writing("s3a://b/y", 1).secs == object_client.PROBE_SECS
+        assert patience.reading("s3a://b/y") == object_client.PROBING
         now[0] += object_client.RETRY_SECS / 2.5
     assert patience.secs("s3a://b/y") == object_client.RETRY_SECS
-    assert patience.waiting("s3a://b/y", 100 << 20).secs == 4 * object_client.REQUEST_SECS, "a large file has more time"
+    assert patience.writing("s3a://b/y", 100 << 20).secs == 4 * object_client.REQUEST_SECS, "a large file has more time"
 
 
 @pytest.mark.parametrize(
