@@ -42,6 +42,8 @@ class Event(str, Enum):
     TRANSACTION_OPEN = "transaction_open", "A run with an end leaves what is behind a transaction to the next one."
     ROUND_READ = "round_read", "A round of records was read and staged."
     ROUND_FAILED = "round_failed", "A round failed; it is tried again, smaller."
+    ROUND_LOST = "round_lost", "A round failed with its executors, which is no record's fault; tried again as it is."
+    TASKS_TRIED_AGAIN = "tasks_tried_again", "Tasks of a round failed, as when their executor is lost; others did them."
     ROUND_OUTGROWN = "round_outgrown", "Records were suddenly larger; the round ran again with smaller batches."
     ROUND_TIMED_OUT = "round_timed_out", "A round took longer than round_secs_max and was cancelled."
     JVM_OUT_OF_MEMORY = "jvm_out_of_memory", "It was reading: the process begins anew, and reads that with care."

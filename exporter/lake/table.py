@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,18 +18,15 @@ from typing import Any
 
 from exporter.core.table_options import TableOptions
 from exporter.core.writers import StagedFile
-from exporter.errors import LogCleaned, TableUnreadable
+from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
-from exporter.lake.change import TABLE_PROPERTIES, Change
+from exporter.lake.change import Change, new_metadata
 from exporter.lake.gateway import Gateway
 from exporter.stores.store import Store
 from exporter.text import first_line
-from offsets.names import FORMAT_VERSION, LOG_FOLDER
+from offsets.names import LOG_FOLDER
 from offsets.partitions import BadPartition, Partition, Spec
 from offsets.table_log import (
-    APP_PROPERTY,
-    EVENT_TYPE_PROPERTY,
-    FORMAT_PROPERTY,
     LoggedCommit,
     LogState,
     TableView,
@@ -68,7 +64,7 @@ class DeltaTable:
         self._options = options
 
     def view(self) -> TableView | None:
-        """The table as it is now, or None if there is none. Raises TableUnreadable.
+        """The table as it is now, or None if there is none. Raises TableUnreadable, StorageSilent among it.
 
         What it says survives a power cut: its newest writer may have been killed before it synced the entry, and
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
@@ -78,7 +74,7 @@ class DeltaTable:
                 self.store.sync(LOG_FOLDER)
             return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+            raise _unreadable(self.event_type, error) from error
 
     @property
     def sql_name(self) -> str:
@@ -125,7 +121,7 @@ class DeltaTable:
             snapshot = self._snapshot()
             view = self._view(snapshot)
         except Exception as error:
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+            raise _unreadable(self.event_type, error) from error
         return None if view is None else (view, lambda: self._named(snapshot))
 
     def _named(self, snapshot: Any) -> Iterator[list[str]]:
@@ -231,7 +227,8 @@ class DeltaTable:
         txn = self._log().startTransaction()
         evolve = check(self._view(txn.snapshot())) or change.evolve
         if change.create is not None:
-            txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
+            told = new_metadata(change, self.app, self.event_type, self._options.properties)
+            txn.updateMetadataForNewTable(self._action({"metaData": told}))
         elif change.properties or evolve is not None:
             metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
             metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
@@ -240,19 +237,26 @@ class DeltaTable:
         return txn
 
     def view_at(self, version: int) -> TableView:
-        """The table as it was at a version. Raises LogCleaned."""
-        view = self._view(self._snapshot_at(version))
+        """The table as it was at a version. Raises LogCleaned, TableUnreadable."""
+        snapshot = self._snapshot_at(version)
+        try:
+            view = self._view(snapshot)
+        except OSError as error:
+            raise _unreadable(self.event_type, error) from error
         if view is None:
             raise LogCleaned(f"table {self.event_type}: version {version} can no longer be read")
         return view
 
     def files_at(self, version: int) -> list[dict[str, Any]]:
-        """The `add` actions of the live files at a version. Raises LogCleaned."""
+        """The `add` actions of the live files at a version. Raises LogCleaned, TableUnreadable."""
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
         return [json.loads(row) for row in json.loads(self._gateway.to_json(rows))]
 
     def adds_at(self, version: int) -> Any:
-        """A Java DataFrame of the live files at a version, one `add` action a row. Raises LogCleaned."""
+        """A Java DataFrame of the live files at a version, one `add` action a row.
+
+        Raises LogCleaned, TableUnreadable.
+        """
         return self._snapshot_at(version).allFiles().toDF()
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
@@ -267,6 +271,8 @@ class DeltaTable:
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds
+            if trouble := self.store.trouble():  # then nothing is known of the log
+                raise StorageSilent(f"table {self.event_type} cannot be read: {trouble}") from error
             raise LogCleaned(
                 f"table {self.event_type}: version {version} can no longer be read: {first_line(error)}"
             ) from error
@@ -297,31 +303,13 @@ class DeltaTable:
                 "topic and, with `--apply`, accepts them if nothing is missing",
             ) from error
         except (OSError, ValueError) as error:
-            raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
+            raise _unreadable(f"{self.event_type}: version {version}", error) from error
 
     def _log(self) -> Any:
         return self._gateway.log(self.uri)
 
     def _action(self, action: Mapping[str, Any]) -> Any:
         return self._gateway.action_from_json(json.dumps(action))
-
-    def _new_metadata(self, change: Change) -> dict[str, Any]:
-        configuration = {
-            **TABLE_PROPERTIES,
-            **self._options.properties,
-            APP_PROPERTY: self.app,
-            FORMAT_PROPERTY: str(FORMAT_VERSION),
-            EVENT_TYPE_PROPERTY: self.event_type,
-            **change.properties,
-        }
-        return {
-            "id": change.table_id or str(uuid.uuid4()),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": change.create,
-            "partitionColumns": [*change.spec.column_names],
-            "configuration": configuration,
-            "createdTime": int(time.time() * 1000),
-        }
 
     def _view(self, snapshot: Any) -> TableView | None:
         """What a snapshot says: by the files of its version, for Delta takes many calls to tell."""
@@ -347,6 +335,13 @@ def _state(known: Any, transactions: Mapping[str, int]) -> LogState:
     """known: a snapshot or a transaction."""
     metadata = json.loads(known.metadata().json())["metaData"]
     return LogState(metadata, json.loads(known.protocol().json())["protocol"], transactions)
+
+
+def _unreadable(what: str, error: Exception) -> TableUnreadable:
+    """Whether it is the table's fault or the storage's. what: the table, or some of it."""
+    of_the_path = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError)
+    kind = StorageSilent if isinstance(error, OSError) and not of_the_path else TableUnreadable
+    return kind(f"table {what} cannot be read: {first_line(error)}")
 
 
 def _live_files(snapshot: Any, paths: Collection[str]) -> Any:

@@ -94,10 +94,14 @@ def _prepared(
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
-    home = class_data.home() if archive is not None else class_data.ready() if deployment.is_local else None
+    home = None
+    if archive is not None:
+        home = class_data.home(java.jar_sets)
+    elif deployment.is_local:
+        home = class_data.ready(java.jar_sets)
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
-    sets = [*(["spark"] if home is None else []), *java.jar_sets]  # a prepared home has the first among Spark's own
+    sets = ["spark", *java.jar_sets] if home is None else []  # a prepared home has them among Spark's own
     jars = [str(path) for name in sets for path in jar_paths(name)]
     options = {"spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse")}
     options |= deployment.spark_options(jars, {**batches.MEASURED, **java.settings})

@@ -191,7 +191,8 @@ def _storage(settings: Settings) -> Iterator[Finding]:
     if (error := store.unwritable(sync=settings.sync)) is not None:
         yield Finding.of("table_root", error)
         return
-    yield Finding("table_root", "ok", store.uri())
+    told = "".join(f", {name.replace('_', ' ')} {text}" for name, text in sorted(store.options.items()))
+    yield Finding("table_root", "ok", f"{store.uri()}{told}")
     for found in in_the_way(store, (DEAD_LETTERS, *settings.types)):
         yield Finding.of("table_root", found)
 
