@@ -12,12 +12,11 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
-from exporter.local.s3 import BUCKET
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from tests.support import places, services
 from tests.support.azurite import ROOT, Azurite, NoAzurite
-from tests.support.xml_gcs import TOKEN, xml_gcs
+from tests.support.gcs import TOKEN, gcs_store
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -81,14 +80,19 @@ def azure() -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def gcs() -> Iterator[Store]:
-    """$EXPORTER_TEST_GCS (gs://bucket/path, by Application Default Credentials), else a server that speaks alike."""
-    if given := os.environ.get("EXPORTER_TEST_GCS"):
+    """$EXPORTER_TEST_GCS, else what speaks as Google's storage does to obstore alone.
+
+    gs://bucket/path is Google's own, by Application Default Credentials; http://host:port/bucket a fake-gcs-server.
+    """
+    given = os.environ.get("EXPORTER_TEST_GCS", "")
+    if given.startswith("gs://"):
         yield open_store(given)
         return
-    with xml_gcs() as endpoint, pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         for name, text in TOKEN.items():
             patch.setenv(name, text)
-        yield open_store(f"gs://{BUCKET}", {"endpoint": endpoint})
+        with gcs_store(given) as store:
+            yield store
 
 
 @pytest.fixture

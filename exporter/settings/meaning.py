@@ -51,7 +51,8 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         name: _canonical(schemas.get(name) or made.columns_of(name), settings.force_optional if own is None else own)
         for name, own in ((name, table.force_optional) for name, table in settings.types.items())
     }
-    return replace(made, types=tuple(sorted(canonical.items())))
+    typed = replace(made, types=tuple(sorted(canonical.items())))
+    return replace(typed, decoder_version=typed.decoder_here)
 
 
 def value_formats(settings: Settings) -> list[tuple[str, ValueFormat]]:

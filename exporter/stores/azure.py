@@ -31,14 +31,15 @@ _SHAPE = "abfss://container@account.dfs.core.windows.net/path"
 _ROOT = re.compile(r"abfss?://(?P<container>[a-z0-9-]{3,63})@(?P<account>[a-z0-9]{3,24})\.dfs\.(?P<domain>[^/:@]+)(?:/.*)?")
 _TOKENS = "org.apache.hadoop.fs.azurebfs.oauth2"
 _HADOOP = {
-    "io.retry.max.retries": "5",
+    "io.retry.max.retries": "3",
     "io.retry.min.backoff.interval": "200",
     "io.retry.backoff.interval": "500",
     "io.retry.max.backoff.interval": "5000",
     "http.connection.timeout": "5000",
+    "http.read.timeout": "15000",
     "ssl.channel.mode": "Default_JSSE",
 }
-"""Retries end within a minute, as an outage is the exporter's to tell; Hadoop's own take a quarter of an hour."""
+"""A store that is silent or down is given up after a minute; Hadoop's own bounds give a quarter of an hour. ms."""
 _CHAIN_HINT = "give credentials by the environment (AZURE_...), workload identity or the machine's managed identity"
 
 

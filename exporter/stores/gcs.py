@@ -14,17 +14,14 @@ from exporter.stores.object_client import Waiting, kept_client
 from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import JavaSide
 
-SETTINGS = {
-    "spark.delta.logStore.gs.impl": "io.delta.storage.GCSLogStore",
-    "spark.hadoop.fs.gs.http.max.retry": "5",
-    "spark.hadoop.fs.gs.http.connect-timeout": "5000",
-    "spark.hadoop.fs.gs.http.read-timeout": "30000",
-}
+LOG_STORE = "io.delta.storage.GCSLogStore"
+HADOOP = {"http.max.retry": "3", "http.connect-timeout": "5000", "http.read-timeout": "15000"}
+"""A store that is silent or down is given up after a minute. ms."""
 
 
 @dataclass(frozen=True)
 class GcsStore(ObjectStore):
-    """root: gs://bucket/path. options: endpoint, for tests, of a server that speaks as Google's does."""
+    """root: gs://bucket/path. options: endpoint, of an emulator, which asks for no login."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -42,7 +39,14 @@ class GcsStore(ObjectStore):
 
     @property
     def java(self) -> JavaSide:
-        return JavaSide(settings=SETTINGS, jar_sets=("gcs",))
+        emulator = {
+            "storage.root.url": f"{self.options.get('endpoint')}/",
+            "auth.service.account.enable": "false",
+            "auth.null.enable": "true",
+        }
+        told = {**HADOOP, **(emulator if "endpoint" in self.options else {})}
+        settings = {f"spark.hadoop.fs.gs.{name}": text for name, text in told.items()}
+        return JavaSide(settings={"spark.delta.logStore.gs.impl": LOG_STORE, **settings}, jar_sets=("gcs",))
 
 
 @kept_client

@@ -20,7 +20,7 @@ from dataclasses import replace
 from exporter.core.backoff import RETRY_SECS, Backoff
 from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
-from exporter.errors import Fenced
+from exporter.errors import Fenced, StorageSilent
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -199,9 +199,19 @@ class Offers:
         return park_and_tell(writer, report.error, now)
 
     def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:
-        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
-        view = self._committer.require_ours(name, self._lake.table(name).view())
-        if reason := self._known.accept(name, view):
+        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2).
+
+        So is one whose table alone the storage does not give. Raises TableUnreadable, InvariantBroken.
+        """
+        try:
+            view = self._committer.require_ours(name, self._lake.table(name).view())
+        except StorageSilent as error:
+            if self._watch.storage_is_out(now):
+                raise
+            reason = error.message
+        else:
+            reason = self._known.accept(name, view)
+        if reason:
             for key, writer in writers.items():
                 waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
                 if key.event_type == name and not waits:

@@ -3,7 +3,7 @@
     tables that are new to this task, or have other columns ── one after the other ──> the catalog
                     one that fails ends the passing and is the last of the next one, a pause later
 
-Nothing is read back, and no other step of the loop asks how it went. Belongs to the loop's thread.
+Nothing is read back, and no other step of the loop asks how it went (protocol 5.7). Belongs to the loop's thread.
 """
 
 from __future__ import annotations

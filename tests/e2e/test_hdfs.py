@@ -22,8 +22,8 @@ OUTAGE_SECS_MAX = 240.0
 
 
 def export_to(root: str, kafka: str, topic: str, folder: Path) -> Export:
-    """Small rounds and commits, below a root of its own."""
-    scalars = {"table_root": f"{root}/{fresh_name('lake')}", "round_records_max": 100, "roll_records_max": 50}
+    """Small rounds and few commits, for each file takes half a second; below a root of its own."""
+    scalars = {"table_root": f"{root}/{fresh_name('lake')}", "round_records_max": 100, "roll_records_max": 100}
     return Export(kafka, topic, folder, fresh_name("app"), scalars=scalars)
 
 
@@ -52,12 +52,12 @@ def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
 ) -> None:
     """ONCE: kill -9 after some commits, restart, audit; delta-rs finds each record once, too."""
     e = export_to(hdfs.uri(), kafka, topic(2), tmp_path)
-    produce(e.kafka, e.topic, {0: mixed(400), 1: mixed(300, first=1000)})
+    produce(e.kafka, e.topic, {0: mixed(250), 1: mixed(150, first=1000)})
     with running(e) as task:
         task.wait_for("commit_landed")
         os.kill(task.pid, signal.SIGKILL)
         assert task.wait() == -signal.SIGKILL
-    produce(e.kafka, e.topic, {0: mixed(100, first=2000)})
+    produce(e.kafka, e.topic, {0: mixed(50, first=2000)})
     with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
         assert again.wait() == 0, again.text
     assert_each_record_once(e)
@@ -84,7 +84,7 @@ def test_a_name_node_that_is_gone_or_silent_is_an_outage_and_nothing_is_lost(
             own.kill()
         else:
             os.kill(own.pid, signal.SIGSTOP)
-        produce(e.kafka, e.topic, {0: mixed(300, first=2000), 1: mixed(200, first=3000)})
+        produce(e.kafka, e.topic, {0: mixed(150, first=2000), 1: mixed(100, first=3000)})
         task.wait_for("outage_seen", OUTAGE_SECS_MAX)
         if how == "killed":
             own.start()

@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.errors import ConfigError
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
+from exporter.workbench import open_workbench
 from tests.support.lakes import DDL, Export, bad, delete_before, event
 from tests.support.services import Record, fresh_name, produce
 
@@ -74,3 +76,6 @@ def test_files_have_the_codec_and_new_tables_the_properties_that_are_set(
         {"GZIP"}, {DEAD_LETTERS: "interval 60 days", "order": "interval 60 days", "click": "interval 90 days"}
     )  # fmt: skip
     assert new.audit(spark).clean
+    wrong = Export(kafka, e.topic, tmp_path, e.app, types=NEW, more=text.format("some"), scalars=e.scalars)
+    with pytest.raises(ConfigError, match="some days"):
+        open_workbench(wrong.settings(), spark)

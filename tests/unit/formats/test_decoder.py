@@ -137,7 +137,7 @@ def counts(decoded: Decoded) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden_verdict(name: str) -> None:
-    """A verdict changes only together with golden_verdicts.json and DECODER_VERSION."""
+    """A verdict changes only together with golden_verdicts.json and core/decoder_version.py."""
     assert code_of(decoded_alone(*CASES[name])) == GOLDEN_VERDICTS[name]
 
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pytest
 
 from exporter.core.outcome import Report, Settled, Stale, Unknown, Unwritten
-from exporter.core.writers import Claim, StagedFile, Writer, WriterKey
+from exporter.core.writers import Claim, StagedFile, Writer, WriterKey, park
+from exporter.errors import StorageSilent
 from exporter.monitor.outages import Outages
 from exporter.monitor.watch import Watch
 from exporter.protocol import commit as commit_module
@@ -69,6 +70,31 @@ def test_a_commit_of_unknown_outcome_is_offered_as_long_as_the_storage_is_out(ou
             now += 30.0
             offers.offer(writers, {}, now)
             assert offers.running, "its time has come"
+
+
+@pytest.mark.parametrize("out", [True, False])
+def test_a_parked_type_whose_table_alone_the_storage_does_not_give_stays_parked(out: bool) -> None:
+    """As where a store throttles by prefixes: the other types go on. With all of it out, everything is read again."""
+
+    def view() -> None:
+        raise StorageSilent("table order cannot be read: SlowDown")
+
+    nothing: Any = None
+    lake: Any = SimpleNamespace(table=lambda name: SimpleNamespace(view=view))
+    watch: Any = SimpleNamespace(storage_is_out=lambda _: out, totals=None)
+    offers = Offers(
+        lake=lake, committer=mock.Mock(), known=nothing, keeper=nothing, watch=watch, pool=nothing, wake=nothing
+    )  # fmt: skip
+    parked = park(Writer(KEY, 0, 1, -1, -1), "a file cannot be written", 100.0)
+    assert parked.parked is not None
+    writers, due = {KEY: parked}, parked.parked.retry_at
+    if out:
+        with pytest.raises(StorageSilent):
+            offers.refresh_parked(writers, due)
+        return
+    offers.refresh_parked(writers, due)
+    again = writers[KEY].parked
+    assert again is not None and "SlowDown" in again.reason and again.retry_at > due
 
 
 @pytest.mark.parametrize("out", [True, False])
