@@ -46,7 +46,7 @@ def test_a_python_without_the_exporter_is_found(cluster: Settings, monkeypatch: 
     """The hint names the setting."""
 
     def warm(session: Any) -> None:
-        raise RuntimeError("thrown in a worker\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'exporter'")
+        raise RuntimeError("in a worker\nTraceback (most recent call last):\nImportError: No module named 'exporter'")
 
     monkeypatch.setattr(executors, "warm", warm)
     found = check_executors(cluster, SESSION)
