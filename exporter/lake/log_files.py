@@ -1,9 +1,10 @@
 """What a table's log says of one version, from its files alone: a millisecond, where a fresh JVM takes tens of them.
 
-    list _delta_log -> the newest version, with all commits since the newest checkpoint
+    list _delta_log from the newest checkpoint on -> the newest version, with all commits since
     a version       -> the newest checksum up to it that tells the transactions -> the commits since
 
 None wherever the files do not tell all of it: then Delta itself is asked, which also says what is wrong with them.
+What the storage does not do now is an OSError: Delta would only wait for the same answer once more.
 Source: the Delta protocol, 'Delta Log Entries', 'Version Checksum File' and 'Action Reconciliation'.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -28,19 +29,42 @@ VERSION_DIGITS = 20
 
 
 def newest_view(table: Store) -> TableView | None:
-    """A table as it is now; None if its files do not tell. table: the store of its folder, here and below."""
+    """A table as it is now; None if its files do not tell. table: the store of its folder, here and below.
+
+    Raises OSError.
+    """
     version = newest_version(table)
     return None if version is None else view_at(table, version)
 
 
 def newest_version(table: Store) -> int | None:
-    """None if there is no commit, or if one is missing after the newest checkpoint."""
+    """None if there is no commit, or if one is missing after the newest checkpoint.
+
+    A store that lists in order is not asked for what stands before the checkpoint that the log itself calls its newest:
+    a long history would be many requests. That is a hint only, so a log that does not have it is listed as a whole.
+    Raises OSError.
+    """
+    if (hinted := _hinted(table)) is not None:
+        newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
+        if checkpoint is not None:
+            return newest
+    return _newest(table.names(LOG_FOLDER))[0]
+
+
+def _hinted(table: Store) -> int | None:
+    """The version of the checkpoint that was the newest when it was made, if the log says so."""
+    try:
+        found = json.loads(table.read(f"{LOG_FOLDER}/_last_checkpoint"))
+    except (FileNotFoundError, ValueError):
+        return None
+    version = found.get("version") if isinstance(found, dict) else None
+    return version if type(version) is int and 0 <= version < 10**VERSION_DIGITS else None
+
+
+def _newest(names: Iterable[str]) -> tuple[int | None, int | None]:
+    """The newest version that names of a log tell, and that of its newest checkpoint; None where they tell none."""
     commits: list[int] = []
     checkpoint = -1
-    try:
-        names = table.names(LOG_FOLDER)
-    except OSError:
-        return None
     for name in names:
         digits, rest = name[:VERSION_DIGITS], name[VERSION_DIGITS:]
         if rest == ".json" and digits.isdigit():
@@ -49,11 +73,15 @@ def newest_version(table: Store) -> int | None:
             checkpoint = max(checkpoint, int(digits))
     newest = max(commits, default=-1)
     since = sum(version > checkpoint for version in commits)
-    return newest if newest >= max(0, checkpoint) and since == newest - checkpoint else None
+    whole = newest >= max(0, checkpoint) and since == newest - checkpoint
+    return newest if whole else None, checkpoint if checkpoint >= 0 else None
 
 
 def view_at(table: Store, version: int) -> TableView | None:
-    """The table as it was at a version that is or was its newest one; None if its files do not tell."""
+    """The table as it was at a version that is or was its newest one; None if its files do not tell.
+
+    Raises OSError.
+    """
     oldest = max(-1, version - REPLAYED_MAX)
     try:
         for base in range(version, oldest - 1, -1):
@@ -62,7 +90,7 @@ def view_at(table: Store, version: int) -> TableView | None:
                 since = range(base + 1, version + 1)
                 state = replay(checksum, (table.read(entry(one)).decode("utf-8").splitlines() for one in since))
                 return None if state is None or _is_elsewhere(state) else as_view(version, state)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
     return None
 
@@ -107,7 +135,7 @@ def _checksum(table: Store, version: int) -> Mapping[str, Any] | None:
         found = json.loads(table.read(entry(version).replace(".json", ".crc")).decode("utf-8"))
         with entry_lines(table, version) as lines:
             made_by = transaction_id(lines)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None
     own = isinstance(found, dict) and found.get("setTransactions") and found.get("txnId") == made_by is not None
     return found if own else None

@@ -182,6 +182,7 @@ class Switcher:
             record_columns=lake.record_columns,
             kept=kept(views, record_fields(lake.record_columns, old)),
             store_options=lake.store.options,
+            compression=lake.compression,
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
@@ -193,7 +194,7 @@ class Switcher:
         known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
         origin = FileOrigin(
             lake.table(DEAD_LETTERS).store, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
-            letters.fingerprint, self._footer(tp, old),
+            letters.fingerprint, self._footer(tp, old), compression=lake.compression,
         )  # fmt: skip
         return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))
 

@@ -27,6 +27,8 @@ from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.stores.object_client import PATIENT, PROBING, Patience, Waiting
 from exporter.stores.object_errors import Refused, is_standing, os_error, said
+from exporter.stores.paths import require_plain
+from exporter.stores.ranged import Ranged
 from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
@@ -74,12 +76,12 @@ class ObjectStore:
 
     def _key(self, path: str) -> str:
         if path:
-            _require_plain(path)
+            require_plain(path)
         return "/".join(part for part in (self._prefix, path) if part)
 
     def uri(self, path: str = "") -> str:
         if path:
-            _require_plain(path)
+            require_plain(path)
         return f"{self.root}/{path}" if path else self.root
 
     def below(self, folder: str) -> ObjectStore:
@@ -147,7 +149,7 @@ class ObjectStore:
             found = obstore.get(self._client(PATIENT), self._key(path))
             if found.meta["size"] <= WHOLE_BYTES_MAX:
                 return io.BytesIO(bytes(found.bytes()))
-            ranged = _Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
+            ranged = Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
         return io.BufferedReader(ranged, RANGE_BYTES)
 
     def _range(self, path: str, start: int, end: int) -> bytes:
@@ -287,45 +289,6 @@ class ObjectStore:
             raise
         except (FileNotFoundError, BaseError) as error:
             raise os_error(error, self.uri(path)) from error
-
-
-class _Ranged(io.RawIOBase):
-    """A large object, read by ranges."""
-
-    def __init__(self, get: Callable[[int, int], bytes], size: int) -> None:
-        self._get, self._size, self._at = get, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readall(self) -> bytes:
-        """What is left, by one request; io would make one of every 8 KiB."""
-        found = self._get(self._at, self._size) if self._at < self._size else b""
-        self._at += len(found)
-        return found
-
-    def readinto(self, into: Any) -> int:
-        end = min(self._size, self._at + len(into))
-        found = self._get(self._at, end) if end > self._at else b""
-        into[: len(found)] = found
-        self._at += len(found)
-        return len(found)
-
-
-def _require_plain(path: str) -> None:
-    """Raises ValueError for a path that a store would have to normalise."""
-    if not path.isprintable() or any(part in ("", ".", "..") for part in path.split("/")):
-        raise ValueError(f"{path!r} is no path below a store's root")
 
 
 def require_root(root: str, schemes: str) -> None:

@@ -110,8 +110,9 @@ def begins(verbs: Verbs, folder: Path) -> None:
 
 
 def looks(verbs: Verbs, folder: Path) -> None:
-    """offsets, status, schema, audit, report, dead-letters list and show."""
+    """repair --log, offsets, status, schema, audit, report, dead-letters list and show."""
     e = verbs.e
+    assert verbs("repair", "--log", "--apply")["changes"], "what the killed task had begun"
     for row in verbs("offsets"):
         assert (row["position"], row["lag"], row["verdict"]) == (59, 0, "agree"), row
     assert {one["committed"] for one in verbs("status", "--tables", "--wait-caught-up")["positions"]} == {59}
@@ -185,6 +186,5 @@ def mends(verbs: Verbs, spark: Any) -> None:
     assert not verbs("repair", "--rewind")["applied"]
     assert verbs("repair", "--rewind", "--apply")["changes"]
     verbs.typed("run", "--until-caught-up")
-    verbs("repair", "--log")
     audited = verbs("audit", "--content-share", "1")
     assert (audited["once"], audited["clean"]) == (360, True)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,8 +25,6 @@ from exporter.stores.store import Store
 
 CHECKSUMS = "spark.sql.streaming.checkpointFileManagerClass"
 HADOOP = "spark.hadoop."
-JAVA_CREDENTIALS = {"aws.accessKeyId": "AWS_ACCESS_KEY_ID", "aws.secretAccessKey": "AWS_SECRET_ACCESS_KEY"}
-"""For a JVM that was started before there were any in the environment."""
 
 
 class File(NamedTuple):
@@ -157,7 +154,8 @@ class Bucket:
         found = []
         for page in pages.paginate(Bucket=self.bucket, Prefix=f"{self.prefix}/{folder}".rstrip("/") + "/"):
             for one in page.get("Contents", []):
-                found.append(File(one["Key"].removeprefix(f"{self.prefix}/"), one["Size"], one["ETag"]))
+                if not one["Key"].endswith("/"):  # by that the JVM keeps a folder there in which nothing is
+                    found.append(File(one["Key"].removeprefix(f"{self.prefix}/"), one["Size"], one["ETag"]))
         return sorted(found)
 
     def read(self, file: File | str) -> bytes:
@@ -250,8 +248,6 @@ def committing_to(session: Any, store: Store) -> Iterator[None]:
     java, context = store.java, session.sparkContext
     if context.applicationId not in _at_home:
         java_classes.install(session, java)
-        for name, of in JAVA_CREDENTIALS.items():
-            session._jvm.System.setProperty(name, os.environ[of])
         _at_home.add(context.applicationId)
     for name, value in java.settings.items():
         if name.startswith(HADOOP):

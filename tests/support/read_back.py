@@ -16,7 +16,7 @@ Rows = list[dict[str, Any]]
 
 def by_spark(spark: Any, e: Export, event_type: str, names: Sequence[str]) -> Rows:
     """See READERS."""
-    frame = spark.read.format("delta").load(str(e.folder(event_type)))
+    frame = spark.read.format("delta").load(e.uri(event_type))
     return _rows(frame.orderBy("_kafka.partition", "_kafka.offset").select(*names).toArrow())
 
 

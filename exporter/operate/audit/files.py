@@ -20,6 +20,7 @@ from exporter.lake.table import sql_texts
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.audit.report import AbsentFile, TableCount
+from exporter.stores.live import LiveSizes
 from exporter.stores.store import Store
 from offsets.names import BadName, DataFile
 from offsets.table_log import TableView, live_adds
@@ -49,13 +50,13 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     listed = None if replayed is not None else snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
     there: list[dict[str, Any]] = []
-    files, rows, days = 0, 0, set()
+    files, rows, days, on_disk = 0, 0, set(), LiveSizes(table.store)
     for add in _read(gateway, listed) if replayed is None else replayed:
         files += 1
         rows += _numbers(add.get("stats"), "numRecords") or 0
         rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
         days.add(json.dumps(add["partitionValues"], sort_keys=True))
-        size = table.store.live_size(add["path"])
+        size = on_disk.of(add["path"])
         if size != add["size"]:
             absent.append(_absent_file(name, add, size, view.partition_columns))
         elif replayed is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from exporter.errors import CannotRepair, LogCleaned
 from exporter.lake.table import DeltaTable
 from exporter.operate.repair.reading import RepairReading
+from exporter.stores.live import LiveSizes
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 
@@ -52,7 +53,8 @@ def refuse_damage(reading: RepairReading, first_offsets: FirstOffsets) -> None:
 
 def damaged_at(table: DeltaTable, version: int) -> set[str]:
     """The paths of the live files at a version that are not on disk with their size. Raises LogCleaned."""
-    return {add["path"] for add in table.files_at(version) if table.store.live_size(add["path"]) != add["size"]}
+    there = LiveSizes(table.store)
+    return {add["path"] for add in table.files_at(version) if there.of(add["path"]) != add["size"]}
 
 
 def newest_whole(table: DeltaTable, version: int, damaged: set[str]) -> int | None:

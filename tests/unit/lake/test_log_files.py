@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from exporter.lake import log_files
 from exporter.stores.file import FileStore
+from exporter.stores.memory import MemoryStore
 from offsets.table_log import TableView
 
 
@@ -56,6 +58,31 @@ def written(folder: Path, versions: int, **other: Mapping[str, Any]) -> Path:
     return folder
 
 
+class Out(MemoryStore):
+    """Answers no question about one kind of name; counts them."""
+
+    asked: ClassVar[list[str]] = []
+
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        self.asked.append(folder)
+        raise OSError(errno.EIO, "no answer")
+
+    def read(self, path: str) -> bytes:
+        self.asked.append(path)
+        raise OSError(errno.EIO, "no answer")
+
+
+def test_a_storage_that_does_not_answer_is_asked_once() -> None:
+    """Each question may take a minute, and a table has fifty checksums that could tell; nor would Delta know more."""
+    out = Out("memory://out/order")
+    Out.asked.clear()
+    with pytest.raises(OSError, match="no answer"):
+        log_files.newest_view(out)
+    with pytest.raises(OSError, match="no answer"):
+        log_files.view_at(out, 100)
+    assert len(Out.asked) == 2
+
+
 def digits(version: int) -> str:
     return f"{version:020d}"
 
@@ -85,6 +112,55 @@ def test_the_newest_version_is_known_where_no_commit_since_a_checkpoint_is_missi
     for version in gone:
         entry(tmp_path, version).unlink()
     assert newest_version(tmp_path) == newest
+
+
+class Listed(FileStore):
+    """A store that notes from which name on it is listed."""
+
+    asked: ClassVar[list[str]] = []
+
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        self.asked.append(after)
+        return super().names(folder, after)
+
+
+PARQUET = ".checkpoint.parquet"
+V2 = ".checkpoint.11111111-1111-1111-1111-111111111111.json"
+
+
+@pytest.mark.parametrize(
+    "hint, checkpoints, gone, newest, lists",
+    [
+        ('{"version": 3, "size": 9}', [digits(3) + PARQUET], [0, 1], 5, ["3"]),
+        ('{"version": 3}', [digits(3) + V2], [0, 1, 2], 5, ["3"]),
+        ('{"version": 3}', [digits(3) + ".checkpoint.0000000001.0000000002.parquet"], [], 5, ["3"]),
+        ('{"version": 1}', [digits(1) + PARQUET, digits(4) + PARQUET], [0, 2], 5, ["1"]),
+        ('{"version": 1}', [digits(1) + PARQUET], [0, 3], None, ["1"]),
+        ('{"version": 3}', [], [], 5, ["3", ""]),
+        ('{"version": 3}', [digits(2) + PARQUET], [0], 5, ["3", ""]),
+        ('{"version": 77}', [], [], 5, ["77", ""]),
+        ('{"version": 77}', [digits(77) + PARQUET], [], None, ["77"]),
+        ('{"version": 3', [digits(3) + PARQUET], [0], 5, [""]),
+        ("", [digits(3) + PARQUET], [0], 5, [""]),
+        (None, [digits(3) + PARQUET], [0], 5, [""]),
+        ('{"version": "3"}', [digits(3) + PARQUET], [0], 5, [""]),
+        ('{"version": -1}', [], [], 5, [""]),
+        ("[3]", [digits(3) + PARQUET], [0, 4], None, [""]),
+    ],
+)
+def test_a_log_is_listed_from_the_checkpoint_on_that_it_calls_its_newest(
+    tmp_path: Path, hint: str | None, checkpoints: list[str], gone: list[int], newest: int | None, lists: list[str]
+) -> None:
+    """Where that is missing, cut short or gone, as a whole; what is found is the same either way."""
+    written(tmp_path, 6, **{name: {} for name in checkpoints})
+    for version in gone:
+        entry(tmp_path, version).unlink()
+    assert newest_version(tmp_path) == newest
+    if hint is not None:
+        (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
+    Listed.asked.clear()
+    assert log_files.newest_version(Listed(str(tmp_path))) == newest
+    assert Listed.asked == [f"{int(one):020d}." if one else "" for one in lists]
 
 
 def test_no_log_is_no_version(tmp_path: Path) -> None:

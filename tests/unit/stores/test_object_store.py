@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from exporter.stores.object_errors import Refused
 from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
+from tests.support.certificates import Authority
 from tests.support.fake_s3 import FakeS3, Fault
 from tests.support.services import s3_options
 
@@ -283,3 +285,12 @@ def test_a_client_is_made_once_and_in_no_fork() -> None:
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_certificate_that_is_not_trusted_is_told_as_that(s3: FakeS3, tmp_path: Any) -> None:
+    """Not as a store that is down: no waiting helps."""
+    secured = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secured.load_cert_chain(Authority(tmp_path, "unknown").issue("s3"))
+    s3.listens_with(secured)
+    found = open_store("s3://lake", s3_options(s3.endpoint)).unwritable()
+    assert isinstance(found, ConfigError) and "not trusted" in found.message and "SSL_CERT_FILE" in found.hint
