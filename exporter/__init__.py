@@ -17,6 +17,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     lake/          Delta tables: one snapshot in, one commit out, and what happened to them.
     wal/           The write-ahead log and the leases in DynamoDB: told, kept, compared with the tables.
     registry/      A schema registry: asked by the driver alone, its answers recorded beside the tables for ever.
+    catalog/       Catalogs, which know tables by a name: told beside the export, best effort, and never asked by it.
     spark/         Java, the jars, the session and the size of its batches.
     monitor/       What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health.
     workbench.py   What every verb works with, opened from the settings: session, lake, topics, routing, log.

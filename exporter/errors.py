@@ -13,7 +13,8 @@
     │   └── TableUnwritable         commits to a table fail
     ├── InvariantBroken        70   an invariant would break: stopped on purpose
     ├── TableUnreadable        70   a table's log cannot be read
-    │   └── LogCleaned              what has to be looked at is no longer in it
+    │   ├── LogCleaned              what has to be looked at is no longer in it
+    │   └── StorageSilent      69   the storage did not give what is there; a running task tries again
     └── Fenced                 75   another task owns the partition
 
 An error says what happened; its hint says what to do. Both are shown on separate lines.
@@ -101,12 +102,14 @@ class RoundFailed(ExporterError):
     """The Spark job did not finish; nothing of it is staged.
 
     raw: of a round of one partition, its first record as Kafka has it, if it could be read right after the failure; by
-    its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not.
+    its coordinates alone, if its neighbours can be read and it cannot. Then the message says why not. lost: whether it
+    failed with the executors that read it, on a cluster.
     """
 
-    def __init__(self, message: str, hint: str = "", raw: Any = None) -> None:
+    def __init__(self, message: str, hint: str = "", raw: Any = None, lost: bool = False) -> None:
         super().__init__(message, hint)
         self.raw = raw
+        self.lost = lost
 
 
 class CannotRepair(ExporterError):
@@ -119,6 +122,12 @@ class TableUnreadable(ExporterError):
     """A table's log cannot be read; this is never taken as 'no position' (traps 4)."""
 
     exit_code = 70
+
+
+class StorageSilent(TableUnreadable):
+    """The storage did not give what is there: it may a moment later."""
+
+    exit_code = 69
 
 
 class TableUnwritable(DependencyUnreachable):

@@ -42,6 +42,8 @@ class Event(str, Enum):
     TRANSACTION_OPEN = "transaction_open", "A run with an end leaves what is behind a transaction to the next one."
     ROUND_READ = "round_read", "A round of records was read and staged."
     ROUND_FAILED = "round_failed", "A round failed; it is tried again, smaller."
+    ROUND_LOST = "round_lost", "A round failed with its executors, which is no record's fault; tried again as it is."
+    TASKS_TRIED_AGAIN = "tasks_tried_again", "Tasks of a round failed, as when their executor is lost; others did them."
     ROUND_OUTGROWN = "round_outgrown", "Records were suddenly larger; the round ran again with smaller batches."
     ROUND_TIMED_OUT = "round_timed_out", "A round took longer than round_secs_max and was cancelled."
     JVM_OUT_OF_MEMORY = "jvm_out_of_memory", "It was reading: the process begins anew, and reads that with care."
@@ -91,6 +93,10 @@ class Event(str, Enum):
     AUDIT_RESTARTED = "audit_restarted", "Retention moved the start of a log meanwhile; the audit begins again."
     DEAD_LETTERS_REPLAYED = "dead_letters_replayed", "A replay has put dead letters that are good now into a table."
     TABLE_REPAIRED = "table_repaired", "A repair has closed the old epoch of a table and opened the next."
+    TABLE_REGISTERED = "table_registered", "The catalog has a table, or its new columns."
+    CATALOG_NAME_TAKEN = "catalog_name_taken", "A name stands for another place there, which is left as it is."
+    CATALOG_SILENT = "catalog_silent", "The catalog takes no table; tried again every minute, told once. No harm."
+    CATALOG_REACHED = "catalog_reached", "It does again."
     ROWS_DELETED = "rows_deleted", "A repair took out rows beyond the new position."
 
 

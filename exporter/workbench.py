@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from exporter.catalog.catalogs import CATALOGS
+from exporter.catalog.registrar import Registrar
 from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.evolve import Evolutions, Hint
@@ -25,9 +27,10 @@ from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
+from exporter.lake.trial import tried
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
-from exporter.settings.meaning import evolutions, own_names, record_columns, routing, specs_of, value_formats
+from exporter.settings.meaning import evolutions, own_names, routing, specs_of, table_options, value_formats
 from exporter.settings.model import Settings
 from exporter.settings.table import revealed
 from exporter.spark import session as spark
@@ -155,10 +158,9 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
     session = session or _short_lived(settings)
-    specs, widens = specs_of(settings), settings.type_widening
     configuration = routing_of(settings, session)
-    own = record_columns(settings)
-    lake = Lake(session, settings.store, settings.app, settings.sync, settings.json_text, specs, widens, own)
+    lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
+    tried(lake)
     evolving = evolutions(settings, parse_hints(session, settings))
     columns = FromSchemas(configuration)
     return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
@@ -190,13 +192,11 @@ def registry_options(settings: Settings) -> RegistryOptions:
 
 def open_lake(settings: Settings) -> Lake:
     """The lake alone, on a Spark session of its own; no broker is asked."""
-    settled = settings.sync, settings.json_text, specs_of(settings), settings.type_widening, record_columns(settings)
-    return Lake(_short_lived(settings), settings.store, settings.app, *settled)
+    return Lake(_short_lived(settings), settings.store, settings.app, settings.sync, table_options(settings))
 
 
 def _short_lived(settings: Settings) -> Any:
-    master, memory, java = settings.spark_master, settings.driver_memory, settings.store.java
-    return spark.start(master, memory, f"exporter {settings.app}", short_lived=True, java=java)
+    return spark.start(settings.deployment, f"exporter {settings.app}", short_lived=True, java=settings.store.java)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:
@@ -230,6 +230,14 @@ def _check_raw(configuration: Routing, name: str) -> None:
     if form.is_raw and columns != ["value"]:
         what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
         raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")
+
+
+def registrar_of(settings: Settings, lake: Lake) -> Registrar | None:
+    """Of the catalog that the settings name; None if there is none. Nothing is asked yet."""
+    if not settings.catalog:
+        return None
+    kind, database, uri = settings.catalog, settings.catalog_database, settings.catalog_uri
+    return Registrar(lake, lambda: CATALOGS[kind](database, uri, lake.session))
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

@@ -13,7 +13,10 @@ from hypothesis import settings
 from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 from tests.support import places, services
+from tests.support.azurite import ROOT, Azurite, NoAzurite
+from tests.support.gcs import TOKEN, gcs_store
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -55,6 +58,43 @@ def s3() -> Iterator[Store]:
         yield store
 
 
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Store]:
+    """A folder of a real HDFS, the same for all tests."""
+    with services.hdfs_store() as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[Store]:
+    """A container of Azurite, the same for all tests; obstore and the JVM find it by the environment."""
+    try:
+        azurite = Azurite()
+    except NoAzurite as error:
+        pytest.skip(str(error))
+    with azurite, pytest.MonkeyPatch.context() as patch:
+        for name, text in azurite.environment.items():
+            patch.setenv(name, text)
+        yield open_store(ROOT)
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[Store]:
+    """$EXPORTER_TEST_GCS, else what speaks as Google's storage does to obstore alone.
+
+    gs://bucket/path is Google's own, by Application Default Credentials; http://host:port/bucket a fake-gcs-server.
+    """
+    given = os.environ.get("EXPORTER_TEST_GCS", "")
+    if given.startswith("gs://"):
+        yield open_store(given)
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        for name, text in TOKEN.items():
+            patch.setenv(name, text)
+        with gcs_store(given) as store:
+            yield store
+
+
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[places.Place]:
     """Where a test's lake is: a folder, or of a test that is run `on("s3")` a prefix of a bucket, for itself alone."""
@@ -88,6 +128,7 @@ def spark() -> Iterator[Any]:
     It has the jars of S3 as well, and credentials for one of this machine, so that tests of `place` can have it commit
     there. Jars at the end of the class path leave its start as quick as it is without.
     """
+    from exporter.core.deployment import Deployment
     from exporter.local.s3 import CREDENTIALS
     from exporter.spark.jars import jar_paths
     from exporter.spark.session import start
@@ -96,7 +137,7 @@ def spark() -> Iterator[Any]:
         for name in CREDENTIALS.keys() - os.environ.keys():
             patch.setenv(name, CREDENTIALS[name])
         patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
-        session = start("local[2]", "1g", "tests", short_lived=True)
+        session = start(Deployment("local[2]"), "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     yield session
     session.stop()

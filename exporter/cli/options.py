@@ -21,6 +21,8 @@ LAKE |= S3
 VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
 VERDICTS |= {"unknown_fields", "new_type", "partition_by", "force_optional"}
 """And those that say what becomes of a record, and of its table: for whoever compares or decodes."""
+CODEC = frozenset(("parquet_compression",))
+"""And how data files are packed: for whoever writes some."""
 LOG = frozenset(("wal_table", "wal_mode", "wal_endpoint"))
 MAINTAINED = frozenset(("maintain_cron", "maintain_file_bytes_max"))
 EXPORTED = frozenset(SCALARS) - MAINTAINED

@@ -5,6 +5,7 @@
       that fails too ────────── half of it, by Spark's source; then, if that fails, half of that with care ...
       that passes ───────────── some more are read with care, four times as many each time Spark's source fails again
     a single record fails and fails, however it is read, while it can be read raw: poison
+    a round fails with its executors: it is read again as it was; only where that does not end it is read apart, too
 
 So nothing ends the export of a partition that either way of reading can pass, and a topic that Spark's source cannot
 read at all is read with care in all but one of very many rounds.
@@ -27,6 +28,9 @@ FREE_SPAN = 20_000
 CARE_SPAN = 50_000
 """Offsets of a round that is read with care, at most."""
 CARE_ROUNDS_MAX = 256
+LOSSES_MAX = 3
+"""Rounds in a row that fail with their executors before their partitions are read apart and with care: a record may be
+more than an executor's JVM can hold. None is ever condemned for it."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,14 @@ class Ailing:
 
 @dataclass(frozen=True)
 class Bisection:
-    """All troubled partitions. careful_until: partition -> the offset before which it is read with care in any case."""
+    """All troubled partitions. careful_until: partition -> the offset before which it is read with care in any case.
+
+    losses: rounds in a row that failed with their executors.
+    """
 
     ailing: Mapping[TopicPartition, Ailing] = field(default_factory=dict)
     careful_until: Mapping[TopicPartition, int] = field(default_factory=dict)
+    losses: int = 0
 
     def is_careful(self, plan: PartitionPlan) -> bool:
         """Whether the plan is to be read with care."""
@@ -78,6 +86,11 @@ class Bisection:
                 ailing[plan.tp] = replace(one, span=span, careful=one.care, care=care)
         return replace(self, ailing=ailing)
 
+    def lost(self, plans: Sequence[PartitionPlan], error: str = "") -> Bisection:
+        """After a round that failed with its executors, which is no fault of a record."""
+        counted = replace(self, losses=self.losses + 1)
+        return counted if counted.losses <= LOSSES_MAX else counted.failed(plans, False, error)
+
     def passed(self, plans: Sequence[PartitionPlan]) -> Bisection:
         """Note a good round: its partitions may span more again, and are free where the source read enough of them."""
         ailing = dict(self.ailing)
@@ -91,7 +104,7 @@ class Bisection:
                 del ailing[plan.tp]
             else:
                 ailing[plan.tp] = replace(one, care=1)
-        return replace(self, ailing=ailing)
+        return replace(self, ailing=ailing, losses=0)
 
     def limit(self, plans: Sequence[PartitionPlan], turn: int) -> tuple[PartitionPlan, ...]:
         """The plans as they may run now: by turns the healthy partitions together and a troubled one alone."""

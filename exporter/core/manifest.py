@@ -11,20 +11,31 @@ from exporter.errors import RoundFailed
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What a finished round staged, per partition, and what its tasks counted."""
+    """What a finished round staged, per partition, and what its tasks counted.
+
+    storage: why the storage did not answer a task of it, whatever the table; then there are no fragments.
+    """
 
     fragments: tuple[Fragment, ...]
     counts: Mapping[str, int]
+    storage: str = ""
 
     @property
     def unwritten(self) -> dict[str, str]:
         """Event type -> why some file of it could not be written."""
         return {name: error for fragment in self.fragments for name, error in fragment.unwritten.items()}
 
+    @property
+    def incomplete(self) -> str:
+        """Why not all of it was written; empty if it was."""
+        return self.storage or next(iter(self.unwritten.values()), "")
+
     def whole(self) -> RoundResult:
         """This, if every file was written. Raises RoundFailed."""
         for name, error in self.unwritten.items():
             raise RoundFailed(f"table {name}: {error}")
+        if self.storage:
+            raise RoundFailed(f"storage: {self.storage}")
         return self
 
 

@@ -63,7 +63,7 @@ class StagingOrder:
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
     json_text: how columns for any JSON hold their values. schemas: what is decided of schema ids (protocol 3.8).
     record_columns: what tables have of the record itself, beside what envelopes say. kept: event type -> which of these
-    columns its table has; None: all have them, or get them.
+    columns its table has; None: all have them, or get them. compression: codec of the files, as FileOrigin has it.
     """
 
     root: str
@@ -90,3 +90,4 @@ class StagingOrder:
     record_columns: RecordColumns = field(default_factory=RecordColumns)
     kept: Mapping[str, frozenset[str]] | None = None
     store_options: Mapping[str, str] = field(default_factory=dict)
+    compression: str = ""

@@ -69,9 +69,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Unwritten:
-    """Not offered: one of its files could not be written. Nothing of it is lost."""
+    """Not offered: one of its files could not be written, or looked at. Nothing of it is lost.
+
+    storage: why the storage did not answer right then, whatever the table; empty if it did.
+    """
 
     reason: str
+    storage: str = ""
 
 
 @dataclass(frozen=True)

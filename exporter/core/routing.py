@@ -16,11 +16,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from exporter.core.columns import NO_COLUMNS
+from exporter.core.decoder_version import FIRST_DECODER, decoder_version
 from exporter.core.value_format import JSON, ValueFormat
 from offsets.names import BadName, table_folder
-
-DECODER_VERSION = 1
-"""Raised whenever a verdict of executor/route.py or formats/ may change."""
 
 ALWAYS_WRITTEN = frozenset((
     "type_from", "event_time", "types", "unknown_fields", "new_type", "isolation", "record_bytes_max",
@@ -88,7 +86,7 @@ class Routing:
     event_time_min_us: int = 946_684_800_000_000
     event_time_ahead_max_secs: int = 86_400
     generation: int = 0
-    decoder_version: int = DECODER_VERSION
+    decoder_version: int = FIRST_DECODER
     value_format: ValueFormat = JSON
     topic_formats: tuple[tuple[str, ValueFormat], ...] = ()
     registry: str = "default"
@@ -115,6 +113,11 @@ class Routing:
     def formats(self) -> tuple[ValueFormat, ...]:
         """All formats that there may be, each once."""
         return tuple(dict.fromkeys([self.value_format, *(form for _, form in self.topic_formats)]))
+
+    @property
+    def decoder_here(self) -> int:
+        """The version of the decoder that reads its values here; whoever recorded it had `decoder_version`."""
+        return decoder_version(self.types, self.formats)
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,

@@ -39,6 +39,11 @@ class ValueFormat:
         return self.frame == "confluent" and self.kind in ("avro", "protobuf", "json_schema")
 
     @property
+    def is_read_as_json(self) -> bool:
+        """Whether rows are read from texts of JSON."""
+        return self.kind in ("json", "json_schema", "connect_json") or self.envelope == "debezium_mongo"
+
+    @property
     def is_raw(self) -> bool:
         """Whether a value is one column, `value`, as it is."""
         return self.kind in ("string", "bytes")

@@ -69,7 +69,7 @@ checkout = DeltaTable({str(lake / "checkout")!r}).to_pyarrow_table(columns=["day
 duckdb.sql("SELECT day, count(*) AS orders, sum(total) AS total FROM checkout GROUP BY day ORDER BY day").show()
 
 # Spark, in python, with nothing else installed:
-from exporter.spark.session import start; spark = start("local[2]", "1g", "look")
+from exporter.spark.session import Deployment, start; spark = start(Deployment("local[2]"), "look")
 spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)"""
 
 

@@ -181,18 +181,22 @@ def _folder(options: Options) -> Path:
 
 
 def _book(options: Options, folder: Path) -> Book:
-    """The book so far. Raises ConfigError if it cannot be read."""
+    """The book so far. Raises ConfigError if it cannot be read, or is of another kind of store."""
     path = folder / f"drill-{options.seed}.json"
-    if options.resume and path.exists():
-        try:
-            return read_book(path.read_text("utf-8"))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{path} is no drill's book: {error}", "start one anew in another --folder") from error
-    return Book(options.seed, environment())
+    if not options.resume or not path.exists():
+        return Book(options.seed, environment(options.store))
+    another = "start one anew in another --folder"
+    try:
+        book = read_book(path.read_text("utf-8"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is no drill's book: {error}", another) from error
+    if (store := book.environment.get("store", "file")) != options.store:
+        raise ConfigError(f"{path} is of a drill with --store {store}", another)
+    return book
 
 
-def environment() -> dict[str, str]:
-    """Machine and versions."""
+def environment(store: str) -> dict[str, str]:
+    """Machine and versions, and where the tables are."""
     java = jars.find_java().resolve().parent.parent / "release"
     lines = java.read_text("utf-8").splitlines() if java.exists() else []
     told = dict(one.split("=", 1) for one in lines if "=" in one)
@@ -201,6 +205,7 @@ def environment() -> dict[str, str]:
         "python": platform.python_version(),
         "java": told.get("JAVA_VERSION", "?").strip('"'),
         "exporter": __version__,
+        "store": store,
         **{name: version(name) for name in ("pyspark", "kafka-python", "pyarrow", "boto3")},
     }
 

@@ -85,6 +85,7 @@ class Helper:
 def serve() -> None:
     """The child: answer until standard input ends."""
     from exporter import log
+    from exporter.core.deployment import Deployment
     from exporter.spark import session as spark
     from exporter.text import first_line
 
@@ -93,7 +94,7 @@ def serve() -> None:
     os.dup2(2, 1)  # what the JVM prints is no answer
     told = json.loads(sys.argv[1])
     java = open_store(told["root"], told["options"]).java
-    session = spark.start("local[2]", "1g", "drill", short_lived=True, java=java)
+    session = spark.start(Deployment("local[2]"), "drill", short_lived=True, java=java)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     for line in sys.stdin:
         order = json.loads(line)
@@ -113,13 +114,13 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     from exporter.lake.lake import Lake
     from exporter.operate.audit.audit import audit
     from exporter.settings.load import load
-    from exporter.settings.meaning import specs_of
+    from exporter.settings.meaning import table_options
     from exporter.workbench import routing_of
 
     settings = load(config, {}, {})
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     try:
-        lake = Lake(session, settings.store, settings.app, specs=specs_of(settings))
+        lake = Lake(session, settings.store, settings.app, options=table_options(settings))
         configuration = routing_of(settings, session)
         report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
     finally:

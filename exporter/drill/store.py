@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 
 from exporter.drill.outages import live
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.local.proxy import WELL, Down, FaultyProxy, Troubles
+from exporter.local.server import free_ports
 
 THROTTLED = 0.3
 """Share of requests that are told to slow down while a task works on."""
 SLOW_SECS, STALLED_SECS = 0.5, 20.0
-REFUSES_SECS, HANGS_SECS = 15.0, 40.0
+OUT_SECS = 15.0
+"""How long it stays away when a task has told of it."""
 GIVE_UP_SECS = 15
 EXIT_SECS_MAX = 120.0
 """How long a task may take to give up beyond that, with all that it still waits for."""
 UNREACHABLE = 69
+STORAGE_OUT = "storage does not answer"
 LOST_EVERY, FAILED_EVERY = 3, 5
 
 
@@ -38,7 +42,7 @@ def throttles(run: Run) -> None:
         run.check()
     with _troubled(run, task, Troubles(throttled=1.0)):
         _waits(run, task)
-        run.nap(REFUSES_SECS)
+        run.nap(OUT_SECS)
     _goes_on(run, task)
     _ends(run, task)
 
@@ -60,23 +64,27 @@ def slow(run: Run) -> None:
 
 
 def down(run: Run) -> None:
-    """It refuses connections, then takes requests and answers none; a task waits, another is killed, one cannot start.
+    """It refuses connections, and a task waits; then it answers nothing, the task is killed, and the next cannot start.
 
     What hung is done when the store is back, also what nobody waits for any more.
     """
+    (port,) = free_ports(1)
+    run.scalars |= {"http_port": port}
     task = live(run)
-    for trouble, secs in ((Down.REFUSES, REFUSES_SECS), (Down.HANGS, HANGS_SECS)):
-        with _troubled(run, task, Troubles(down=trouble)):
-            _waits(run, task)
-            run.nap(secs)
-            run.check()
-        _goes_on(run, task)
-        with _troubled(run, task, Troubles(down=trouble)):
-            _waits(run, task)
-            run.kill(task)
-            run.ends(run.start(), UNREACHABLE)
-        task = run.start()
-        run.wait_commit(task, 3)
+    with _troubled(run, task, Troubles(down=Down.REFUSES)):
+        _waits(run, task)
+        if STORAGE_OUT not in (says := _readiness(port)):
+            raise NotAsItMust(f"/readyz does not tell of the outage: {says}")
+        run.nap(OUT_SECS)
+        run.check()
+    _goes_on(run, task)
+    with _troubled(run, task, Troubles(down=Down.HANGS)):
+        _waits(run, task)
+        run.nap(OUT_SECS)
+        run.kill(task)
+        run.ends(run.start(), UNREACHABLE)
+    task = run.start()
+    run.wait_commit(task, 3)
     _ends(run, task)
 
 
@@ -160,6 +168,16 @@ def _ends(run: Run, task: Task) -> None:
     run.finish()
     if any(one.count("record_condemned") for one in run.tasks):
         raise NotAsItMust("a record was condemned because the store did not answer")
+
+
+def _readiness(port: int) -> str:
+    """What /readyz says, whatever its status."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=10.0)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().read().decode("utf-8", "replace")
+    finally:
+        connection.close()
 
 
 def _outages(task: Task) -> int:

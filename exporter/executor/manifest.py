@@ -2,6 +2,7 @@
 
 first_offset: of a file, else the first one of its partition that the task read. ended: JSON: where the partition's
 reading ended in the task, and the ids without a decision in its range. met: JSON: keys of the schemas of an event type.
+unwritten: why files of an event type could not be written; without one, why the storage did not answer at all.
 """
 
 from __future__ import annotations

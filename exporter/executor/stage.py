@@ -6,6 +6,9 @@ Runs on executors. A record at or below the bound of its destination is dropped 
 of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
 was made is staged like the others. Only what the manifest of a successful job lists is staged;
 everything else is an orphan.
+
+A file that cannot be written is its table's trouble, unless the storage itself does not answer right then: that ends
+the task, whose manifest says so and nothing else. Whoever asked later might find the storage well again.
 """
 
 from __future__ import annotations
@@ -57,10 +60,20 @@ would be read and written once more before its commit."""
 def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function of mapInArrow: yields the manifest of this task, one batch."""
     task = _Task(order)
-    for batch in batches:
-        task.add(batch)
-        del batch  # else it is held while the next one is gathered
-    yield task.manifest()
+    try:
+        for batch in batches:
+            task.add(batch)
+            del batch  # else it is held while the next one is gathered
+        manifest = task.manifest()
+    except _StorageOut as out:
+        for _ in batches:  # Spark ends a worker that leaves something unread
+            pass
+        manifest = pa.RecordBatch.from_pylist([{"unwritten": str(out)}], schema=MANIFEST_SCHEMA)
+    yield manifest
+
+
+class _StorageOut(Exception):
+    """The storage does not answer, whatever the table; the message says why."""
 
 
 class _Task:
@@ -271,9 +284,11 @@ class _Task:
         """Whatever goes wrong with the files of one writer is its table's trouble: the others go on without it."""
         try:
             yield
-        except MemoryError:  # the whole task's
+        except (MemoryError, _StorageOut):  # the whole task's
             raise
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            if isinstance(error, OSError) and (trouble := self._store.trouble()):
+                raise _StorageOut(trouble) from error
             why = f"a file cannot be written: {type(error).__name__}: {error}"
             self._unwritten.setdefault((name, tp), why)
             self._unsplit.pop((name, tp), None)
@@ -295,6 +310,7 @@ class _Task:
             fingerprint=self._order.fingerprints.get(name, ""),
             footer=self._order.footers.get(plan.tp, {}),
             replay=self._order.replays.get((name, plan.tp), 0),
+            compression=self._order.compression,
         )
 
     def _partitioning(self, name: str) -> Partitioning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,9 @@ from urllib.parse import quote
 
 from exporter.core.writers import StagedFile
 from offsets import partitions
+from offsets.names import FORMAT_VERSION
 from offsets.partitions import DAY, Spec
+from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, FORMAT_PROPERTY
 
 TABLE_PROPERTIES = {"delta.checkpointInterval": "100"}
 """Delta makes a checkpoint inside of a commit, which waits for it: by default of each tenth one."""
@@ -38,6 +41,25 @@ class Change:
     removes: tuple[str, ...] = ()
     table_id: str = ""
     spec: Spec = DAY
+
+
+def new_metadata(change: Change, app: str, event_type: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """Delta's `metaData` action of a table that is made. properties: those that users want."""
+    return {
+        "id": change.table_id or str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": change.create,
+        "partitionColumns": [*change.spec.column_names],
+        "configuration": {
+            **TABLE_PROPERTIES,
+            **properties,
+            APP_PROPERTY: app,
+            FORMAT_PROPERTY: str(FORMAT_VERSION),
+            EVENT_TYPE_PROPERTY: event_type,
+            **change.properties,
+        },
+        "createdTime": int(time.time() * 1000),
+    }
 
 
 def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:

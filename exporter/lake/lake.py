@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from exporter.core.columns import JsonText
-from exporter.core.record_columns import RecordColumns
-from exporter.core.specs import Specs, table_spec
+from exporter.core.specs import table_spec
+from exporter.core.table_options import TableOptions
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
-from exporter.lake.table import DeltaTable
+from exporter.lake.table import DEFAULTS, DeltaTable
+from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from offsets.names import LOG_FOLDER, BadName, event_type_of, table_folder
@@ -32,21 +32,16 @@ class Lake:
         root: str | os.PathLike[str] | Store,
         app: str,
         sync: bool = True,
-        json_text: JsonText = "as_sent",
-        specs: Specs | None = None,
-        type_widening: bool = False,
-        record_columns: RecordColumns | None = None,
+        options: TableOptions = DEFAULTS,
     ) -> None:
         """root: the store of all tables, or what open_store() takes. sync: whether what the session commits is on disk
-        before its commit is done. json_text: how columns for any JSON hold their values.
-
-        specs: of the tables that are made here; by day without. type_widening: whether a table's columns may get the
-        wider types that are declared. record_columns: what tables have of the record itself; nothing without.
+        before its commit is done.
 
         Raises ConfigError if Java and this process would not mean the same folder.
         """
         self.store: Store = open_store(os.fspath(root)) if isinstance(root, str | os.PathLike) else root
-        self.specs = specs or Specs()
+        self.options = options
+        self.specs = options.specs
         self.store.require_same_names(
             lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"),
             values=any(spec.identity for spec in self.specs.named.values()),
@@ -54,9 +49,10 @@ class Lake:
         self.app = app
         self.session = session
         self.sync = sync = sync and self.store.syncs
-        self.json_text = json_text
-        self.type_widening = type_widening
-        self.record_columns = record_columns or RecordColumns()
+        self.json_text = options.json_text
+        self.type_widening = options.type_widening
+        self.record_columns = options.record_columns
+        self.compression = options.compression
         self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
         if setting := self.store.java.sync_setting:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)
@@ -78,7 +74,7 @@ class Lake:
     def table(self, event_type: str) -> DeltaTable:
         """The table of an event type, whether it is there or not."""
         store = self.store.below(table_folder(event_type))
-        return DeltaTable(self.gateway, store, self.app, event_type, self.sync)
+        return DeltaTable(self.gateway, store, self.app, event_type, self.sync, self.options)
 
     def spec_of(self, event_type: str, view: TableView | None) -> Spec:
         """That of a table that is there, or with which it would be made."""
@@ -92,7 +88,9 @@ class Lake:
 def stored_event_types(store: Store) -> Iterable[str]:
     """The event types that have a table in a store. Raises TableUnreadable."""
     try:
-        folders = [name for name in store.names() if store.has_folder(f"{name}/{LOG_FOLDER}")]
+        names = store.names()
+        are_tables = each(lambda name: store.has_folder(f"{name}/{LOG_FOLDER}"), names)
+        folders = [name for name, is_table in zip(names, are_tables, strict=True) if is_table]
     except OSError as error:
         raise TableUnreadable(f"the tables under {store.uri()} cannot be listed: {error}") from error
     for folder in folders:

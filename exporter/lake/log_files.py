@@ -4,6 +4,7 @@
     a version       -> the newest checksum up to it that tells the transactions -> the commits since
 
 None wherever the files do not tell all of it: then Delta itself is asked, which also says what is wrong with them.
+What the storage does not do now is an OSError: Delta would only wait for the same answer once more.
 Source: the Delta protocol, 'Delta Log Entries', 'Version Checksum File' and 'Action Reconciliation'.
 """
 
@@ -28,7 +29,10 @@ VERSION_DIGITS = 20
 
 
 def newest_view(table: Store) -> TableView | None:
-    """A table as it is now; None if its files do not tell. table: the store of its folder, here and below."""
+    """A table as it is now; None if its files do not tell. table: the store of its folder, here and below.
+
+    Raises OSError.
+    """
     version = newest_version(table)
     return None if version is None else view_at(table, version)
 
@@ -38,16 +42,13 @@ def newest_version(table: Store) -> int | None:
 
     A store that lists in order is not asked for what stands before the checkpoint that the log itself calls its newest:
     a long history would be many requests. That is a hint only, so a log that does not have it is listed as a whole.
+    Raises OSError.
     """
-    try:
-        hinted = _hinted(table)
-        if hinted is not None:
-            newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
-            if checkpoint is not None:
-                return newest
-        return _newest(table.names(LOG_FOLDER))[0]
-    except OSError:
-        return None
+    if (hinted := _hinted(table)) is not None:
+        newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
+        if checkpoint is not None:
+            return newest
+    return _newest(table.names(LOG_FOLDER))[0]
 
 
 def _hinted(table: Store) -> int | None:
@@ -77,7 +78,10 @@ def _newest(names: Iterable[str]) -> tuple[int | None, int | None]:
 
 
 def view_at(table: Store, version: int) -> TableView | None:
-    """The table as it was at a version that is or was its newest one; None if its files do not tell."""
+    """The table as it was at a version that is or was its newest one; None if its files do not tell.
+
+    Raises OSError.
+    """
     oldest = max(-1, version - REPLAYED_MAX)
     try:
         for base in range(version, oldest - 1, -1):
@@ -86,7 +90,7 @@ def view_at(table: Store, version: int) -> TableView | None:
                 since = range(base + 1, version + 1)
                 state = replay(checksum, (table.read(entry(one)).decode("utf-8").splitlines() for one in since))
                 return None if state is None or _is_elsewhere(state) else as_view(version, state)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
     return None
 
@@ -131,7 +135,7 @@ def _checksum(table: Store, version: int) -> Mapping[str, Any] | None:
         found = json.loads(table.read(entry(version).replace(".json", ".crc")).decode("utf-8"))
         with entry_lines(table, version) as lines:
             made_by = transaction_id(lines)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None
     own = isinstance(found, dict) and found.get("setTransactions") and found.get("txnId") == made_by is not None
     return found if own else None

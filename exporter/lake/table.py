@@ -11,25 +11,22 @@ import errno
 import json
 import os
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from exporter.core.table_options import TableOptions
 from exporter.core.writers import StagedFile
-from exporter.errors import LogCleaned, TableUnreadable
+from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
-from exporter.lake.change import TABLE_PROPERTIES, Change
+from exporter.lake.change import Change, new_metadata
 from exporter.lake.gateway import Gateway
 from exporter.stores.store import Store
 from exporter.text import first_line
-from offsets.names import FORMAT_VERSION, LOG_FOLDER
+from offsets.names import LOG_FOLDER
 from offsets.partitions import BadPartition, Partition, Spec
 from offsets.table_log import (
-    APP_PROPERTY,
-    EVENT_TYPE_PROPERTY,
-    FORMAT_PROPERTY,
     LoggedCommit,
     LogState,
     TableView,
@@ -40,11 +37,23 @@ Check = Callable[[TableView | None], str | None]
 """Looks at the snapshot that the commit is based on; raises to give the commit up. The Spark schema JSON that the table
 gets by the commit, or None if it keeps its own, or gets that of the change."""
 
+DEFAULTS = TableOptions()
+SPARK_CODECS = {"lz4": "lz4_raw", "none": "uncompressed"}
+"""Codecs that Spark calls otherwise than pyarrow does; its own lz4 is one that others do not read."""
+
 
 class DeltaTable:
     """One table of the lake. store: of its folder. uri: what Delta and Spark call it."""
 
-    def __init__(self, gateway: Gateway, store: Store, app: str, event_type: str, sync: bool = True) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        store: Store,
+        app: str,
+        event_type: str,
+        sync: bool = True,
+        options: TableOptions = DEFAULTS,
+    ) -> None:
         """sync: whether what is read has to be on disk first."""
         self.event_type = event_type
         self.app = app
@@ -52,9 +61,10 @@ class DeltaTable:
         self.uri = store.uri()
         self._gateway = gateway
         self._sync = sync
+        self._options = options
 
     def view(self) -> TableView | None:
-        """The table as it is now, or None if there is none. Raises TableUnreadable.
+        """The table as it is now, or None if there is none. Raises TableUnreadable, StorageSilent among it.
 
         What it says survives a power cut: its newest writer may have been killed before it synced the entry, and
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
@@ -64,7 +74,7 @@ class DeltaTable:
                 self.store.sync(LOG_FOLDER)
             return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+            raise _unreadable(self.event_type, error) from error
 
     @property
     def sql_name(self) -> str:
@@ -80,7 +90,10 @@ class DeltaTable:
         from delta.tables import DeltaTable as Commands
 
         self._gateway.activate()
-        return Commands.forPath(self._gateway.session, self.uri)
+        session, codec = self._gateway.session, self._options.compression
+        if codec:
+            session.conf.set("spark.sql.parquet.compression.codec", SPARK_CODECS.get(codec, codec))
+        return Commands.forPath(session, self.uri)
 
     def require(self, file: StagedFile) -> None:
         """Raises OSError if a staged file is not there, ValueError if it has another size than its manifest says."""
@@ -108,7 +121,7 @@ class DeltaTable:
             snapshot = self._snapshot()
             view = self._view(snapshot)
         except Exception as error:
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
+            raise _unreadable(self.event_type, error) from error
         return None if view is None else (view, lambda: self._named(snapshot))
 
     def _named(self, snapshot: Any) -> Iterator[list[str]]:
@@ -200,17 +213,22 @@ class DeltaTable:
             if add.get("stats")
         ]
 
-    def rehearse(self, change: Change, check: Check) -> None:
-        """All of commit() but the commit: raises what Delta says of names, columns and features that it refuses."""
+    def rehearse(self, change: Change, check: Check) -> LogState:
+        """All of commit() but the commit: raises what Delta says of names, columns and features that it refuses.
+
+        What the table would be by it, without its transactions.
+        """
         txn = self._begun(change, check)
         self._log().protocolWrite(txn.protocol())
+        return _state(txn, {})
 
     def _begun(self, change: Change, check: Check) -> Any:
         """A transaction on a fresh snapshot with the change's metadata."""
         txn = self._log().startTransaction()
         evolve = check(self._view(txn.snapshot())) or change.evolve
         if change.create is not None:
-            txn.updateMetadataForNewTable(self._action({"metaData": self._new_metadata(change)}))
+            told = new_metadata(change, self.app, self.event_type, self._options.properties)
+            txn.updateMetadataForNewTable(self._action({"metaData": told}))
         elif change.properties or evolve is not None:
             metadata = json.loads(txn.snapshot().metadata().json())["metaData"]
             metadata["configuration"] = {**metadata.get("configuration", {}), **change.properties}
@@ -219,19 +237,26 @@ class DeltaTable:
         return txn
 
     def view_at(self, version: int) -> TableView:
-        """The table as it was at a version. Raises LogCleaned."""
-        view = self._view(self._snapshot_at(version))
+        """The table as it was at a version. Raises LogCleaned, TableUnreadable."""
+        snapshot = self._snapshot_at(version)
+        try:
+            view = self._view(snapshot)
+        except OSError as error:
+            raise _unreadable(self.event_type, error) from error
         if view is None:
             raise LogCleaned(f"table {self.event_type}: version {version} can no longer be read")
         return view
 
     def files_at(self, version: int) -> list[dict[str, Any]]:
-        """The `add` actions of the live files at a version. Raises LogCleaned."""
+        """The `add` actions of the live files at a version. Raises LogCleaned, TableUnreadable."""
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
         return [json.loads(row) for row in json.loads(self._gateway.to_json(rows))]
 
     def adds_at(self, version: int) -> Any:
-        """A Java DataFrame of the live files at a version, one `add` action a row. Raises LogCleaned."""
+        """A Java DataFrame of the live files at a version, one `add` action a row.
+
+        Raises LogCleaned, TableUnreadable.
+        """
         return self._snapshot_at(version).allFiles().toDF()
 
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
@@ -246,6 +271,8 @@ class DeltaTable:
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds
+            if trouble := self.store.trouble():  # then nothing is known of the log
+                raise StorageSilent(f"table {self.event_type} cannot be read: {trouble}") from error
             raise LogCleaned(
                 f"table {self.event_type}: version {version} can no longer be read: {first_line(error)}"
             ) from error
@@ -276,30 +303,13 @@ class DeltaTable:
                 "topic and, with `--apply`, accepts them if nothing is missing",
             ) from error
         except (OSError, ValueError) as error:
-            raise TableUnreadable(f"table {self.event_type}: version {version} cannot be read: {error}") from error
+            raise _unreadable(f"{self.event_type}: version {version}", error) from error
 
     def _log(self) -> Any:
         return self._gateway.log(self.uri)
 
     def _action(self, action: Mapping[str, Any]) -> Any:
         return self._gateway.action_from_json(json.dumps(action))
-
-    def _new_metadata(self, change: Change) -> dict[str, Any]:
-        configuration = {
-            **TABLE_PROPERTIES,
-            APP_PROPERTY: self.app,
-            FORMAT_PROPERTY: str(FORMAT_VERSION),
-            EVENT_TYPE_PROPERTY: self.event_type,
-            **change.properties,
-        }
-        return {
-            "id": change.table_id or str(uuid.uuid4()),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": change.create,
-            "partitionColumns": [*change.spec.column_names],
-            "configuration": configuration,
-            "createdTime": int(time.time() * 1000),
-        }
 
     def _view(self, snapshot: Any) -> TableView | None:
         """What a snapshot says: by the files of its version, for Delta takes many calls to tell."""
@@ -308,9 +318,7 @@ class DeltaTable:
             return None
         if (found := log_files.view_at(self.store, version)) is not None:
             return found
-        metadata = json.loads(snapshot.metadata().json())["metaData"]
-        protocol = json.loads(snapshot.protocol().json())["protocol"]
-        return log_files.as_view(version, LogState(metadata, protocol, self._transactions(snapshot)))
+        return log_files.as_view(version, _state(snapshot, self._transactions(snapshot)))
 
     def _transactions(self, snapshot: Any) -> dict[str, int]:
         """appId -> version, from the checksum where it lists them, else by a state reconstruction."""
@@ -321,6 +329,19 @@ class DeltaTable:
             return {action["appId"]: int(action["version"]) for action in actions}
         reconstructed = json.loads(self._gateway.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+def _state(known: Any, transactions: Mapping[str, int]) -> LogState:
+    """known: a snapshot or a transaction."""
+    metadata = json.loads(known.metadata().json())["metaData"]
+    return LogState(metadata, json.loads(known.protocol().json())["protocol"], transactions)
+
+
+def _unreadable(what: str, error: Exception) -> TableUnreadable:
+    """Whether it is the table's fault or the storage's. what: the table, or some of it."""
+    of_the_path = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError)
+    kind = StorageSilent if isinstance(error, OSError) and not of_the_path else TableUnreadable
+    return kind(f"table {what} cannot be read: {first_line(error)}")
 
 
 def _live_files(snapshot: Any, paths: Collection[str]) -> Any:

@@ -113,6 +113,8 @@ METRICS: tuple[Described, ...] = (
               "schemas are not to be had; the log and /readyz say why.", (), lambda s: _one(len(s.stuck))),
     Described("exporter_schema_ids_missing", "gauge", "Schema ids of records that cannot be read before something is "
               "decided of them.", (), lambda s: _one(s.schema_ids)),
+    Described("exporter_tables_unregistered", "gauge", "Tables of this task that the catalog does not have; what it "
+              "does have under such a name stands for another place.", (), lambda s: _one(s.unregistered)),
     Described("exporter_schema_lookups_total", "counter", "Look-ups of missing schema ids: text, unknown (decided to "
               "be), undecided (asked again) or unreachable (no answer).", ("outcome",),
               lambda s: [((outcome,), count) for outcome, count in sorted(s.totals.lookups.items())]),

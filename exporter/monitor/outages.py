@@ -24,6 +24,7 @@ PAUSE_SHARE = 1 / 8
 
 KAFKA, GROUP, STORAGE, WAL = "kafka", "consumer group", "storage", "write-ahead log"
 REGISTRY = "schema registry"
+SPARK = "Spark's cluster"
 
 
 class Outages:

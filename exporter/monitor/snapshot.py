@@ -60,7 +60,8 @@ class Snapshot:
     has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
-    schema_ids: of which nothing is decided yet; None where values have none.
+    schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
+    does not have; None where there is none.
     """
 
     at: float
@@ -83,6 +84,7 @@ class Snapshot:
     wal_calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
     owed: int | None = None
     schema_ids: int | None = None
+    unregistered: int | None = None
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)

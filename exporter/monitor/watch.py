@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from exporter.core.outcome import Report
 
 PROBE_SECS = 1.0
+WORKERS_SECS = 90.0
+"""For how long it is believed that workers could not reach the storage. The next round is read before that."""
+BLINKS_MAX, BLINK_SECS = 3, 600.0
+"""So many failures of a storage that answers when it is asked are taken for outages that are over, in so long."""
 
 
 class Watch:
@@ -49,7 +53,9 @@ class Watch:
         probe: why the storage does not answer, or empty.
         """
         self.probe = probe
-        self._probed_at = clock()
+        self._probed_at = float("-inf")
+        self._of_workers, self._workers_at = "", float("-inf")
+        self._blinks: list[float] = []
         self.totals = Totals()
         self.outages = Outages(give_up_secs)
         self.hopeless: Mapping[TopicPartition, str] = {}
@@ -57,6 +63,7 @@ class Watch:
         self.snapshot: Snapshot | None = None
         self.busy_since: float | None = None
         self.schema_ids: int | None = None
+        self.unregistered: int | None = None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.started = clock()
@@ -114,6 +121,7 @@ class Watch:
 
     def integrated(self, result: RoundResult, secs: float) -> None:
         """Count a round that was read in `secs`."""
+        self._of_workers = ""
         totals, records = self.totals, result.counts.get("records", 0)
         totals.rounds += 1
         totals.counts.update(result.counts)
@@ -185,19 +193,42 @@ class Watch:
             wal_calls=self._wal_calls(),
             owed=owed,
             schema_ids=self.schema_ids,
+            unregistered=self.unregistered,
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),
         )
 
+    def workers_lack_storage(self, trouble: str, now: float) -> None:
+        """Note that it did not answer where files are written, until a round has been written."""
+        self._of_workers, self._workers_at = trouble, now
+
     def storage_is_out(self, now: float) -> bool:
-        """Ask the storage itself; an outage of it begins, goes on or ends by that. Raises DependencyUnreachable."""
+        """Ask the storage itself; an outage of it begins, goes on or ends by that. Raises DependencyUnreachable.
+
+        If it is out it is asked once in a passing: one that is silent would hold up the loop as often.
+        """
+        if now == self._probed_at and STORAGE in self.outages.open:
+            return True
         self._probed_at = now
-        if trouble := self.probe():
+        told = self._of_workers if now - self._workers_at < WORKERS_SECS else ""
+        if trouble := self.probe() or told:
             self.outages.seen(STORAGE, trouble, now)
             return True
         self.outages.over(STORAGE, now)
         return False
+
+    def blinked(self, error: str, now: float) -> bool:
+        """Whether a failure of the storage, which answers by now, passes for an outage; not if there were many of late.
+
+        A table may have a file that is never read, and a person has to look at it then.
+        """
+        self._blinks = [at for at in self._blinks if now - at < BLINK_SECS]
+        if len(self._blinks) == BLINKS_MAX:
+            return False
+        self._blinks.append(now)
+        self.outages.seen(STORAGE, error, now)
+        return True
 
     def _mark(self, tp: TopicPartition, offset: int, time_ms: int) -> None:
         self._marks[tp] = self._marks.get(tp, Marks()).add(offset, time_ms)

@@ -1,5 +1,7 @@
 """`exporter prepare`: fetch the jars and make the archive of classes, so that each later start is quicker.
 
+For a store with jars of its own there is a home of its own: the archive is of one class path.
+
 The archive is written by a JVM as it ends (-XX:ArchiveClassesAtExit), so a process of its own does once what every
 task does: make a table, fill it, read it, read from Kafka (where nobody answers), run Python workers.
 """
@@ -12,7 +14,9 @@ import sys
 import tempfile
 import uuid
 import zipfile
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,49 +25,60 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
+from exporter.core.deployment import Deployment
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
-from exporter.spark import class_data, jars
+from exporter.spark import class_data, jars, java_classes
 from exporter.spark import session as spark
 from exporter.stores import kept
+from exporter.stores.file import JAVA
 from exporter.stores.parquet import FileOrigin, GrowingFile
+from exporter.stores.s3 import LOG_STORE, S3Store
 from offsets.names import AppId
 from offsets.partitions import DAY
 from offsets.ranges import TopicPartition
 
 TRAINING_SECS_MAX = 300
 ENDING_SECS_MAX = 180
-_TRAIN = "import sys; from exporter.operate.prepare import train; train(sys.argv[1])"
+_TRAIN = "import sys; from exporter.operate.prepare import train; train(*sys.argv[1:])"
 _KAFKA_CLASSES = {
     "kafka-clients-*.jar": re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class"),
     "spark-sql-kafka-*.jar": re.compile(r"org/apache/spark/sql/kafka010/.*\.class"),
     "commons-pool2-*.jar": re.compile(r"org/apache/commons/pool2/.*\.class"),
 }
+_NOBODYS_S3 = {"endpoint": "http://127.0.0.1:1", "region": "us-east-1", "path_style": "true", "allow_http": "true"}
+_HASTE = {
+    "fs.s3a.retry.limit": "0",
+    "fs.s3a.attempts.maximum": "0",
+    "fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    "fs.s3a.access.key": "nobody",
+    "fs.s3a.secret.key": "nobody",
+}
 _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
-def prepare() -> bool:
-    """Fetch what is missing and make the archive; False if all was there, whole.
+def prepare(sets: Sequence[str] = ()) -> bool:
+    """Fetch what is missing and make the archive; False if all was there, whole. sets: of the store's jars.
 
     Raises ConfigError, DependencyUnreachable.
     """
-    jars.fetch("spark")
-    home = class_data.home()
+    jars.fetch("spark", *sets)
+    home = class_data.home(sets)
     if class_data.is_whole(home):
         return False
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         class_data.clear(home)
-        class_data.link(home)
+        class_data.link(home, sets)
     except OSError as error:
         raise ConfigError(
             f"cannot write {home}: {error}", "set EXPORTER_CACHE_DIR to a folder that this user can write"
         ) from error
     fresh = home / f".{uuid.uuid4().hex}.jsa"
     try:
-        command = [sys.executable, "-c", _TRAIN, str(fresh)]
+        command = [sys.executable, "-c", _TRAIN, str(fresh), *sets]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRAINING_SECS_MAX)
         if done.returncode or not fresh.is_file():
             words = done.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -72,7 +87,7 @@ def prepare() -> bool:
                 "everything works without it, a start only takes longer",
             )
         kept.into_place(fresh, home / class_data.ARCHIVE)
-        class_data.note(home)
+        class_data.note(home, sets)
     except subprocess.TimeoutExpired as error:
         raise DependencyUnreachable(f"no archive of classes after {error.timeout} s", "try again") from error
     finally:
@@ -80,13 +95,16 @@ def prepare() -> bool:
     return True
 
 
-def train(archive: str) -> None:
+def train(archive: str, *sets: str) -> None:
     """The child: what a task does, in small, then end the JVM and wait until it has written the archive."""
-    session = spark.start("local[2]", "1g", "prepare", short_lived=True, archive=Path(archive))
+    java = replace(JAVA, jar_sets=sets)
+    session = spark.start(Deployment("local[2]"), "prepare", short_lived=True, archive=Path(archive), java=java)
     with tempfile.TemporaryDirectory() as folder:
         _fill_and_read(session, Path(folder))
         _read_from_nobody(session)
-        _load_kafka_classes(session)
+        _load_kafka_classes(session, class_data.home(sets) / "jars")
+        if "s3" in sets:
+            _commit_to_nobody(session)
         jvm = session.sparkContext._gateway.proc
         session.stop()
         jvm.stdin.close()  # the JVM ends with its standard input
@@ -128,13 +146,31 @@ def _read_from_nobody(session: Any) -> None:
         return
 
 
-def _load_kafka_classes(session: Any) -> None:
+def _commit_to_nobody(session: Any) -> None:
+    """What the log store of S3 loads before its first request is answered; it is compiled for all later starts too."""
+    jvm, java = session._jvm, S3Store.at("s3a://prepare", _NOBODYS_S3).java
+    java_classes.install(session, java)
+    conf = jvm.org.apache.hadoop.conf.Configuration(session.sparkContext._jsc.hadoopConfiguration())
+    for name, text in {**java.settings, **_HASTE}.items():
+        conf.set(name.removeprefix("spark.hadoop."), text)
+    path = jvm.org.apache.hadoop.fs.Path("s3a://prepare/prepare/_delta_log/0.json")
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    given = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+    given[0] = conf
+    log_store = jvm.java.lang.Class.forName(LOG_STORE, True, loader).getConstructors()[0].newInstance(given)
+    with suppress(Py4JError):
+        log_store.listFrom(path, conf)
+    with suppress(Py4JError):
+        log_store.write(path, jvm.java.util.ArrayList().iterator(), False, conf)
+
+
+def _load_kafka_classes(session: Any, folder: Path) -> None:
     """What a consumer loads once a broker answers; a class that another library is missing for is left out."""
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     for_name = jvm.java.lang.Class.forName
     for pattern, wanted in _KAFKA_CLASSES.items():
-        (jar,) = (class_data.home() / "jars").glob(pattern)
+        (jar,) = folder.glob(pattern)
         with zipfile.ZipFile(jar) as archive:
             names = [name.removesuffix(".class") for name in archive.namelist() if wanted.fullmatch(name)]
         for name in names:

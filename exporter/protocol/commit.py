@@ -32,7 +32,9 @@ from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.stores.many import each
 from exporter.stores.parquet import FileOrigin, NotWritten, merge
+from exporter.stores.store import Store
 from exporter.text import first_line
 from exporter.wal.journal import Journal
 from offsets import Invariant
@@ -200,21 +202,15 @@ class DeltaCommitter:
         ready: list[Claim] = []
         aside: list[Settled] = []
         for claim in claims:
-            if error := staged_range_error(claim):
-                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {error}", "start again; please report this")
+            if wrong := staged_range_error(claim):
+                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {wrong}", "start again; please report this")
             try:
-                merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
-                for file in merged.files:
-                    table.require(file)
-            except NotWritten as error:
-                aside.append(Settled(claim, Unwritten(f"a file cannot be written: {error}")))
-            except (OSError, ValueError) as error:
-                aside.append(Settled(claim, Stale(f"a staged file cannot be read: {error}")))
-            except Exception as error:  # noqa: BLE001 - it would be no better for another reading
-                aside.append(Settled(claim, Unwritten(f"its files cannot be merged: {type(error).__name__}: {error}")))
-            else:
-                ready.append(merged)
-        return ready, aside
+                ready.append(claim if claim.offers else replace(claim, files=self._merged(table, claim)))
+            except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
+                aside.append(Settled(claim, _unready(error, self._lake.store)))
+        found = each(lambda claim: _missing(table, claim, self._lake.store), ready)
+        aside += [Settled(claim, outcome) for claim, outcome in zip(ready, found, strict=True) if outcome]
+        return [claim for claim, outcome in zip(ready, found, strict=True) if not outcome], aside
 
     def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
         by_folder: dict[str, list[StagedFile]] = defaultdict(list)
@@ -231,6 +227,7 @@ class DeltaCommitter:
                     event_type=claim.key.event_type,
                     fingerprint=batch[0].fingerprint,
                     footer=self.footer(claim.key.tp),
+                    compression=self._lake.compression,
                 )
                 written = len(batch) == 1 and not batch[0].body
                 one = batch[0] if written else merge(origin, batch, self._room)
@@ -355,6 +352,27 @@ class DeltaCommitter:
         return add_action(
             file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )
+
+
+def _unready(error: Exception, store: Store) -> Stale | Unwritten:
+    """What is the matter with a claim's files. The storage is asked right then: later it may be well again."""
+    if isinstance(error, NotWritten):
+        return Unwritten(f"a file cannot be written: {error}", store.trouble())
+    if not isinstance(error, OSError | ValueError):  # it would be no better for another reading
+        return Unwritten(f"its files cannot be merged: {type(error).__name__}: {error}")
+    why = f"a staged file cannot be read: {error}"
+    storage = "" if isinstance(error, FileNotFoundError) else store.trouble()
+    return Unwritten(why, storage) if storage else Stale(why)
+
+
+def _missing(table: DeltaTable, claim: Claim, store: Store) -> Stale | Unwritten | None:
+    """What is the matter with a claim one of whose files is not there as it was staged; None if all are."""
+    try:
+        for file in claim.files:
+            table.require(file)
+    except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
+        return _unready(error, store)
+    return None
 
 
 def _app_id(app: str, claim: Claim) -> str:

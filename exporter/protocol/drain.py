@@ -98,9 +98,9 @@ class DrainRounds:
             result = self._waited_for(go_on)
         finally:
             self._rounds.abandon()
-        if result is not None and result.unwritten:
-            self._rounds.spoiled(next(iter(result.unwritten.values())), time.monotonic())
-        if result is None or result.unwritten:
+        if result is not None and result.incomplete:
+            self._rounds.spoiled(result.incomplete, time.monotonic())
+        if result is None or result.incomplete:
             raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
         if result.counts.get("records"):
             self._poison.passed()

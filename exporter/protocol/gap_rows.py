@@ -118,7 +118,9 @@ class GapRows:
         """The rows of one topic partition as a file of today. mine: its gaps."""
         lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
         store = lake.table(DEAD_LETTERS).store
-        origin = FileOrigin(store, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {})
+        origin = FileOrigin(
+            store, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {}, compression=lake.compression
+        )
         growing = GrowingFile(origin, today)
         first = min(gap.offsets.first_offset for gap in mine)
         growing.add(gap_table(mine), first, max(gap.offsets.last_offset for gap in mine))

@@ -16,7 +16,7 @@ from dataclasses import replace
 from exporter.core.order import StagingOrder
 from exporter.core.outcome import Committer, Landed, Unknown, Unwritten
 from exporter.core.plan import plan_round
-from exporter.core.routing import DEAD_LETTERS, DECODER_VERSION, Routing
+from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.writers import PartitionPlan, Writer, WriterKey, freeze, integrate_all, missing_anchors
 from exporter.errors import InvariantBroken, TableUnwritable
 from exporter.faults import Fault, point
@@ -101,10 +101,10 @@ class Switcher:
         through = {tp: switch.through for tp, switch in switches.items()}
         if all(writer.covered == through[key.tp] for key, writer in writers.items()):
             return
-        if old.decoder_version != DECODER_VERSION:
+        if old.decoder_version != old.decoder_here:
             raise InvariantBroken(
                 Invariant.ROUTE,
-                f"decoder version {old.decoder_version} has to drain first; this is version {DECODER_VERSION}",
+                f"decoder version {old.decoder_version} has to drain first; this is version {old.decoder_here}",
                 "let the version that wrote it run once more and stop it with SIGTERM, then start this one",
             )
         log.info(Event.DRAIN_STARTED, partitions=len(switches), in_force=old.fingerprint())
@@ -182,6 +182,7 @@ class Switcher:
             record_columns=lake.record_columns,
             kept=kept(views, record_fields(lake.record_columns, old)),
             store_options=lake.store.options,
+            compression=lake.compression,
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
@@ -193,7 +194,7 @@ class Switcher:
         known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
         origin = FileOrigin(
             lake.table(DEAD_LETTERS).store, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
-            letters.fingerprint, self._footer(tp, old),
+            letters.fingerprint, self._footer(tp, old), compression=lake.compression,
         )  # fmt: skip
         return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))
 

@@ -20,7 +20,7 @@ from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.seen import Seen
 from exporter.core.slices import Slices, slices
 from exporter.core.writers import Fragment, StagedFile
-from exporter.errors import InvariantBroken, RoundFailed
+from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken, RoundFailed
 from exporter.executor import headers
 from exporter.executor.gathered import gathered
 from exporter.executor.manifest import MANIFEST_DDL
@@ -30,6 +30,7 @@ from exporter.kafka import careful
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.secrets import masked
+from exporter.spark import executors
 from exporter.spark.batches import Batches
 from exporter.text import first_line
 from offsets import Invariant
@@ -85,14 +86,23 @@ class RoundReader:
         Nothing is asked of these groups, so that no right to them is needed.
         """
         self._session = session
+        self._local = session.sparkContext.master.startswith("local")
         self._options = {**FETCH_OPTIONS, **kafka_options}
         self._client = client or {"bootstrap_servers": kafka_options["kafka.bootstrap.servers"].split(",")}
-        self._cores = session.sparkContext.defaultParallelism
-        self._room = (room or StagingBudget()).share(self._cores)
+        self._room = room or StagingBudget()
         self._batches = Batches(session)
         self._groups: set[str] = set()
         self._dropped: set[str] = set()
         self._lock = threading.Lock()
+
+    @property
+    def _cores(self) -> int:
+        """Of the executors that are there now, if they are on a cluster."""
+        return int(self._session.sparkContext.defaultParallelism)
+
+    def has_executors(self) -> bool:
+        """Whether a round that waits will ever begin, as things are now."""
+        return executors.are_there(self._session)
 
     def read(self, order: StagingOrder) -> RoundResult:
         """Read and stage the plans of `order`. Raises RoundFailed, InvariantBroken."""
@@ -102,7 +112,9 @@ class RoundReader:
             self._groups.add(group)
         context.setJobGroup(group, "export round", interruptOnCancel=True)
         try:
-            return _result(order, self._manifest(_to_be_read(order)))
+            result = _result(order, self._manifest(_to_be_read(order)))
+            self._tell_of_losses(group)
+            return result
         except InvariantBroken:
             raise
         except Exception as error:
@@ -113,6 +125,13 @@ class RoundReader:
             with self._lock:
                 self._groups.discard(group)
                 self._dropped.discard(group)
+
+    def _tell_of_losses(self, group: str) -> None:
+        """Say that a round has come through although tasks of it failed, as executors that are lost make them do."""
+        if self._local:
+            return
+        if tasks := executors.tried_again(self._session, group):
+            log.warning(Event.TASKS_TRIED_AGAIN, tasks=tasks)
 
     def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
         """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
@@ -135,7 +154,9 @@ class RoundReader:
         But where a partition is cut, the small files of its slices are still to be joined.
         """
         written = order.committed_next and self._cut(order).records_max is None
-        return replace(order, room=self._room, carried_bytes=0 if written else order.carried_bytes // self._cores)
+        cores = self._cores
+        carried = 0 if written else order.carried_bytes // cores
+        return replace(order, room=self._room.share(cores), carried_bytes=carried)
 
     def _cut(self, order: StagingOrder) -> Slices:
         return slices([plan.end - plan.start for plan in order.plans.values()], self._cores)
@@ -168,9 +189,13 @@ class RoundReader:
 
         return self._session.range(0, len(wanted), 1, len(wanted)).mapInArrow(run, ddl).toArrow()
 
-    def _failed(self, order: StagingOrder, error: Exception) -> RoundFailed:
+    def _failed(self, order: StagingOrder, error: Exception) -> ExporterError:
         """The error, and the first record of the order's one partition read raw: is anybody else to blame?"""
         failed = f"a round failed: {why(error)}"
+        if not self._local and executors.are_gone(self._session):
+            return DependencyUnreachable(f"{failed}: the cluster has ended this application", "start again")
+        if not self._local and executors.lost(error):
+            return RoundFailed(failed, lost=True)
         if len(order.plans) > 1:
             return RoundFailed(failed)
         (wanted,) = self._wanted(order)
@@ -299,8 +324,11 @@ def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
 def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResult:
     """The manifest rows of all tasks, per partition, files in offset order.
 
-    A partition ends where the first of its tasks ended: what others say of what is behind it counts for nothing.
+    A partition ends where the first of its tasks ended: what others say of what is behind it counts for nothing. If the
+    storage did not answer one of them, nothing counts: what that one has not staged it does not name either.
     """
+    if storage := next((row["unwritten"] for row in rows if row["topic"] is None and row["unwritten"]), ""):
+        return RoundResult((), {}, storage)
     told = [(TopicPartition(row["topic"], row["partition"]), row) for row in rows if row["topic"] is not None]
     ended, missing = _ended(told)
     files: dict[TopicPartition, dict[str, list[StagedFile]]] = {tp: defaultdict(list) for tp in order.plans}

@@ -30,6 +30,11 @@ log = get_logger(__name__)
 
 PAUSE = Backoff(0.5, 30.0)
 CANCEL_SECS_MAX = 60.0
+EXECUTORS_SECS_MAX = 180.0
+"""How long a round waits while its cluster gives no executor. A master that was restarted and knows nothing of this
+application never does; another start asks for some anew."""
+LOOK_SECS = 5.0
+"""Between two looks whether there are executors."""
 LEAST_RECORD_BYTES = 1.0
 """A tombstone without a key has no bytes: without it the guess of a size would come down to nothing, to divide by."""
 AHEAD_SHARE = 2
@@ -88,6 +93,9 @@ class Rounds:
         self.error = ""
         self.raw: Any = None
         self.trouble = trouble
+        self.starved = ""
+        """Why no round can begin: its cluster gives no executor. Empty if it does."""
+        self._starved_since = self._looked_at = float("-inf")
         self.unread: dict[TopicPartition, int] = {}
         """Partition -> the offset before which Spark's source has begun to read it, and not come to the end."""
 
@@ -151,10 +159,12 @@ class Rounds:
             return None
         first = self._readings[0]
         if not first.future.done():
+            self._look_for_executors(now)
             if now - first.started > self._secs_max:
                 self._timed_out(now - first.started)
             return None
         self._readings.popleft()
+        self.starved = ""
         for behind in self._readings:
             behind.started = now
         try:
@@ -163,7 +173,8 @@ class Rounds:
             if not first.cancelled:
                 self._failed(first.plans, error, now)
             return None
-        self._passed(first, result, now)
+        if not result.storage:  # else it has still to be read
+            self._passed(first, result, now)
         return result
 
     def cancel(self) -> None:
@@ -177,6 +188,7 @@ class Rounds:
         """Forget the running rounds, whatever becomes of them: nobody waits for them any more."""
         self.cancel()
         self._readings.clear()
+        self.starved = ""
 
     def close(self) -> None:
         self.cancel()
@@ -193,6 +205,20 @@ class Rounds:
         self.secs = now - reading.started
         log.info(Event.ROUND_READ, records=records, secs=round(self.secs, 2))
 
+    def _look_for_executors(self, now: float) -> None:
+        """Raises DependencyUnreachable if there have been none for so long that there will be none."""
+        if now - self._looked_at < LOOK_SECS:
+            return
+        self._looked_at = now
+        if self._reader.has_executors():
+            self.starved = ""
+            return
+        since = self._starved_since = self._starved_since if self.starved else now
+        self.starved = "the cluster gives it no executor"
+        if now - since > min(EXECUTORS_SECS_MAX, self._secs_max):
+            what = f"Spark has had no executor for {now - since:.0f} s"
+            raise DependencyUnreachable(what, "see what the cluster's master says; a new start asks it anew")
+
     def _timed_out(self, secs: float) -> None:
         """Cancel; raises DependencyUnreachable if Spark does not even answer that (a restarted master, design 3)."""
         if secs > self._secs_max + CANCEL_SECS_MAX:
@@ -202,10 +228,17 @@ class Rounds:
 
     def _failed(self, plans: tuple[PartitionPlan, ...], error: RoundFailed, now: float) -> None:
         """Pause after a failure: a round of several partitions stops all, a round of one stops that one."""
+        if error.lost:
+            self.trouble = self.trouble.lost(plans, error.message)
+            self._came_to_nothing(error.message, now)
+            log.warning(Event.ROUND_LOST, error=error.message, failures=self.failures)
+            self.pause(now)
+            return
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
         self.trouble = self.trouble.failed(plans, readable, error.message)
         self._came_to_nothing(error.message, now)
+        log.warning(Event.ROUND_FAILED, error=error.message, failures=self.failures)
         if len(plans) > 1:
             self.pause(now)
             return
@@ -215,6 +248,7 @@ class Rounds:
     def spoiled(self, error: str, now: float) -> None:
         """Discard what was read last: it could not be written, and the storage is to blame."""
         self._came_to_nothing(error, now)
+        log.warning(Event.ROUND_FAILED, error=error, failures=self.failures)
         self.pause(now)
 
     def _came_to_nothing(self, error: str, now: float) -> None:
@@ -222,7 +256,6 @@ class Rounds:
         self.failures += 1
         self.error = error
         self.abandon()
-        log.warning(Event.ROUND_FAILED, error=error, failures=self.failures)
 
     def pause(self, now: float) -> None:
         """Start no round for a while, the longer the more have failed in a row."""

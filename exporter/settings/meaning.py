@@ -4,6 +4,7 @@
     evolutions   which tables grow
     specs_of     how all are cut
     record_columns   what of the record itself they have
+    table_options    all that tables are made and filled with
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from exporter.core.evolve import Evolution, Evolutions, Hint
 from exporter.core.record_columns import CDC, RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.specs import Specs
+from exporter.core.table_options import TableOptions
 from exporter.core.value_format import ValueFormat
 from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.model import Settings
@@ -49,7 +51,8 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         name: _canonical(schemas.get(name) or made.columns_of(name), settings.force_optional if own is None else own)
         for name, own in ((name, table.force_optional) for name, table in settings.types.items())
     }
-    return replace(made, types=tuple(sorted(canonical.items())))
+    typed = replace(made, types=tuple(sorted(canonical.items())))
+    return replace(typed, decoder_version=typed.decoder_here)
 
 
 def value_formats(settings: Settings) -> list[tuple[str, ValueFormat]]:
@@ -117,3 +120,15 @@ def specs_of(settings: Settings) -> Specs:
         for name, table in settings.types.items()
     }
     return Specs(named, Spec(settings.partition_by))
+
+
+def table_options(settings: Settings) -> TableOptions:
+    """How tables are made and filled."""
+    return TableOptions(
+        json_text=settings.json_text,
+        specs=specs_of(settings),
+        type_widening=settings.type_widening,
+        record_columns=record_columns(settings),
+        properties=settings.table_properties,
+        compression=settings.parquet_compression,
+    )

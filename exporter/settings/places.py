@@ -7,8 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from exporter.core.deployment import Deployment
 from exporter.settings.reading import Reading
-from exporter.settings.values import Bucketless, Master, Memory, Port, TextTable
+from exporter.settings.values import Archive, Bucketless, Database, DriverHost, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
@@ -38,7 +39,8 @@ class Places(Reading):
 
     parquet_compression: Literal["", "zstd", "snappy", "gzip", "lz4", "none"] = Field(
         default="",
-        description="Codec of data files; without it zstd, and snappy for files of a few KiB.",
+        description="Codec of data files, and of what maintenance makes of them; without it zstd, but snappy for files "
+        "of a few KiB and for what maintenance makes.",
         examples=["snappy"],
     )
     catalog: Literal["", "hive", "glue"] = Field(
@@ -47,13 +49,16 @@ class Places(Reading):
         "Glue. It is never waited for; what it misses is put right later.",
         examples=["hive"],
     )
-    catalog_database: str = Field(
-        default="", description="Database of the catalog that gets the tables, named as their event types.",
+    catalog_database: Database = Field(
+        default="",
+        description="Database of the catalog that gets the tables, called as their event types in lower case, with _ "
+        "for all but letters and digits.",
         examples=["lake"],
-    )  # fmt: skip
+    )
     catalog_uri: str = Field(
         default="",
-        description="Address of the Hive metastore; without it what hive-site.xml says.",
+        description="Address of the Hive metastore, or of a Glue that is not AWS's own; without it what hive-site.xml "
+        "or AWS says.",
         examples=["thrift://metastore:9083"],
     )
 
@@ -64,7 +69,7 @@ class Places(Reading):
     driver_memory: Memory = Field(
         default="1g", description="Heap of the JVM, as Java writes it: a number with k, m, g or t."
     )
-    driver_host: str = Field(
+    driver_host: DriverHost = Field(
         default="",
         description="Address under which the workers of a cluster reach this process; without it the host's name.",
         examples=["exporter-driver"],
@@ -81,7 +86,7 @@ class Places(Reading):
         "worker_archive. Without it this process's own.",
         examples=["./env/bin/python"],
     )
-    worker_archive: str = Field(
+    worker_archive: Archive = Field(
         default="",
         description="Archive of a Python environment that holds the exporter; Spark unpacks it at each worker: "
         "path#folder.",
@@ -95,7 +100,7 @@ class Places(Reading):
     )
     table_properties: TextTable = Field(
         default_factory=dict,
-        description="Table properties of Delta that a table gets when it is made.",
+        description="Table properties of Delta that a table gets when it is made; one that is there keeps its own.",
         examples=[{"delta.logRetentionDuration": "interval 30 days"}],
     )
 
@@ -103,6 +108,20 @@ class Places(Reading):
     def store(self) -> Store:
         """Where the tables are."""
         return open_store(self.table_root, self.store_options)
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where Spark runs, and what it is told."""
+        return Deployment(
+            master=self.spark_master,
+            driver_memory=self.driver_memory,
+            driver_host=self.driver_host,
+            driver_port=self.driver_port,
+            block_port=self.block_port,
+            worker_python=self.worker_python,
+            worker_archive=self.worker_archive,
+            options=self.spark,
+        )
 
     @property
     def store_options(self) -> Mapping[str, str]:

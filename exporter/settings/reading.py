@@ -60,7 +60,9 @@ class Reading(BaseModel):
         examples=["exporter"],
     )
     table_root: Root = Field(
-        description="Folder that holds one Delta table per event type: an absolute path or file:///path, or s3://bucket/path.",
+        description="Folder that holds one Delta table per event type: an absolute path or file:///path, or in a "
+        "store: s3://bucket/path, gs://bucket/path, abfss://container@account.dfs.core.windows.net/path, "
+        "hdfs://host:port/path.",
         examples=["file:///var/lib/exporter/tables"],
     )
     isolation: Literal["read_committed", "read_uncommitted"] = Field(

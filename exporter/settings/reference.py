@@ -45,7 +45,7 @@ def _description(field: FieldInfo) -> str:
     """The field's sentence, and what there is to choose from."""
     kinds = get_args(field.annotation)
     kinds = kinds if type(None) in kinds else (field.annotation,)
-    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind) if choice]
     text = field.description or ""
     return f"{text} One of: {', '.join(choices)}." if len(choices) > 1 else text
 

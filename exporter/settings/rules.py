@@ -6,13 +6,19 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
+from exporter.core.table_properties import property_problem
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
 from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
+from exporter.stores.stores import open_store
 from offsets.names import APP
 from offsets.selection import Share, Topics
 
 _ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
+
+_METASTORE = r"thrift://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_METASTORES = re.compile(f"{_METASTORE}(?:,{_METASTORE})*")
 
 
 class Rule(NamedTuple):
@@ -36,6 +42,18 @@ def broken(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             except ValueError as error:
                 told.add(rule.blames)
                 yield rule.blames, str(error)
+
+
+def _passed_on(options: Mapping[str, str], root: str) -> None:
+    of_store = open_store(root).java.settings
+    for name in options:
+        if reason := refusal(name, of_store):
+            raise ValueError(f"{name} is not passed on: {reason}")
+
+
+def _used_archive(archive: str, python: str) -> None:
+    if archive and not python:
+        raise ValueError("needs worker_python, a path in its folder")
 
 
 def _topics_or_pattern(topics: tuple[str, ...], pattern: str) -> None:
@@ -179,6 +197,30 @@ def _three_names(one: str, other: str, third: str) -> None:
         raise ValueError("key_column, headers_column and timestamp_type_column need names of their own")
 
 
+def _database_of_a_catalog(catalog: str, database: str) -> None:
+    if catalog and not database:
+        raise ValueError("needs catalog_database")
+
+
+def _where_glue_is_read(catalog: str, root: str) -> None:
+    if catalog == "glue" and not root.startswith(("s3://", "s3a://")):
+        raise ValueError("glue is for tables in s3://: what reads from there reaches no others")
+
+
+def _address_of_a_catalog(uri: str, catalog: str) -> None:
+    if uri and not catalog:
+        raise ValueError("has no effect without catalog")
+    if uri and catalog == "glue" and not _ENDPOINT.fullmatch(uri):
+        raise ValueError("should be http://host:port or https://host:port with catalog = glue")
+    if uri and catalog == "hive" and not _METASTORES.fullmatch(uri):
+        raise ValueError("should be thrift://host:port, of several with commas between")
+
+
+def _properties_of_delta(properties: Mapping[str, str]) -> None:
+    if reason := property_problem(properties):
+        raise ValueError(reason)
+
+
 OWN = ("key_column", "headers_column", "timestamp_type_column")
 _FORMATS = ("value_format", "topic_formats")
 
@@ -199,8 +241,14 @@ RULES = (
     Rule("value_format", ("value_format", "schema_registry"), _complete),
     Rule("topic_formats", ("topic_formats", "schema_registry"), _each_complete),
     Rule("schema_registry", ("schema_registry", *_FORMATS), _used),
+    Rule("worker_archive", ("worker_archive", "worker_python"), _used_archive),
+    Rule("spark", ("spark", "table_root"), _passed_on),
     Rule("type_from", ("type_from", *_FORMATS), _type_is_said),
     Rule("event_time", ("event_time", *_FORMATS), _time_is_said),
     *(Rule(name, (name,), _own_name) for name in OWN),
     Rule("timestamp_type_column", OWN, _three_names),
+    Rule("catalog", ("catalog", "catalog_database"), _database_of_a_catalog),
+    Rule("catalog", ("catalog", "table_root"), _where_glue_is_read),
+    Rule("catalog_uri", ("catalog_uri", "catalog"), _address_of_a_catalog),
+    Rule("table_properties", ("table_properties",), _properties_of_delta),
 )

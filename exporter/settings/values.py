@@ -134,6 +134,7 @@ WalTable = Annotated[
 ]
 _ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
 Bucketless = Annotated[str, _matching(_ENDPOINT, "should be http://host:port or https://host:port", True)]
+Database = Annotated[str, _matching("[a-z0-9_]{1,128}", "should have lower-case letters, digits and _ only", True)]
 TextTable = Annotated[dict[str, str], BeforeValidator(_texts)]
 Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]
 Master = Annotated[
@@ -143,6 +144,11 @@ Master = Annotated[
         "should be local, local[*], local[<cores>], yarn, spark://... or k8s://...",
     ),
 ]
+DriverHost = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]", "should be an address or a host name, without a port", True),
+]
+Archive = Annotated[str, _matching("[^#,]+#[A-Za-z0-9._-]+", "should be path#folder, such as env.tar.gz#env", True)]
 Memory = Annotated[str, _matching("[1-9][0-9]*[kmgtKMGT]", "should be a number with k, m, g or t, such as 2g")]
 PartitionBy = Literal["day", "hour", "month", "none"]
 Partitions = Annotated[str, BeforeValidator(_partitions)]

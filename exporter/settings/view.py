@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
+from exporter.core.deployment import SECRET
 from exporter.settings.model import NOTHING, SCALARS, Settings
 from exporter.settings.reference import toml_value
 from exporter.settings.tables import FREE, TABLES
@@ -39,7 +40,8 @@ def setting_rows(settings: Settings) -> Iterator[SettingRow]:
             yield from (row for row in rows if row.value is not None)
     for table in sorted(FREE):
         for key, text in sorted(getattr(settings, table).items()):
-            yield SettingRow(f"{table}.{json.dumps(key)}", toml_value(text), settings.origin(table))
+            shown = MASKED if SECRET.search(key) else toml_value(text)
+            yield SettingRow(f"{table}.{json.dumps(key)}", shown, settings.origin(table))
 
 
 def _table_rows(head: str, table: BaseModel, origin: str) -> Iterator[SettingRow]:

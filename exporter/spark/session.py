@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from exporter.aside import aside
+from exporter.core.deployment import PAGES, SECRET, Deployment
 from exporter.errors import ExporterError, JvmEnded, TableUnreadable, TableUnwritable
+from exporter.secrets import keep_secret
 from exporter.spark import batches, class_data, java_classes
 from exporter.spark.jars import find_java, jar_paths
 from exporter.spark.jvm_lines import JvmLines
@@ -43,19 +45,6 @@ CLASSES_AT_ONCE = "-XX:MetaspaceSize=256m"
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """Linux says here who gets pages of 2 MiB; at [madvise] whoever asks. Java does, as records soon pass through all of
 its heap, and small pages would cost faults. Where nobody gets any it would complain."""
-PAGES = {
-    "MIMALLOC_PURGE_DELAY": "-1",
-    "MIMALLOC_ALLOW_THP": "0",
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
-    "MALLOC_TOP_PAD_": str(64 << 20),
-}
-"""For the workers: the allocators of Arrow and of the C library keep the pages that one batch needed for the next, else
-the system clears them anew for each. Nor do they take 2 MiB at a time, of which much is cleared and never used. 32 MiB
-is the most that every C library takes."""
-NO_KAFKA = "avro,csv,json,orc,parquet,text"
-"""The sources that Spark reads by its first interface. By default Kafka is one of them for batches, not for streams:
-then each record becomes an object of Spark's users and from that a row again."""
 ENDING_SECS = 2.0
 OUT_OF_MEMORY = 3
 """The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
@@ -63,8 +52,7 @@ LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
 def start(
-    master: str,
-    driver_memory: str,
+    deployment: Deployment,
     app_name: str,
     short_lived: bool = False,
     archive: Path | None = None,
@@ -78,15 +66,15 @@ def start(
     """
     interrupted = signal.getsignal(signal.SIGINT)
     try:
-        return _started(master, app_name, _prepared(master, driver_memory, short_lived, archive, java), java)
+        return _started(deployment, app_name, _prepared(deployment, java, short_lived, archive), java)
     finally:
         signal.signal(signal.SIGINT, interrupted)  # pyspark takes it over in the main thread
 
 
-def starting(master: str, driver_memory: str, app_name: str, java: JavaSide = JAVA) -> Callable[[], Any]:
+def starting(deployment: Deployment, app_name: str, java: JavaSide = JAVA) -> Callable[[], Any]:
     """A session as start() makes it, made while the caller does something else; what is returned waits for it."""
-    options = _prepared(master, driver_memory, java=java)
-    session = aside("spark", lambda: _started(master, app_name, options, java))
+    options = _prepared(deployment, java)
+    session = aside("spark", lambda: _started(deployment, app_name, options, java))
 
     def there() -> Any:
         import pyspark.testing.utils  # noqa: F401 - py4j's first call wants it: not to be waited for then
@@ -97,39 +85,44 @@ def starting(master: str, driver_memory: str, app_name: str, java: JavaSide = JA
 
 
 def _prepared(
-    master: str,
-    driver_memory: str,
-    short_lived: bool = False,
-    archive: Path | None = None,
-    java: JavaSide = JAVA,
+    deployment: Deployment, java: JavaSide = JAVA, short_lived: bool = False, archive: Path | None = None
 ) -> dict[str, str]:
-    """Spark's settings, and in this process's environment what the JVM and the workers inherit."""
+    """Spark's options, and in this process's environment what the JVM and the workers inherit."""
     os.environ.setdefault("JAVA_HOME", str(find_java().parent.parent.resolve()))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = (not deployment.is_local and deployment.worker_python) or sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
-    home = class_data.home() if archive is not None else class_data.ready() if master.startswith("local") else None
+    home = None
+    if archive is not None:
+        home = class_data.home(java.jar_sets)
+    elif deployment.is_local:
+        home = class_data.ready(java.jar_sets)
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
-    options = _options(master, driver_memory, home, java)
+    sets = ["spark", *java.jar_sets] if home is None else []  # a prepared home has them among Spark's own
+    jars = [str(path) for name in sets for path in jar_paths(name)]
+    options = {"spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse")}
+    options |= deployment.spark_options(jars, {**batches.MEASURED, **java.settings})
+    keep_secret(*(value for name, value in options.items() if SECRET.search(name)))
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
     return options
 
 
-def _started(master: str, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:
+def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     JvmLines.hushed = False
-    conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(options.items()))
+    told = [(name, value) for name, value in options.items() if not SECRET.search(name)]  # a command line is public
+    conf = SparkConf().setMaster(deployment.master).setAppName(app_name).setAll(told)
     try:
         if SparkContext._gateway is None:  # pyspark has one JVM per process
             SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
-        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        session = SparkSession.builder.config(conf=conf).config(map=dict(options)).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         java_classes.install(session, java)
     except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
@@ -248,44 +241,6 @@ def _huge_pages() -> bool:
         return "[madvise]" in HUGE_PAGES.read_text()
     except OSError:
         return False
-
-
-def _options(master: str, driver_memory: str, home: Path | None, java: JavaSide) -> dict[str, str]:
-    """Spark's settings. With a prepared home Delta and the Kafka source are among Spark's own jars."""
-    scratch = tempfile.gettempdir()
-    options = {
-        "spark.driver.memory": driver_memory,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": os.path.join(scratch, "spark-warehouse"),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
-        "spark.databricks.delta.allFilesInCrc.enabled": "false",
-        **batches.MEASURED,
-        "spark.sql.sources.useV1SourceList": NO_KAFKA,
-        "spark.kafka.consumer.cache.timeout": "30s",
-        "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
-        "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
-        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
-        "spark.python.worker.reuse": "true",
-        "spark.task.maxFailures": "1",
-        **java.settings,
-    }
-    sets = [*(["spark"] if home is None else []), *java.jar_sets]
-    jars = [str(path) for name in sets for path in jar_paths(name)]
-    if jars:
-        options |= {"spark.driver.extraClassPath": os.pathsep.join(jars)}
-    options |= {f"spark.executorEnv.{name}": value for name, value in PAGES.items()}
-    if master.startswith("local"):
-        options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-        options |= {"spark.python.daemon.module": "exporter.executor.daemon"}
-    else:
-        options |= {"spark.jars": ",".join(jars)}
-    return options
 
 
 @contextmanager

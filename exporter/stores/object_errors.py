@@ -15,18 +15,27 @@ from exporter.secrets import masked
 from exporter.text import escaped, first_line
 
 NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+REDIRECTED = "incorrectly configured region"
+"""In obstore's words for an answer that another region should be asked, and not which."""
+STANDING = (REDIRECTED, "BadScheme", "InvalidCertificate(")
+"""So too, or in its debug output, what was wrong before anything was asked."""
 NOT_STANDING = frozenset({408, 409, 412, 425, 429})
 """Client errors, by HTTP, that are none of whoever configured it."""
 TOO_LATE = ("RequestTimeout", "OperationAborted")
 """Codes of S3 that come as client errors, and pass."""
-REDIRECTED = "incorrectly configured region"
-"""In obstore's words for an answer that another region should be asked, and not which."""
+NO_CREDENTIALS = "no credentials: none in the environment, and no identity of this machine"
+"""Where the last of a chain, the service that tells a machine who it is, is not there."""
 
 _ANSWER = re.compile(r"<Code>([^<]+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
 _STATUS = re.compile(r"status code: (\d{3})([A-Za-z' -]*)")
 _CAUSES = (
-    ("kind: Timeout", "no answer in time"), ("kind: Connect", "no connection"), ("BadScheme", "http:// is not allowed"),
-)  # fmt: skip
+    ("169.254.169.254", NO_CREDENTIALS),
+    ("metadata.google.internal", NO_CREDENTIALS),
+    ("InvalidCertificate(", "its certificate is not trusted"),
+    ("BadScheme", "http:// is not allowed"),
+    ("kind: Timeout", "no answer in time"),
+    ("kind: Connect", "no connection"),
+)
 
 
 class Refused(PermissionError):
@@ -48,7 +57,7 @@ def is_standing(error: BaseException) -> bool:
     status = int(found[1]) if found else 0
     if any(f"<Code>{code}" in text for code in TOO_LATE):
         return False
-    if isinstance(error, Refused | ValueError) or REDIRECTED in text or "BadScheme" in text:
+    if isinstance(error, Refused | ValueError) or any(mark in text for mark in STANDING):
         return True
     return (400 <= status < 500 and status not in NOT_STANDING) or status in (301, 307, 501)
 
@@ -57,7 +66,7 @@ def said(error: BaseException) -> str:
     """One line, without what was asked and without a secret."""
     text = str(error)
     if answer := _ANSWER.search(text):
-        return escaped(masked(": ".join(part.strip() for part in answer.groups() if part)))
+        return escaped(masked(": ".join(part.strip().partition("\n")[0] for part in answer.groups() if part)))
     if status := _STATUS.search(text):
         return f"HTTP {status[1]}{status[2].rstrip()}"
     if REDIRECTED in text:

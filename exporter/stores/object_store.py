@@ -25,8 +25,10 @@ from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
-from exporter.stores.object_client import PATIENT, PROBING, Patience, Waiting
+from exporter.stores.object_client import PROBING, Patience, Waiting
 from exporter.stores.object_errors import Refused, is_standing, os_error, said
+from exporter.stores.paths import require_plain
+from exporter.stores.ranged import Ranged
 from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
@@ -74,12 +76,12 @@ class ObjectStore:
 
     def _key(self, path: str) -> str:
         if path:
-            _require_plain(path)
+            require_plain(path)
         return "/".join(part for part in (self._prefix, path) if part)
 
     def uri(self, path: str = "") -> str:
         if path:
-            _require_plain(path)
+            require_plain(path)
         return f"{self.root}/{path}" if path else self.root
 
     def below(self, folder: str) -> ObjectStore:
@@ -95,7 +97,7 @@ class ObjectStore:
         doubt, until = False, time.monotonic() + _patience.secs(self.root)
         for failures in count():
             try:
-                client = self._client(_patience.waiting(self.root, len(content)))
+                client = self._client(_patience.writing(self.root, len(content)))
                 obstore.put(client, key, content, mode="create", use_multipart=False)
                 _patience.regained(self.root)
                 return
@@ -132,36 +134,36 @@ class ObjectStore:
         import obstore
 
         with self._told(path):
-            obstore.put(self._client(PATIENT), self._key(path), body, use_multipart=False)
+            obstore.put(self._reading(), self._key(path), body, use_multipart=False)
 
     def read(self, path: str) -> bytes:
         import obstore
 
         with self._told(path):
-            return bytes(obstore.get(self._client(PATIENT), self._key(path)).bytes())
+            return bytes(obstore.get(self._reading(), self._key(path)).bytes())
 
     def reader(self, path: str) -> BinaryIO:
         import obstore
 
         with self._told(path):
-            found = obstore.get(self._client(PATIENT), self._key(path))
+            found = obstore.get(self._reading(), self._key(path))
             if found.meta["size"] <= WHOLE_BYTES_MAX:
                 return io.BytesIO(bytes(found.bytes()))
-            ranged = _Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
+            ranged = Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
         return io.BufferedReader(ranged, RANGE_BYTES)
 
     def _range(self, path: str, start: int, end: int) -> bytes:
         import obstore
 
         with self._told(path):
-            return bytes(obstore.get_range(self._client(PATIENT), self._key(path), start=start, end=end))
+            return bytes(obstore.get_range(self._reading(), self._key(path), start=start, end=end))
 
     def size(self, path: str) -> int | None:
         import obstore
 
         try:
             with self._told(path):
-                return int(obstore.head(self._client(PATIENT), self._key(path))["size"])
+                return int(obstore.head(self._reading(), self._key(path))["size"])
         except FileNotFoundError:
             return None
 
@@ -179,7 +181,7 @@ class ObjectStore:
         if self.size(path) is None:
             return False
         with self._told(path):
-            obstore.delete(self._client(PATIENT), self._key(path))
+            obstore.delete(self._reading(), self._key(path))
         return True
 
     def sync(self, path: str) -> None:
@@ -195,10 +197,10 @@ class ObjectStore:
         begins = f"{prefix}/" if prefix else ""
         with self._told(folder):
             if after:
-                found = obstore.list(self._client(PATIENT), prefix or None, offset=f"{begins}{after}")
+                found = obstore.list(self._reading(), prefix or None, offset=f"{begins}{after}")
                 keys = [one["path"] for some in found for one in some]
             else:
-                listed = obstore.list_with_delimiter(self._client(PATIENT), prefix or None)
+                listed = obstore.list_with_delimiter(self._reading(), prefix or None)
                 keys = [*listed["common_prefixes"], *(one["path"] for one in listed["objects"])]
         names = {key.removeprefix(begins).partition("/")[0] for key in keys if key != prefix}
         return [name for name in names if name > after]  # some stores do not know an offset, and list all
@@ -208,21 +210,21 @@ class ObjectStore:
 
         prefix = self._key(folder)
         with self._told(folder):
-            listed = obstore.list_with_delimiter(self._client(PATIENT), prefix or None)
+            listed = obstore.list_with_delimiter(self._reading(), prefix or None)
         for one in listed["objects"]:
             if one["path"] != prefix:
                 name = one["path"].rpartition("/")[2]
                 yield Entry(f"{folder}/{name}" if folder else name, one["size"])
 
     def has_folder(self, path: str) -> bool:
-        return self._has_some(path, PATIENT)
+        return self._has_some(path, self._reading())
 
-    def _has_some(self, path: str, waiting: Waiting) -> bool:
+    def _has_some(self, path: str, client: Any) -> bool:
         import obstore
 
         prefix = self._key(path)
         with self._told(path):
-            found = obstore.list(self._client(waiting), prefix or None, chunk_size=2)
+            found = obstore.list(client, prefix or None, chunk_size=2)
             return any(one["path"] != prefix for one in next(iter(found), []))
 
     def has_file(self, path: str) -> bool:
@@ -240,7 +242,7 @@ class ObjectStore:
         probe = f"{path}/{name}" if path else name
         try:
             with self._told(path):
-                client, key = self._client(PATIENT), self._key(probe)
+                client, key = self._reading(), self._key(probe)
                 obstore.put(client, key, b"0", use_multipart=False)
                 try:
                     obstore.put(client, key, b"1", mode="create", use_multipart=False)
@@ -268,13 +270,16 @@ class ObjectStore:
 
     def trouble(self) -> str:
         try:
-            self._has_some("", PROBING)
+            self._has_some("", self._client(PROBING))
         except OSError as error:
             return f"{self.root}: {error.strerror or error}"
         return ""
 
     def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
         """Keys are UTF-8 for everybody."""
+
+    def _reading(self) -> Any:
+        return self._client(_patience.reading(self.root))
 
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:
@@ -286,46 +291,11 @@ class ObjectStore:
         except Refused:
             raise
         except (FileNotFoundError, BaseError) as error:
-            raise os_error(error, self.uri(path)) from error
-
-
-class _Ranged(io.RawIOBase):
-    """A large object, read by ranges."""
-
-    def __init__(self, get: Callable[[int, int], bytes], size: int) -> None:
-        self._get, self._size, self._at = get, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readall(self) -> bytes:
-        """What is left, by one request; io would make one of every 8 KiB."""
-        found = self._get(self._at, self._size) if self._at < self._size else b""
-        self._at += len(found)
-        return found
-
-    def readinto(self, into: Any) -> int:
-        end = min(self._size, self._at + len(into))
-        found = self._get(self._at, end) if end > self._at else b""
-        into[: len(found)] = found
-        self._at += len(found)
-        return len(found)
-
-
-def _require_plain(path: str) -> None:
-    """Raises ValueError for a path that a store would have to normalise."""
-    if not path.isprintable() or any(part in ("", ".", "..") for part in path.split("/")):
-        raise ValueError(f"{path!r} is no path below a store's root")
+            told = os_error(error, self.uri(path))
+            if not isinstance(told, Refused | FileNotFoundError):
+                _patience.lost(self.root)
+            raise told from error
+        _patience.regained(self.root)
 
 
 def require_root(root: str, schemes: str) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from exporter.errors import ConfigError
+from exporter.stores.many import each
 from exporter.stores.store import Store
 from offsets.names import LOG_FOLDER, table_folder
 
 
 def in_the_way(store: Store, event_types: Iterable[str]) -> Iterator[ConfigError]:
     """Each file that stands where the folder of a table, or of its log, has to be. store: of all tables."""
-    for name in event_types:
-        folder = table_folder(name)
-        for path in (folder, f"{folder}/{LOG_FOLDER}"):
-            if store.has_file(path):
-                yield ConfigError(f"{store.uri(path)} is a file, where table {name} has to be", "move it away")
+    folders = {name: table_folder(name) for name in event_types}
+    places = {path: name for name, folder in folders.items() for path in (folder, f"{folder}/{LOG_FOLDER}")}
+    for (path, name), there in zip(places.items(), each(store.has_file, [*places]), strict=True):
+        if there:
+            yield ConfigError(f"{store.uri(path)} is a file, where table {name} has to be", "move it away")
 
 
 def require_room(store: Store, event_types: Iterable[str], sync: bool = False) -> None:

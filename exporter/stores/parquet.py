@@ -55,7 +55,8 @@ class FileOrigin:
 
     store: of the table's folder. fingerprint: of the table's metadata. footer: further key-values
     (cluster id, topic id, routing fingerprint).
-    replay: the number of the replay of dead letters that stages it; 0 for none.
+    replay: the number of the replay of dead letters that stages it; 0 for none. compression: codec of all columns;
+    empty: that of PARQUET, or of SMALL_PARQUET.
     """
 
     store: Store
@@ -66,6 +67,7 @@ class FileOrigin:
     fingerprint: str
     footer: Mapping[str, str]
     replay: int = 0
+    compression: str = ""
 
     def tags(self, offsets: OffsetRange) -> dict[str, str]:
         """The key-values of a file: in the Parquet footer and in the tags of its `add` action."""
@@ -137,7 +139,7 @@ class GrowingFile:
                 table.schema,
                 metadata_collector=self._metadata,
                 **encodings(table.schema),
-                **(PARQUET if self.pending_bytes >= SMALL_BYTES else SMALL_PARQUET),
+                **_packing(self.origin.compression, self.pending_bytes < SMALL_BYTES),
             )
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._pending.clear()
@@ -176,6 +178,14 @@ class GrowingFile:
         origin, unique = self.origin, uuid.uuid4().hex
         attempt = replay_attempt(origin.replay, unique) if origin.replay else unique
         return str(DataFile(self.partition, origin.app, origin.tp, origin.epoch, offsets.last_offset, attempt))
+
+
+def _packing(compression: str, is_small: bool) -> Mapping[str, Any]:
+    """For pyarrow's writer: how a file is packed."""
+    if not compression:
+        return SMALL_PARQUET if is_small else PARQUET
+    level = PARQUET["compression_level"] if compression == PARQUET["compression"] else None
+    return {**PARQUET, "compression": compression, "compression_level": level}
 
 
 @cache

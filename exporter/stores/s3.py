@@ -59,6 +59,7 @@ class S3Store(ObjectStore):
         "RequestTimeTooSkewed": "set this machine's clock",
         "another region": "set `s3_region` to that of the bucket",
         "AuthorizationHeaderMalformed": "set `s3_region` to that of the bucket",
+        "certificate is not trusted": "name its authority in SSL_CERT_FILE, and in Java's own trust store",
         "http:// is not allowed": "set `s3_allow_http = true`, or use https://",
         "NoSuchBucket": "make the bucket, or correct `table_root`",
         "NotImplemented": "use a store, or a version of it, that knows conditional writes",

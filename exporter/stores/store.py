@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+JAR_SETS = ("s3", "azure", "gcs")
+"""Of jars.txt, what some stores need beside Spark's own; nobody else fetches them."""
+
+
 class Entry(NamedTuple):
     """One file. path: from the store's root."""
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from exporter.errors import ConfigError
+from exporter.stores.azure import AzureStore
 from exporter.stores.file import FileStore
+from exporter.stores.gcs import GcsStore
+from exporter.stores.hdfs import HdfsStore
 from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
 
@@ -14,6 +17,10 @@ STORES: dict[str, Callable[[str, Mapping[str, str]], Store]] = {
     "file": FileStore.at,
     "s3": S3Store.at,
     "s3a": S3Store.at,
+    "abfs": AzureStore.at,
+    "abfss": AzureStore.at,
+    "gs": GcsStore.at,
+    "hdfs": HdfsStore.at,
 }
 """Scheme of a root -> the store at that root with its options; empty: a root without scheme."""
 

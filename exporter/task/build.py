@@ -48,7 +48,15 @@ from exporter.wal.check import LogCheck
 from exporter.wal.journal import Journal
 from exporter.wal.lease_keeper import BEATS, LeaseKeeper
 from exporter.wal.leased import LeasedAssignment
-from exporter.workbench import WAL_DEADLINE_SECS, Workbench, first_position, open_journal, open_wal, open_workbench
+from exporter.workbench import (
+    WAL_DEADLINE_SECS,
+    Workbench,
+    first_position,
+    open_journal,
+    open_wal,
+    open_workbench,
+    registrar_of,
+)
 from offsets.intents import WriteAheadLog
 from offsets.ranges import TopicPartition
 
@@ -163,7 +171,7 @@ def build_service(
         bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
         return Rounds(reader, *bounds, waking, watch.probe, Bisection(careful_until=careful_until()))
 
-    log_check = LogCheck(bench.lake, journal)
+    log_check, registrar = LogCheck(bench.lake, journal), registrar_of(settings, bench.lake)
     recovery = Recovery(
         lake=bench.lake,
         topics=bench.topics,
@@ -195,6 +203,7 @@ def build_service(
             alive=lambda: spark.alive(bench.session),
             on_progress=on_progress,
             schemas=bench.schemas,
+            register=registrar.register if registrar is not None else None,
         )
     )
 

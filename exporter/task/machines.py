@@ -24,6 +24,7 @@ from exporter.task.offers import Offers
 from exporter.task.ownership import Ownership
 from exporter.task.parts import Parts
 from exporter.task.recovering import Recovering
+from exporter.task.registering import Registering
 from exporter.task.retention import Retention
 from exporter.task.schema_ids import SchemaIds
 from exporter.wal.keeper import WalKeeper
@@ -53,6 +54,7 @@ class Machines:
     next_round: NextRound
     group_offset: GroupOffset
     finish: Finish
+    registering: Registering
 
 
 def machines(
@@ -95,6 +97,7 @@ def machines(
         next_round=_next_round(parts, rounds, offers),
         group_offset=GroupOffset(commit=parts.membership.commit, wake=parts.wake.set),
         finish=_finish(parts, ends, ownership),
+        registering=Registering(register=parts.register, watch=parts.watch),
     )
 
 

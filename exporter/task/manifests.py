@@ -75,8 +75,11 @@ class Manifests:
         if self._rounds.secs >= self._ends.look_secs:
             self._ends.look_again()  # the next round is to read what came meanwhile
         require_few(self._known.new_types, result, self._new_types_max)
-        if result.unwritten and self._watch.storage_is_out(now):
-            self._rounds.spoiled(next(iter(result.unwritten.values())), now)
+        if result.storage:
+            self._watch.workers_lack_storage(result.storage, now)
+        out = bool(result.incomplete) and self._watch.storage_is_out(now)
+        if result.storage or out:
+            self._rounds.spoiled(result.incomplete, now)
             self._watch.totals.rounds_failed += 1
             return None
         return self._growing.plan(result) if self._is_of_known_topics(result, writers) else None

@@ -114,6 +114,7 @@ class NextRound:
             schemas=self._known.decided,
             record_columns=self._lake.record_columns,
             store_options=self._lake.store.options,
+            compression=self._lake.compression,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
@@ -136,4 +137,7 @@ class NextRound:
         fingerprint = self._known.fingerprints[DEAD_LETTERS]
         store = self._lake.table(DEAD_LETTERS).store
         footer = self._committer.footer(plan.tp)
-        return FileOrigin(store, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer)
+        return FileOrigin(
+            store, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer,
+            compression=self._lake.compression,
+        )  # fmt: skip

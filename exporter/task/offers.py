@@ -20,10 +20,11 @@ from dataclasses import replace
 from exporter.core.backoff import RETRY_SECS, Backoff
 from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
-from exporter.errors import Fenced
+from exporter.errors import Fenced, StorageSilent
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.monitor.outages import STORAGE
 from exporter.monitor.watch import Watch
 from exporter.never import assert_never
 from exporter.protocol.known import KnownTables
@@ -152,20 +153,20 @@ class Offers:
                 writers[claim.key] = drop(writer)
                 self._refresh(writers, claim.key.event_type, now)
             case Held():
-                self._hold(writers, writer, claim, now)
+                self._hold(writers, writer, claim, now + RETRY_SECS)
             case Unwritten():
-                if self._watch.storage_is_out(now):
-                    self._hold(writers, writer, claim, now)
+                if self._watch.storage_is_out(now) or outcome.storage:
+                    self._hold(writers, writer, claim, now + self._watch.outages.pause_secs(STORAGE, now))
                 else:  # its table's trouble alone (protocol 3.6)
                     writers[claim.key] = park_and_tell(writer, outcome.reason, now)
             case _:
                 assert_never(outcome)
         return False
 
-    def _hold(self, writers: dict[WriterKey, Writer], writer: Writer, claim: Claim, now: float) -> None:
-        """Keep the claim: the same files are offered again a little later."""
+    def _hold(self, writers: dict[WriterKey, Writer], writer: Writer, claim: Claim, until: float) -> None:
+        """Keep the claim: the same files are offered again then."""
         writers[claim.key] = offered(writer, claim)
-        self._retry_at[claim.key.event_type] = now + RETRY_SECS
+        self._retry_at[claim.key.event_type] = until
 
     def _refused(self, claim: Claim) -> None:
         """A refused commit is normal once; three in a row on what the group says is ours is not (protocol 8).
@@ -185,18 +186,32 @@ class Offers:
             )
 
     def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float, stopping: bool) -> Writer:
-        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6)."""
-        name = claim.key.event_type
-        if len(claim.offers) < UNKNOWNS_MAX or stopping:
-            self._retry_at[name] = now + UNKNOWN.after(len(claim.offers))
+        """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6).
+
+        Not while the storage is out, whatever the table: then none is better off parked.
+        """
+        name, out = claim.key.event_type, self._watch.storage_is_out(now)
+        if out or len(claim.offers) < UNKNOWNS_MAX or stopping:
+            pause = self._watch.outages.pause_secs(STORAGE, now) if out else UNKNOWN.after(len(claim.offers))
+            self._retry_at[name] = now + pause
             log.warning(Event.COMMIT_UNKNOWN, table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
         return park_and_tell(writer, report.error, now)
 
     def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:
-        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2)."""
-        view = self._committer.require_ours(name, self._lake.table(name).view())
-        if reason := self._known.accept(name, view):
+        """Stage against the table as it is now; a type that cannot be filled is parked (protocol 4.2).
+
+        So is one whose table alone the storage does not give. Raises TableUnreadable, InvariantBroken.
+        """
+        try:
+            view = self._committer.require_ours(name, self._lake.table(name).view())
+        except StorageSilent as error:
+            if self._watch.storage_is_out(now):
+                raise
+            reason = error.message
+        else:
+            reason = self._known.accept(name, view)
+        if reason:
             for key, writer in writers.items():
                 waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
                 if key.event_type == name and not waits:

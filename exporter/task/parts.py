@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from exporter.catalog.registrar import Registered
 from exporter.core.outcome import Committer
 from exporter.core.routing import Routing
 from exporter.core.schemas import SchemaSource
@@ -32,7 +33,7 @@ class Parts:
 
     journal: that of the committer. log_check: that of the recovery. poison: that of the drains. watch: told of all.
     wake: set to let the loop pass. alive: whether the JVM that runs Spark is there. schemas: None where values have no
-    ids.
+    ids. register: one table in a catalog; None where there is none.
     """
 
     lake: Lake
@@ -54,3 +55,4 @@ class Parts:
     alive: Callable[[], bool]
     on_progress: Callable[[Progress], None]
     schemas: SchemaSource | None = None
+    register: Callable[[str], Registered] | None = None

@@ -10,6 +10,7 @@
     missing schemas    look up the ids that partitions wait for                                    schema_ids
     ends, next round   look, plan and read, while commits run (back-pressure: staged bytes)        ends, next_round
     group offset       the least position + 1, best effort                                         group_offset
+    catalog            the tables that are new, best effort                                        registering
     done?              caught up, or told to stop                                                  finish
 
 All writer state lives in this thread. Rounds and commits run in threads of their own on frozen
@@ -31,15 +32,17 @@ from exporter.core.writers import Writer, WriterKey
 from exporter.ending import ending
 from exporter.errors import (
     DependencyUnreachable,
+    ExporterError,
     InvariantBroken,
     JvmEnded,
     LogCleaned,
+    StorageSilent,
     TableUnreadable,
     TableUnwritable,
 )
 from exporter.faults import Fault, point
 from exporter.log import get_logger
-from exporter.monitor.outages import GROUP, KAFKA, STORAGE
+from exporter.monitor.outages import GROUP, KAFKA, SPARK, STORAGE
 from exporter.task.finish import ROUNDS_FAIL
 from exporter.task.machines import machines
 from exporter.task.offers import drop_aged
@@ -78,6 +81,7 @@ class Service:
         self._retention, self._recovering = made.retention, made.recovering
         self._ends, self._schema_ids, self._next_round = made.ends, made.schema_ids, made.next_round
         self._group_offset, self._finish = made.group_offset, made.finish
+        self._registering = made.registering
 
     def unread(self) -> dict[TopicPartition, int]:
         """Partition -> the offset before which Spark's source was reading."""
@@ -119,7 +123,7 @@ class Service:
             return self._tick()
         except (TableUnreadable, TableUnwritable, InvariantBroken) as error:
             now = time.monotonic()
-            if isinstance(error, LogCleaned) or not self._watch.storage_is_out(now):
+            if not self._is_of_storage(error, now):
                 raise
             self._ownership.read_again(self._ownership.owned)
             self._forget(self._ownership.owned)
@@ -127,6 +131,14 @@ class Service:
             self._recovering.pause_until(now + self._watch.outages.pause_secs(STORAGE, now))
             self._publish(now)
             return False
+
+    def _is_of_storage(self, error: ExporterError, now: float) -> bool:
+        """Whether an outage is to blame, one that is over by now among them. Raises DependencyUnreachable."""
+        if isinstance(error, LogCleaned):
+            return False
+        if self._watch.storage_is_out(now):
+            return True
+        return isinstance(error, StorageSilent) and self._watch.blinked(error.message, now)
 
     def _tick(self) -> bool:
         """One passing of the loop, in the order of the steps above; True when the task is done."""
@@ -137,6 +149,7 @@ class Service:
         self._look_at_group(now)
         self._ownership.take(self._membership.changes())
         self._take_round(now)
+        self._look_at_spark(now)
         self._settle_commits(now)
         self._ownership.read_again(self._retention.tick(self._writers, self._is_at_rest))
         self._ownership.let_go(self._writers)
@@ -150,6 +163,7 @@ class Service:
         else:
             self._rounds.cancel()
         self._group_offset.tick(now, self._next_offsets, self._is_last)
+        self._registering.tick(now, self._known.fingerprints)
         self._publish(now)
         lag = self._lag() if self._backlog_at_start is not None else None
         self._parts.on_progress(
@@ -187,6 +201,13 @@ class Service:
             self._watch.outages.over(GROUP, now)
         if self._membership.failure is not None:
             raise DependencyUnreachable(f"the group thread ended: {self._membership.failure}", "start again")
+
+    def _look_at_spark(self, now: float) -> None:
+        """Whether the round that is to be read has executors."""
+        if starved := self._rounds.starved:
+            self._watch.outages.seen(SPARK, starved, now)
+        else:
+            self._watch.outages.over(SPARK, now)
 
     def _drop(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Forget all that is known of partitions that were assigned or taken away; their staged rows."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from exporter.core.deployment import Deployment
 from exporter.demo.shop_types import BASE_DAY
 from exporter.lake.lake import Lake
 from exporter.spark import session as spark
@@ -133,7 +134,7 @@ def main() -> None:
     parser.add_argument("lake", type=Path)
     parser.add_argument("app")
     given = parser.parse_args()
-    session = spark.start("local[2]", "2g", "history")
+    session = spark.start(Deployment("local[2]", "2g"), "history")
     lake = Lake(session, given.lake, given.app)
     for event_type in lake.event_types():
         lake.table(event_type).checkpoint(0, apply=True)

@@ -47,7 +47,7 @@ def main() -> None:
 
 def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, float]:
     """The exporter's own read of the whole topic as one job. Leaves the parsed schemas for the other one."""
-    session = spark.start(settings.spark_master, settings.driver_memory, "limit")
+    session = spark.start(settings.deployment, "limit", java=settings.store.java)
     bench = open_workbench(settings, session)
     config.with_suffix(".schemas").write_text(json.dumps(bench.routing.schemas))
     reader = RoundReader(bench.session, spark_kafka_options(settings))

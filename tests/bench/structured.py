@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import functions as sf
 
+from exporter.core.deployment import Deployment
 from exporter.rounds.read import FETCH_OPTIONS
 from exporter.spark import session as spark
 from exporter.stores.file import JAVA
@@ -40,7 +41,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=0, help="of the topic")
     given = parser.parse_args()
     declared: dict[str, str] = json.loads(given.types)
-    session = spark.start(given.master, given.heap, "structured")
+    session = spark.start(Deployment(given.master, given.heap), "structured")
     _with_deltas_log_store(session)
     lake = Path(given.lake)
     with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:

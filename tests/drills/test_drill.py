@@ -43,6 +43,18 @@ def test_a_drill_of_one_kill_is_clean_and_leaves_only_its_book(tmp_path: Path) -
 
 
 @pytest.mark.timeout(600)
+def test_a_drill_on_an_s3_that_loses_replies_is_clean_and_leaves_only_its_book(tmp_path: Path) -> None:
+    """kill -9 with the tables in an S3, and beside a store whose replies are lost, or say that what was done failed."""
+    pytest.importorskip("moto")
+    scenarios = "random-kills,store-loses-replies"
+    flags = ("--store", "s3", "--scenario", scenarios, "--kills", "1", "--records", "300")
+    told, _ = started(*flags, "--folder", str(tmp_path / "d")).communicate(timeout=550)
+    found = json.loads(told)
+    assert (found["runs"], found["clean"], found["audits"]) == (2, 2, 2), found
+    assert {path.name for path in (tmp_path / "d").iterdir()} == {"drill-1.json", "drill-1.html", "helper.log"}
+
+
+@pytest.mark.timeout(600)
 def test_a_registry_that_fails_and_forgets_and_contradicts_loses_no_record(tmp_path: Path) -> None:
     """One trouble of it with a kill, ids that come late and never, another text under a known id; all that it can do
     is in the scenario itself."""
@@ -95,10 +107,11 @@ def contents(kafka: str, dynamodb: str) -> tuple[set[str], set[str], set[str]]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(5400)
-def test_every_scenario_ends_clean(tmp_path: Path) -> None:
-    """exporter drill: all that it knows, within the hour that an idle machine of two cores needs at most."""
-    told, _ = started("--folder", str(tmp_path / "d")).communicate(timeout=5000)
-    found = json.loads(told)
-    assert (found["clean"], found["failed"]) == (len(SCENARIOS), []), found
+@pytest.mark.parametrize(("store", "left_out"), [("file", "store"), ("s3", "disk")])
+@pytest.mark.timeout(7200)
+def test_every_scenario_ends_clean(tmp_path: Path, store: str, left_out: str) -> None:
+    """exporter drill: all that it knows, within the hour or so that an idle machine of two cores needs at most."""
+    told, _ = started("--store", store, "--folder", str(tmp_path / "d")).communicate(timeout=7000)
+    found, wanted = json.loads(told), [one for one in SCENARIOS.values() if not one.alone and one.needs != left_out]
+    assert (found["clean"], found["failed"]) == (len(wanted), []), found
     assert "nothing doubled" in (tmp_path / "d" / "drill-1.html").read_text()

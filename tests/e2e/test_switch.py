@@ -98,6 +98,30 @@ def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 119))
 
 
+def test_what_an_earlier_decoder_began_is_not_finished_by_this_one(export: Export, spark: Any) -> None:
+    """Its verdicts may differ: the version that began it drains it, and the switch to this one is like any (ROUTE)."""
+    flagged = export.with_({"order": DDL["order"] + ", s STRUCT<on: BOOLEAN NOT NULL>"})
+    earlier = pytest.MonkeyPatch()
+    produce(export.kafka, export.topic, {0: [event("order", number, s={"on": True}) for number in range(12)]})
+    with earlier.context() as patch, pytest.raises(Crash):
+        patch.setattr("exporter.core.routing.decoder_version", lambda *_: 1)
+        crash_after(patch, "order")
+        flagged.run(spark)
+    before = flagged.positions()
+    assert before["order"] == (0, 11) != before[DEAD_LETTERS]
+    with pytest.raises(InvariantBroken, match="decoder version 1 has to drain first; this is version 2") as refused:
+        flagged.run(spark)
+    assert refused.value.exit_code == 70 and flagged.positions() == before
+    with earlier.context() as patch:
+        patch.setattr("exporter.core.routing.decoder_version", lambda *_: 1)
+        flagged.run(spark)
+    produce(export.kafka, export.topic, {0: [event("order", 12, s=None), event("order", 13, s={})]})
+    flagged.run(spark)
+    assert flagged.positions() == dict.fromkeys((DEAD_LETTERS, "order"), (1, 13))
+    tables = {(0, offset): ["order"] for offset in range(13)}
+    assert flagged.placed() == {**tables, (0, 13): [DEAD_LETTERS]}
+
+
 def test_a_drain_outlives_rounds_that_fail_and_a_record_that_kills_its_task(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

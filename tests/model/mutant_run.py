@@ -5,55 +5,30 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
-from unittest.mock import patch
 
-from tests.model import (
-    condemn_world,
-    evolve_world,
-    met_world,
-    pair_world,
-    restore_world,
-    schema_world,
-    sweep_world,
-    switch_world,
-    world,
-)
+from tests.model import world
 from tests.model.search import Found, RoleSearch, Search
 
-ROLED: dict[str, Callable[..., Any]] = {
-    "switch": lambda **scope: switch_world.SwitchWorld(switch_world.SwitchScope(**scope)),
-    "met": lambda **scope: met_world.MetWorld(met_world.MetScope(**scope)),
-    "condemn": lambda **scope: condemn_world.CondemnWorld(condemn_world.CondemnScope(**scope)),
-    "evolve": lambda **scope: evolve_world.EvolveWorld(evolve_world.EvolveScope(**scope)),
-    "schema": lambda **scope: schema_world.SchemaWorld(schema_world.SchemaScope(**scope)),
-    "sweep": lambda **scope: sweep_world.SweepWorld(sweep_world.SweepScope(**scope)),
-    "restore": lambda **scope: restore_world.RestoreWorld(restore_world.RestoreScope(**scope)),
-}
-STUBBED = ("wal", "lease", "reading")
-"""Worlds that are imported when they are asked for, because they need the commit path or third parties' modules."""
+ROLED = ("switch", "met", "condemn", "evolve", "schema", "sweep", "restore", "wal", "lease", "reading")
+"""Worlds of their own, each imported when it is asked for: a search is often shorter than the imports of the others."""
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
     """kind: two (processes), one (against all others), pair (of partitions), or the name of another world."""
     if kind in ROLED:
-        roled = ROLED[kind](**scope)
-        roles, names = roled.roles()
-        tables, processes = roled.first_state()
-        return RoleSearch(roled, roles, names, stops_count=stops_count).run(tables, processes, states_max)
-    if kind in STUBBED:
         module = importlib.import_module(f"tests.model.{kind}_world")
-        stubbed = getattr(module, f"{kind.title()}World")(getattr(module, f"{kind.title()}Scope")(**scope))
+        roled = getattr(module, f"{kind.title()}World")(getattr(module, f"{kind.title()}Scope")(**scope))
         with ExitStack() as stubs:
-            for stub in module.STUBS:
-                stubs.enter_context(patch.object(*stub))
-            return RoleSearch(stubbed, *stubbed.roles(), stops_count=stops_count).run(
-                *stubbed.first_state(), states_max
-            )
+            for target, name, stub in getattr(module, "STUBS", ()):
+                stubs.callback(setattr, target, name, getattr(target, name))
+                setattr(target, name, stub)
+            return RoleSearch(roled, *roled.roles(), stops_count=stops_count).run(*roled.first_state(), states_max)
     if kind == "pair":
+        from tests.model import pair_world
+
         pair = pair_world.PairWorld(pair_world.PairScope(**scope))
         tables, process = pair.first_state()
         return Search(pair, stops_count).run(tables, (process, process), states_max)

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offse
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
+BISECTION = "exporter/core/bisection.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
 EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
 SCHEMA, SCHEMAS = "tests/model/schema_world.py", "exporter/core/schemas.py"
@@ -858,6 +860,14 @@ MUTANTS = (
         "condemn",
     ),
     Mutant(
+        "condemn_for_lost_executors",
+        "3.7 executors that are lost count against the record that they read",
+        ((BISECTION, "counted.failed(plans, False, error)", "counted.failed(plans, True, error)"),),
+        frozenset({"ROUTE"}),
+        {},
+        "condemn",
+    ),
+    Mutant(
         "condemn_compares_nothing",
         "3.7 a condemnation does not compare what is condemned: two tasks write the row",
         ((CONDEMN, " or RECORD in self.condemned(world[D])", ""),),
@@ -1260,10 +1270,10 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
     """Search the mutant in a process of its own. Raises ValueError if a text is not there exactly once."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for package in ("exporter", "offsets", "tests/model"):  # links, and compiled modules too, for speed
-            shutil.copytree(REPOSITORY / package, root / package, copy_function=os.symlink)
-        (root / DAYS).parent.mkdir()
-        (root / DAYS).symlink_to(REPOSITORY / DAYS)
+        edited = {Path(file) for file, _, _ in mutant.edits}
+        for path in map(Path, ("exporter", "offsets", "tests/model", DAYS)):
+            (root / path).parent.mkdir(exist_ok=True, parents=True)
+            link(path, root, edited)
         shutil.copy(REPOSITORY / NAMES_TESTS, root / NAMES_TESTS.name)
         for file, old, new in mutant.edits:
             edit(mutant.name, root / file, old, new)
@@ -1279,6 +1289,18 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(f"{mutant.name}: {done.stderr}")
     return dict(json.loads(done.stdout))
+
+
+def link(path: Path, root: Path, edited: Set[Path]) -> None:
+    """Put what is at a path of the repository below root, compiled modules too; nothing that is edited is shared."""
+    if any(path in file.parents for file in edited):
+        (root / path).mkdir()
+        for inner in (REPOSITORY / path).iterdir():
+            link(path / inner.name, root, edited)
+    elif path.name == "__pycache__":  # of what is edited none may be believed
+        shutil.copytree(REPOSITORY / path, root / path, copy_function=os.symlink)
+    else:
+        (root / path).symlink_to(REPOSITORY / path)
 
 
 def edit(name: str, file: Path, old: str, new: str) -> None:

@@ -32,6 +32,7 @@ from exporter.core.outcome import Landed, Report, Settled, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ExporterError, InvariantBroken
 from exporter.protocol.commit import DeltaCommitter
+from exporter.stores.memory import MemoryStore
 from exporter.wal import check as wal_check
 from exporter.wal import keeper as wal_keeper
 from exporter.wal.check import LogCheck, broken
@@ -47,6 +48,7 @@ from tests.support.days import partition_of
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
 APP, TYPE = "model", "A"
+STORE = MemoryStore("memory://model/lake")
 TP = TopicPartition("t", 0)
 OWN = str(AppId(APP, TP, 0))
 KEY = IntentKey(TYPE, TP, 0)
@@ -105,7 +107,7 @@ class _Script:
 
     def __init__(self, answers: State, versions: State) -> None:
         self.left, self.versions = list(answers), versions
-        self.app, self.event_type = APP, TYPE
+        self.app, self.event_type, self.store = APP, TYPE, STORE
 
     def ask(self, effect: str, asked: Any = ()) -> Any:
         if not self.left:

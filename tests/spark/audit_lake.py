@@ -7,7 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from exporter.core.plan import Budget, plan_round
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
+from exporter.core.table_options import TableOptions
 from exporter.core.writers import Writer, WriterKey, freeze, integrate
 from exporter.kafka.topics import EARLIEST, FirstPosition, TopicReader, partitions_of
 from exporter.lake.lake import Lake
@@ -54,11 +55,11 @@ class Exported:
     root: Path
     routing: Routing
     schemas: KnownSchemas = NO_SCHEMAS
-    record_columns: RecordColumns | None = None
+    record_columns: RecordColumns = field(default_factory=RecordColumns)
 
     @property
     def lake(self) -> Lake:
-        return Lake(self.session, self.root, APP, record_columns=self.record_columns)
+        return Lake(self.session, self.root, APP, options=TableOptions(record_columns=self.record_columns))
 
     @property
     def kafka_options(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.core.deployment import PAGES
 from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
@@ -27,7 +28,7 @@ from exporter.operate.audit.files import replay
 from exporter.rounds.read import RoundReader
 from exporter.spark import class_data
 from exporter.spark.jvm_lines import JvmLines, entries
-from exporter.spark.session import LOG4J_FILE, PAGES
+from exporter.spark.session import LOG4J_FILE
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 from tests.support.lakes import wait_until
@@ -57,7 +58,7 @@ def test_temporary_files_of_the_jvm_stand_where_those_of_this_process_do(spark: 
 def test_java_writes_names_of_files_in_utf_8_under_any_locale() -> None:
     """LC_ALL=C makes Python go over to UTF-8 by itself and Java to ASCII: a root with other letters was an outage."""
     told = "import os, subprocess, sys; from exporter.spark import session as spark; "
-    told += "spark._prepared('local[1]', '1g', True); "
+    told += "spark._prepared(spark.Deployment('local[1]'), short_lived=True); "
     told += "java = os.path.join(os.environ['JAVA_HOME'], 'bin', 'java'); "
     told += "sys.exit(subprocess.run([java, '-XshowSettings:properties', '-version']).returncode)"
     ran = subprocess.run(

@@ -18,6 +18,7 @@ from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.core.columns import EVENT_TIME
 from exporter.core.outcome import Stale
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.table_options import TableOptions
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ConfigError
 from exporter.formats.schema import arrow_schema
@@ -102,7 +103,7 @@ class Table:
 
     def __init__(self, spark: Any, root: Path) -> None:
         self.spark = spark
-        self.lake = Lake(spark, root, "app", type_widening=True)
+        self.lake = Lake(spark, root, "app", options=TableOptions(type_widening=True))
         self.delta = self.lake.table("order")
         self.old, self.new = (spark.createDataFrame([], ddl).schema.json() for ddl in (OLD_DDL, NEW_DDL))
         self.anchors = Anchors(self.lake, None, routing(order=self.new), EARLIEST)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ It checks no signature, and knows one condition, `If-None-Match: *`.
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections import defaultdict
 from contextlib import suppress
@@ -48,6 +49,11 @@ class FakeS3:
         self.over.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def listens_with(self, secured: ssl.SSLContext) -> None:
+        """From now on it speaks TLS only."""
+        self._server.socket = secured.wrap_socket(self._server.socket, server_side=True)
+        self.endpoint = self.endpoint.replace("http://", "https://")
 
     def times(self, method: str) -> int:
         return sum(asked == method for asked, _ in self.asked)

@@ -48,7 +48,7 @@ from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
-from exporter.settings.meaning import evolutions, record_columns, specs_of
+from exporter.settings.meaning import evolutions, table_options
 from exporter.settings.model import Settings
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.task.build import build_service
@@ -194,11 +194,8 @@ class Export:
         """What every verb works with, on the shared session."""
         settings = self.settings()
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
-        specs, configuration = specs_of(settings), routing_of(settings, spark)
-        lake = Lake(
-            spark, settings.store, settings.app, json_text=settings.json_text, specs=specs,
-            type_widening=settings.type_widening, record_columns=record_columns(settings),
-        )  # fmt: skip
+        configuration = routing_of(settings, spark)
+        lake = Lake(spark, settings.store, settings.app, options=table_options(settings))
         growing, registry = evolutions(settings, parse_hints(spark, settings)), open_registry(settings)
         try:
             yield Workbench(lake, reader, configuration, growing, registry, FromSchemas(configuration))

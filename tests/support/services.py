@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient
 
 from exporter.local.broker import Broker, answers
 from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
+from exporter.local.hdfs import LocalHdfs
 from exporter.local.registry import LocalRegistry
 from exporter.local.s3 import BUCKET, LocalS3
 from exporter.local.server import accepts
@@ -111,6 +112,17 @@ def s3_store() -> Iterator[Store]:
     else:
         with LocalS3() as s3:
             yield open_store(f"s3://{BUCKET}", s3_options(s3.endpoint))
+
+
+@contextmanager
+def hdfs_store() -> Iterator[Store]:
+    """A folder of an HDFS: $EXPORTER_TEST_HDFS (hdfs://namenode:port/path), else all of a child process."""
+    given = os.environ.get("EXPORTER_TEST_HDFS")
+    if given:
+        yield open_store(given)
+    else:
+        with LocalHdfs() as hdfs:
+            yield open_store(hdfs.uri)
 
 
 def s3_options(endpoint: str) -> dict[str, str]:

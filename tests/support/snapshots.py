@@ -60,6 +60,7 @@ def busy_snapshot() -> Snapshot:
         wal_calls={("put_item", "answered"): 3},
         owed=0,
         schema_ids=1,
+        unregistered=2,
         totals=totals,
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from exporter.cli.options import LAKE, VERDICTS, Loading, with_settings
+from exporter.cli.options import CODEC, LAKE, VERDICTS, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, Text, counted, plain
 from exporter.settings.model import Settings
 from exporter.text import escaped
@@ -122,7 +122,7 @@ def _tell_row(row: Mapping[str, Any], text: Text) -> None:
 @chosen_letters
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
-@with_settings(VERDICTS)
+@with_settings(VERDICTS | CODEC)
 def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading) -> None:
     """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
     from exporter.operate.letters.replay import Replay

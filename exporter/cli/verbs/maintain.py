@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from exporter.cli.options import LAKE, MAINTAINED, Loading, with_settings
+from exporter.cli.options import CODEC, LAKE, MAINTAINED, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, Text, counted
 from exporter.errors import FoundProblem
 
@@ -23,7 +23,7 @@ COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
 @click.option("--schedule", is_flag=True, help="Stay, and work at the times of `maintain_cron`, until stopped.")
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written or deleted.")
 @FORMAT
-@with_settings(LAKE | MAINTAINED)
+@with_settings(LAKE | MAINTAINED | CODEC)
 def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Loading) -> None:
     """OPTIMIZE closed days, checkpoint, sweep and VACUUM the tables, while tasks go on; needs no broker."""
     from exporter.operate.maintain.run import maintain as run_maintain

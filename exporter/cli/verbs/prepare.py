@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 
 from exporter.cli.output import Text
+from exporter.stores.store import JAR_SETS
 
 
 @click.command()
-def prepare() -> None:
+@click.option("--for", "store", type=click.Choice(JAR_SETS), help="Where table_root is, if it is no folder.")
+def prepare(store: str | None) -> None:
     """Fetch the jars and make the archive that shortens each start by seconds: once, for images and new machines."""
     from exporter.operate.prepare import prepare as run_prepare
     from exporter.spark.class_data import home
 
-    made = run_prepare()
-    Text().line(f"{'made' if made else 'nothing to do'}: {home()}")
+    sets = (store,) if store else ()
+    made = run_prepare(sets)
+    Text().line(f"{'made' if made else 'nothing to do'}: {home(sets)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from exporter.cli.options import LOG, VERDICTS, Loading, with_settings
+from exporter.cli.options import CODEC, LOG, VERDICTS, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, Text, counted, plain
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ COLUMNS = ("table", "partition", "position", "becomes", "files out", "")
 )
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
-@with_settings(VERDICTS | LOG | {"first_position", "type_widening"})
+@with_settings(VERDICTS | LOG | CODEC | {"first_position", "type_widening"})
 def repair(
     action: str | None, former: str | None, skipped: str | None, apply: bool, output: Output, load: Loading
 ) -> None:

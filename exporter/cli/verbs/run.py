@@ -25,8 +25,7 @@ def run(until_caught_up: bool, load: Loading) -> None:
     settings = load()
     require_room(settings.store, (DEAD_LETTERS, *settings.types), settings.sync)
     point(Fault.BEFORE_SPARK)
-    java = settings.store.java
-    started = spark.starting(settings.spark_master, settings.driver_memory, f"exporter {settings.app}", java)
+    started = spark.starting(settings.deployment, f"exporter {settings.app}", settings.store.java)
     from exporter.cli.progress import ProgressDisplay  # these take as long as the JVM does
     from exporter.task.build import run as run_task
 

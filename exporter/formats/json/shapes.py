@@ -254,6 +254,8 @@ def _zero(data_type: pa.DataType) -> Any:
         return []
     if pa.types.is_string(data_type) or pa.types.is_binary(data_type):
         return "" if pa.types.is_string(data_type) else b""
+    if pa.types.is_boolean(data_type):
+        return False
     return Decimal(0) if pa.types.is_decimal(data_type) else 0
 
 

@@ -24,13 +24,16 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.record_fields import other_column, record_fields
 from exporter.lake.schema import refuses, schema_change, untimed
+from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
+from exporter.operate.catalog import check_catalog
+from exporter.operate.check.executors import check_executors
 from exporter.operate.check.finding import Finding
 from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
 from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
-from exporter.settings.meaning import record_columns, specs_of
+from exporter.settings.meaning import record_columns, table_options
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.jars import find_java, jar_paths
@@ -49,7 +52,7 @@ VALUES_MAX = 100
 
 
 def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
-    """Settings, Java, jars, brokers, topic, registry, log, schemas, tables, in that order, as earlier ones allow.
+    """Settings, Java, jars, brokers, topic, registry, log, executors, schemas, tables, in that order, as earlier allow.
 
     create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too.
     """
@@ -189,15 +192,19 @@ def _storage(settings: Settings) -> Iterator[Finding]:
     if (error := store.unwritable(sync=settings.sync)) is not None:
         yield Finding.of("table_root", error)
         return
-    yield Finding("table_root", "ok", store.uri())
+    told = "".join(f", {name.replace('_', ' ')} {text}" for name, text in sorted(store.options.items()))
+    yield Finding("table_root", "ok", f"{store.uri()}{told}")
     for found in in_the_way(store, (DEAD_LETTERS, *settings.types)):
         yield Finding.of("table_root", found)
 
 
 def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
-    master, memory, java = settings.spark_master, settings.driver_memory, settings.store.java
-    session = spark.start(master, memory, "exporter check", short_lived=True, java=java)
+    session = spark.start(settings.deployment, "exporter check", short_lived=True, java=settings.store.java)
     try:
+        if (executors := check_executors(settings, session)) is not None:
+            yield executors
+            if executors.level == "error":
+                return  # all that follows would wait for them
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":
@@ -217,10 +224,12 @@ def _parsed(settings: Settings, session: Any) -> int:
 def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     try:
-        lake = Lake(session, settings.store, settings.app, settings.sync, settings.json_text, specs_of(settings))
+        lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     except ConfigError as error:
         yield Finding.of("table_root", error)
         return
+    yield from _properties(lake)
+    yield from check_catalog(settings, lake)
     configuration = routing_of(settings, session)
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
@@ -249,6 +258,20 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
             declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
             yield _looked_at(what, view, declared, in_force, settings.type_widening)
             yield from check_values(what, lake.table(name).live_sizes, lake.specs.of(name))
+
+
+def _properties(lake: Lake) -> Iterator[Finding]:
+    """Whether a table can have the properties that the settings name, and who would not read it."""
+    try:
+        features = tried(lake)
+    except ConfigError as error:
+        yield Finding.of("table_properties", error)
+        return
+    if features:
+        says = f"tables that are made from now on need readers that know {', '.join(features)}"
+        yield Finding("table_properties", "warn", says, "see the handbook (tables) for what readers know")
+    elif lake.options.properties:
+        yield Finding("table_properties", "ok", ", ".join(sorted(lake.options.properties)))
 
 
 def _to_be_cut(lake: Lake) -> Iterator[Finding]:

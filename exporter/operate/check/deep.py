@@ -17,7 +17,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
 from exporter.operate.audit.audit import audit
 from exporter.operate.check.finding import Finding
-from exporter.settings.meaning import specs_of
+from exporter.settings.meaning import table_options
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken
 from exporter.workbench import Workbench, open_journal, routing_of
@@ -36,7 +36,7 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         return
     try:
         configuration = routing_of(settings, session)
-        lake = Lake(session, settings.store, settings.app, settings.sync, settings.json_text, specs_of(settings))
+        lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
         yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)

@@ -100,7 +100,7 @@ class Feed:
             columns=decoded_as_is(self._routing, self._reading.views),
             specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
             kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
-            schemas=self._schemas, store_options=self._lake.store.options,
+            schemas=self._schemas, store_options=self._lake.store.options, compression=self._lake.compression,
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:

@@ -95,7 +95,7 @@ class Maintenance:
         session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))
         cores = str(lake.session.sparkContext.defaultParallelism)  # VACUUM would have 10,000 tasks
         session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", cores)
-        self._lake = Lake(session, lake.store, lake.app, lake.sync)
+        self._lake = Lake(session, lake.store, lake.app, lake.sync, lake.options)
         self._limits = limits
         self._stopped = stopped
 

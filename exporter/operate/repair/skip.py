@@ -153,7 +153,8 @@ class Skip:
         footer |= {name: text for name, text in _identity(recorded, tp).items() if text is not None}
         store = self._lake.table(DEAD_LETTERS).store
         origin = FileOrigin(
-            store, self._lake.app, tp, move.new.epoch, DEAD_LETTERS, reading.letters.fingerprint, footer
+            store, self._lake.app, tp, move.new.epoch, DEAD_LETTERS, reading.letters.fingerprint, footer,
+            compression=self._lake.compression,
         )  # fmt: skip
         read = [self._read(tp, offset) for offset in offsets]
         return letter_adds(origin, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])

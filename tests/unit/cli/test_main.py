@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from exporter.cli import verbs
 from exporter.cli.main import VERBS, cli
-from exporter.cli.options import EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS
+from exporter.cli.options import CODEC, EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS
 from exporter.cli.output import counted, plain
 from exporter.cli.verbs.dead_letters import told_of
 from exporter.cli.verbs.infer import INFERRED
@@ -30,9 +30,10 @@ from tests.support.settings import TOML
 TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
-    "maintain": LAKE | MAINTAINED, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
-    "dead-letters show": LAKE, "dead-letters replay": VERDICTS,
-    "repair": VERDICTS | LOG | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
+    "maintain": LAKE | MAINTAINED | CODEC, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
+    "dead-letters show": LAKE, "dead-letters replay": VERDICTS | CODEC,
+    "repair": VERDICTS | LOG | CODEC | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
+    "catalog": LAKE | {"catalog", "catalog_database", "catalog_uri"},
 }  # fmt: skip
 
 VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if path.stem != "__init__"]

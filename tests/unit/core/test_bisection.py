@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from exporter.core.bisection import CARE_SPAN, FREE_SPAN, SINGLE_FAILURES_MAX, STUCK_FAILURES, Bisection
+from exporter.core.bisection import (
+    CARE_SPAN,
+    FREE_SPAN,
+    LOSSES_MAX,
+    SINGLE_FAILURES_MAX,
+    STUCK_FAILURES,
+    Bisection,
+)
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -118,3 +125,44 @@ def test_an_outage_condemns_nothing():
     for readable in [True, True, False, True, True] + [False] * 10:
         trouble = trouble.failed((plan(BAD, 5, 6),), readable)
         assert trouble.poison() is None
+
+
+def test_executors_that_are_lost_count_against_no_record():
+    """A machine that is taken away while a single record is read alone, twice failed before, condemns nobody."""
+    one = (plan(BAD, 5, 6),)
+    trouble = Bisection().failed(one, True).failed(one, True)
+    while trouble.ailing[BAD].alone < SINGLE_FAILURES_MAX - 1:
+        trouble = trouble.failed(one, True)
+    for _ in range(LOSSES_MAX):
+        trouble = trouble.lost(one, "gone")
+        assert trouble.poison() is None
+        assert trouble.ailing[BAD].alone == SINGLE_FAILURES_MAX - 1
+    assert trouble.lost(one).poison() is None
+    assert trouble.failed(one, True).poison() == BAD, "its own failures do"
+
+
+def test_a_round_whose_executors_are_lost_is_read_again_as_it_was():
+    """Its partitions are in no trouble; a round that passes ends the count."""
+    both = (plan(GOOD, 0, 100), plan(BAD, 0, 100))
+    trouble = Bisection()
+    for _ in range(LOSSES_MAX):
+        trouble = trouble.lost(both, "gone")
+    assert trouble.limit(both, 0) == both and not trouble.stuck()
+    assert trouble.passed(both) == Bisection()
+
+
+def test_what_ends_its_executors_again_and_again_is_read_apart_and_with_care_and_never_condemned():
+    """A record that is more than an executor's JVM can hold: read with care it passes, and nobody waits for ever."""
+    start, end, deadly, trouble, rounds = 0, 100, 40, Bisection(), 0
+    while start < end:
+        (now,) = trouble.limit((plan(BAD, start, end),), rounds)
+        rounds += 1
+        assert rounds < 200 and trouble.poison() is None
+        if now.start <= deadly < now.end and not trouble.is_careful(now):
+            trouble = trouble.lost((now,), "gone")
+        else:
+            trouble, start = trouble.passed((now,)), now.end
+    trouble, alone = Bisection(), (plan(BAD, deadly, deadly + 1),)
+    for _ in range(50):
+        trouble = trouble.lost(alone, "gone")
+    assert trouble.poison() is None and trouble.stuck() == {BAD: "gone"}

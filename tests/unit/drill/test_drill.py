@@ -134,6 +134,9 @@ def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "drill-1.json").write_text("{}")
     with pytest.raises(ConfigError, match="no drill's book"):
         drills.drill(drills.Options("random-kills", folder=tmp_path, resume=True))
+    (tmp_path / "drill-2.json").write_text(Book(2, drills.environment("s3")).to_json())
+    with pytest.raises(ConfigError, match="with --store s3"):
+        drills.drill(drills.Options("random-kills", seed=2, folder=tmp_path, resume=True))
     with pytest.raises(ConfigError, match="no scenario"):
         drills.drill(drills.Options("nonsense", folder=tmp_path, resume=True))
 

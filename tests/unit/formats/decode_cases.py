@@ -1,8 +1,8 @@
 """Every way a value is known to go wrong or nearly so, as data (the facts' table of cases, and more).
 
 A case is a name, the schema it is read with, and the value. The verdict of each stands in
-golden_verdicts.json; rewrite that file by running this one, and raise routing.DECODER_VERSION
-if a verdict changed on purpose.
+golden_verdicts.json; rewrite that file by running this one, and add a version to
+core/decoder_version.py if a verdict changed on purpose.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _WITH_REQUIRED = pa.struct(
         pa.field("in", pa.struct([pa.field("x", pa.string(), nullable=False)]), nullable=False),
     ]
 )
+_FLAG = pa.field("in", pa.struct([pa.field("off", pa.bool_(), nullable=False)]), nullable=False)
 
 SCHEMAS: dict[str, pa.Schema] = {
     "flat": pa.schema(
@@ -81,6 +82,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("n", _WITH_REQUIRED),
             pa.field("xs", pa.list_(pa.field("element", pa.int32(), nullable=False))),
             pa.field("m", pa.struct([("o", pa.string())]), nullable=False),
+            ("f", pa.struct([pa.field("on", pa.bool_(), nullable=False), _FLAG])),
         ]
     ),
 }
@@ -514,6 +516,11 @@ _REQUIRED: dict[str, bytes] = {
     "required date missing": b'{"k":"x","m":{},"n":{"r":1,"in":{"x":"y"}}}',
     "required element": b'{"k":"x","m":{},"xs":[1,2]}',
     "required element null": b'{"k":"x","m":{},"xs":[1,null]}',
+    "required flag parent null": b'{"k":"x","m":{},"f":null}',
+    "required flag": b'{"k":"x","m":{},"f":{"on":true,"in":{"off":false}}}',
+    "required flag missing": b'{"k":"x","m":{},"f":{"in":{"off":false}}}',
+    "required flag null": b'{"k":"x","m":{},"f":{"on":null,"in":{"off":false}}}',
+    "required flag below": b'{"k":"x","m":{},"f":{"on":true,"in":{}}}',
     "required dup": b'{"k":"x","k":"y","m":{}}',
 }
 

@@ -93,6 +93,8 @@ def _object(value: Any, fields: Iterable[pa.Field], evolved: bool) -> tuple[dict
                 left = item
             if left is not None:
                 rest[name] = left
+    if any(name not in column and not field.nullable for name, field in known.items()):
+        raise Misfit
     return column, rest or None
 
 
@@ -113,9 +115,13 @@ def _value(value: Any, field: pa.Field, evolved: bool) -> tuple[Any, Any]:
         entries = [pa.field(key, kind.item_type, metadata=kind.item_field.metadata) for key in value]
         nulls = {key: None for key, item in value.items() if item is None}
         column, rest = _object(value, entries, evolved)
+        if nulls and not kind.item_field.nullable:
+            raise Misfit
         return {**column, **nulls}, rest
     if pa.types.is_list(kind):
         if not isinstance(value, list):
+            raise Misfit
+        if None in value and not kind.value_field.nullable:
             raise Misfit
         parts = [(None, None) if item is None else _value(item, kind.value_field, evolved) for item in value]
         rest = [left for _, left in parts]

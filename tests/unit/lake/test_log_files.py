@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from exporter.lake import log_files
 from exporter.stores.file import FileStore
+from exporter.stores.memory import MemoryStore
 from offsets.table_log import TableView
 
 
@@ -54,6 +56,31 @@ def written(folder: Path, versions: int, **other: Mapping[str, Any]) -> Path:
     for name, holds in other.items():
         (folder / "_delta_log" / name).write_text(json.dumps(holds))
     return folder
+
+
+class Out(MemoryStore):
+    """Answers no question about one kind of name; counts them."""
+
+    asked: ClassVar[list[str]] = []
+
+    def names(self, folder: str = "", after: str = "") -> list[str]:
+        self.asked.append(folder)
+        raise OSError(errno.EIO, "no answer")
+
+    def read(self, path: str) -> bytes:
+        self.asked.append(path)
+        raise OSError(errno.EIO, "no answer")
+
+
+def test_a_storage_that_does_not_answer_is_asked_once() -> None:
+    """Each question may take a minute, and a table has fifty checksums that could tell; nor would Delta know more."""
+    out = Out("memory://out/order")
+    Out.asked.clear()
+    with pytest.raises(OSError, match="no answer"):
+        log_files.newest_view(out)
+    with pytest.raises(OSError, match="no answer"):
+        log_files.view_at(out, 100)
+    assert len(Out.asked) == 2
 
 
 def digits(version: int) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from exporter.core.writers import StagedFile
-from exporter.errors import LogCleaned, TableUnreadable
+from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files
 from exporter.lake.table import DeltaTable, sql_texts
 from exporter.stores.file import JAVA, FileStore
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.store import Store
 from offsets.ranges import OffsetRange
 
@@ -29,6 +29,26 @@ def table_in(store: Store) -> DeltaTable:
 def table() -> Iterator[DeltaTable]:
     yield table_in(MemoryStore.at("memory://table/lake/order~2Ev1"))
     DISKS.pop("table", None)
+
+
+class NoSnapshots:
+    """A gateway whose log cannot be read."""
+
+    none = None
+
+    def log(self, uri: str) -> Any:
+        raise RuntimeError("java.io.IOException")
+
+
+@pytest.mark.parametrize("trouble", ["", "no answer"])
+def test_a_version_that_cannot_be_read_is_gone_only_if_the_storage_answers(trouble: str) -> None:
+    """A log that was cleaned up needs a person; an outage passes."""
+    gateway: Any = NoSnapshots()
+    table = DeltaTable(gateway, MemoryStore.at("memory://gone/order"), "app", "order")
+    DISKS.setdefault("gone", Disk()).trouble = trouble
+    with pytest.raises(StorageSilent if trouble else LogCleaned):
+        table.view_at(3)
+    DISKS.pop("gone")
 
 
 def staged(size_bytes: int) -> StagedFile:

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.monitor.health import ENDPOINTS, START_SECS_MAX, TICK_SECS_MAX, Health, HealthServer
 from exporter.monitor.outages import KAFKA, PAUSE, STORAGE, TELL_SECS, Outages
-from exporter.monitor.watch import PROBE_SECS, Watch
+from exporter.monitor.watch import BLINK_SECS, PROBE_SECS, Watch
 from exporter.stores.file import FileStore
 from offsets.ranges import TopicPartition
 from tests.support.snapshots import P0, P1, writer
@@ -168,6 +168,23 @@ def test_an_outage_of_the_storage_ends_by_itself_and_is_given_up_too(task: Task)
     task.now += 1001
     with pytest.raises(DependencyUnreachable, match="storage"):
         task.passed()
+
+
+def test_a_storage_that_is_silent_is_asked_once_in_a_passing(task: Task) -> None:
+    """Each question may take seconds, and each table that fails asks one; one that answers is asked as often."""
+    asked: list[int] = []
+    task.watch.probe = lambda: asked.append(1) or task.trouble  # type: ignore[func-returns-value]
+    task.trouble = "silent"
+    assert [task.watch.storage_is_out(now) for now in (1.0, 1.0, 1.0, 2.0)] == [True] * 4 and len(asked) == 2
+    task.trouble = ""
+    assert [task.watch.storage_is_out(3.0), task.watch.storage_is_out(3.0)] == [False] * 2 and len(asked) == 4
+
+
+def test_a_storage_that_failed_and_answers_by_now_was_out_but_not_again_and_again(task: Task) -> None:
+    """What fails for ever is a person's to look at, however well the rest is."""
+    assert [task.watch.blinked("no answer", at) for at in (0.0, 10.0, 20.0, 30.0)] == [True, True, True, False]
+    assert "no answer" in task.watch.outages.open[STORAGE].error
+    assert task.watch.blinked("no answer", BLINK_SECS)
 
 
 def test_a_partition_is_given_up_that_was_stuck_without_a_break_for_as_long(task: Task) -> None:

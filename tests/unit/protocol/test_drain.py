@@ -41,6 +41,9 @@ class Reader:
         self.read_ranges += [(plan.start, plan.end) for plan in order.plans.values()]
         return self.of(order)
 
+    def has_executors(self) -> bool:
+        return True
+
     def cancel(self, dropped: bool = False) -> None:
         self.cancelled.set()
 

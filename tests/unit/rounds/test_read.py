@@ -25,7 +25,7 @@ READ = pa.table({"offset": [0]})
 
 def failed(unreadable: dict[int, str], *plans: PartitionPlan) -> RoundFailed:
     """The error of a round of the plans. unreadable: offset -> what its raw read raises."""
-    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2), conf=None)
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2, master="local[2]"), conf=None)
     reader = RoundReader(session, {"kafka.bootstrap.servers": "b:1"})
 
     def raw(wanted: careful.Wanted) -> Any:

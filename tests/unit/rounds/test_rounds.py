@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from exporter.core.bisection import LOSSES_MAX
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
-from exporter.errors import RoundFailed
+from exporter.errors import DependencyUnreachable, RoundFailed
 from exporter.rounds.read import why
-from exporter.rounds.rounds import Rounds
+from exporter.rounds.rounds import EXECUTORS_SECS_MAX, Rounds
 from offsets.ranges import TopicPartition
 
-T0 = TopicPartition("orders", 0)
+T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
 
 
@@ -68,6 +69,9 @@ class Reader:
     def begun(self) -> bool:
         return True
 
+    def has_executors(self) -> bool:
+        return True
+
     def cancel(self, dropped: bool = False) -> None:
         self.cancelled += 1
 
@@ -95,7 +99,7 @@ def rounds_of(reader: Any, bytes_max: int = 1_000_000) -> Rounds:
     def waking(future: Future[Any]) -> Future[Any]:
         return future
 
-    return Rounds(reader, 1_000_000, bytes_max, 600.0, waking)
+    return Rounds(reader, 1_000_000, bytes_max, 1e9, waking)
 
 
 def test_the_size_of_records_bounds_the_next_round_and_its_batches():
@@ -267,4 +271,43 @@ def test_a_troubled_partition_waits_alone_and_a_condemned_offset_is_never_read()
     assert rounds.may_start({}, 100.0)
     chosen = [plan for _ in range(2) for plan in rounds.choose(both, {T0: {4}}, 999.0)]
     assert {(plan.tp.partition, plan.end) for plan in chosen} == {(0, 4), (1, 10)}
+    rounds.close()
+
+
+def test_a_round_whose_executors_are_lost_is_tried_again_as_it_was() -> None:
+    """After a pause, all of it; what is known of a record that failed before stays."""
+    reader = Reader(10, 1_000)
+    rounds = rounds_of(reader)
+    reader.read = lose  # type: ignore[method-assign]
+    rounds.raw = "read before"
+    both = order(0).plans | {T1: PartitionPlan(T1, 0, 0, 0, 10, {})}
+    with capture_logs() as logs:
+        for now in range(LOSSES_MAX):
+            rounds.start(replace(ORDER, plans=both))
+            assert isinstance(rounds._readings[0].future.exception(10), RoundFailed)
+            assert rounds.take(100.0 * now) is None and not rounds.may_start({}, 100.0 * now)
+            assert len(rounds.choose(tuple(both.values()), {}, 100.0 * now)) == 2
+    assert [one["event"] for one in logs] == ["round_lost"] * LOSSES_MAX
+    assert rounds.raw == "read before" and not rounds.trouble.ailing
+    rounds.close()
+
+
+def lose(order: StagingOrder) -> RoundResult:
+    raise RoundFailed("gone", lost=True)
+
+
+def test_a_round_that_gets_no_executor_ends_the_task_instead_of_hanging() -> None:
+    """As behind a master that was restarted and knows of no application; until then it is an outage."""
+    reader, rounds = two_running()
+    reader.has_executors = lambda: False  # type: ignore[method-assign]
+    assert rounds.take(1_000.0) is None and rounds.starved
+    assert rounds.take(1_000.0 + EXECUTORS_SECS_MAX) is None
+    reader.has_executors = lambda: True  # type: ignore[method-assign]
+    assert rounds.take(2_000.0) is None and not rounds.starved
+    reader.has_executors = lambda: False  # type: ignore[method-assign]
+    assert rounds.take(3_000.0) is None
+    with pytest.raises(DependencyUnreachable, match="no executor for 181 s"):
+        rounds.take(3_000.0 + EXECUTORS_SECS_MAX + 1)
+    for future in reader.ends.values():
+        future.set_result(RoundResult((), {}))
     rounds.close()

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.cli.options import click_options
+from exporter.core.deployment import Deployment
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.specs import Specs
 from exporter.errors import ConfigError
@@ -209,7 +210,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_known_one() -> None:
 
 def test_names_of_the_tests_and_the_cache_are_no_settings() -> None:
     """These EXPORTER_ variables belong to others and are let through."""
-    ours = ("EXPORTER_TEST_KAFKA", "EXPORTER_TEST_DYNAMODB", "EXPORTER_TEST_REGISTRY")
+    ours = [f"EXPORTER_TEST_{name}" for name in ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS")]
     names = (*ours, "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS")
     assert loaded(**dict.fromkeys(names, "x")) == loaded()
 
@@ -252,7 +253,19 @@ def test_an_error_names_the_setting_in_the_spelling_in_which_it_was_given() -> N
         ("unknown_fields = 'drop'", "should be 'rescue', 'ignore' or 'dead_letter'"),
         ("driver_memory = '1 GB'", "such as 2g"),
         ("spark_master = 'locl[2]'", "spark://"),
+        ("driver_host = 'driver:7078'", "without a port"),
+        ("worker_python = './env/bin/python'\nworker_archive = 'env.tar.gz'", "path#folder"),
+        ("worker_archive = 'env.tar.gz#env'", "needs worker_python"),
         ("app = 'a.b'", "letters, digits, _ and - only"),
+        ("parquet_compression = 'brotli'", "'zstd', 'snappy', 'gzip', 'lz4' or 'none'"),
+        ("catalog = 'unity'", "'hive' or 'glue'"),
+        ("catalog = 'hive'", "needs catalog_database"),
+        ("catalog_database = 'Lake'", "lower-case letters, digits and _ only"),
+        ("catalog = 'glue'\ncatalog_database = 'lake'", "glue is for tables in s3://"),
+        ("catalog_uri = 'thrift://m:9083'", "no effect without catalog"),
+        ("catalog = 'hive'\ncatalog_database = 'lake'\ncatalog_uri = 'm:9083'", "should be thrift://host:port"),
+        ("catalog = 'hive'\ncatalog_database = 'lake'\ncatalog_uri = 'http://m:9083'", "should be thrift://host:port"),
+        ("catalog = 'glue'\ncatalog_database = 'lake'\ncatalog_uri = 'thrift://m:1'", "should be http://host:port"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(line: str, reason: str) -> None:
@@ -286,6 +299,59 @@ def test_an_address_that_cannot_be_used_is_refused(name: str, text: str, reason:
         load(write(), {name: text}, {})
     assert f"{flag(name)} " in str(caught.value)
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('"spark.sql.extensions" = "x"', "spark.sql.extensions is not passed on: the export rests on its own value"),
+        ('"spark.delta.logStore.file.impl" = "x"', "the export rests on its own value of it"),
+        ('"spark.driver.host" = "x"', "use the setting driver_host"),
+        ('"executor.cores" = 2', "should begin with spark."),
+        ('"spark.hadoop.fs.s3a.secret.key" = "x"', "credentials are those of the standard chain"),
+    ],
+)
+def test_an_option_that_the_export_rests_on_is_not_passed_to_spark(line: str, reason: str) -> None:
+    """Two values of one thing, of which one would be ignored in silence."""
+    assert reason in refused(tables=f"[spark]\n{line}\n")
+
+
+def test_where_spark_runs_is_what_the_settings_say() -> None:
+    """Each setting by its name; numbers and booleans of TOML are texts to Spark."""
+    scalars = "spark_master = 'spark://m:7077'\ndriver_memory = '2g'\ndriver_host = 'd'\ndriver_port = 7078\n"
+    scalars += "block_port = 7079\nworker_python = './e/bin/python'\nworker_archive = 'e.tgz#e'\n"
+    given = loaded(scalars, '[spark]\n"spark.executor.cores" = 2\n"spark.speculation" = true\n').deployment
+    options = {"spark.executor.cores": "2", "spark.speculation": "true"}
+    assert given == Deployment("spark://m:7077", "2g", "d", 7078, 7079, "./e/bin/python", "e.tgz#e", options)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("exporter.app", "none of Delta's own properties"),
+        ("comment", "none of Delta's own properties"),
+        ("delta.appendOnly", "dead letters leave their table"),
+        ("delta.columnMapping.mode", "the names of their columns"),
+        ("DELTA.ColumnMapping.mode", "the names of their columns"),
+        ("delta.constraints.positive", "nobody would enforce them"),
+        ("delta.setTransactionRetentionDuration", "positions would expire"),
+        ("delta.coordinatedCommits.commitCoordinator-preview", "the table's own log"),
+        ("delta.feature.catalogManaged", "the table's own log"),
+        ("delta.minReaderVersion", "the features that are used decide it"),
+        ("delta.randomizeFilePrefixes", "the folders of their partitions"),
+        ("delta.universalFormat.enabledFormats", "no other format's metadata"),
+    ],
+)
+def test_a_table_property_on_which_the_export_rests_is_refused(name: str, reason: str) -> None:
+    """And what is none of Delta's; its own are left to Delta, which is asked at the start."""
+    assert reason in refused(f'table_properties = {{ "{name}" = "true" }}')
+
+
+def test_other_table_properties_are_taken_as_text() -> None:
+    """Whatever they are, here; numbers and truth values as Delta writes them."""
+    given = 'table_properties = { "delta.checkpointInterval" = 20, "delta.enableChangeDataFeed" = true }'
+    found = load(write(given), {}, {}).table_properties
+    assert found == {"delta.checkpointInterval": "20", "delta.enableChangeDataFeed": "true"}
 
 
 def test_lists_are_given_as_comma_text_or_as_lists() -> None:

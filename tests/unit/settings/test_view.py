@@ -28,6 +28,9 @@ kind = "json"
 name = "meta.type"
 [event_time]
 kind = "record"
+[spark]
+"spark.executor.memory" = "3g"
+"spark.ssl.keyPassword" = "{SECRET}"
 [types.order]
 columns = "id BIGINT"
 [types."a.b"]
@@ -65,8 +68,9 @@ def test_every_setting_has_a_row_with_its_value_and_its_layer(file: Path) -> Non
     assert rows["types.order.columns"] == ('"id BIGINT"', from_file)
     assert rows["types.a.b.columns_file"] == (f'"{file.parent / "ab.ddl"}"', from_file)
     assert rows["kafka_client.ssl_cafile"] == (None, "default")
+    assert rows['spark."spark.executor.memory"'] == ('"3g"', from_file)
     known = {name for name, _, _ in reference() if not name.startswith(("types.", "topic_formats."))} - FREE
-    assert {name for name in rows if not name.startswith("types.")} == known
+    assert {name for name in rows if not name.startswith(("types.", "spark."))} == known
 
 
 @pytest.mark.parametrize("output", ["text", "json"])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from exporter.core.deployment import PAGES, Deployment
+from exporter.secrets import MASK, masked
 from exporter.spark import session as spark
 from exporter.stores.store import JavaSide
+from exporter.stores.stores import open_store
 
 ASKED = "-XX:+UseTransparentHugePages"
 
@@ -44,11 +50,53 @@ def test_java_gets_a_locale_that_writes_names_as_python_does(python, system, exp
     assert spark.java_locale(python, system) == expected
 
 
-def test_a_session_is_made_with_what_the_store_s_commits_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its settings, and its jars beside Spark's own, also where those are in a home that was prepared."""
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jars that nobody fetches, and an environment that is put right again."""
     monkeypatch.setattr(spark, "jar_paths", lambda name: [Path(f"/{name}.jar")])
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "LC_ALL", *PAGES):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_session_is_made_with_what_the_store_s_commits_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings, and its jars beside Spark's own; a home that was prepared for it has them among Spark's."""
     java = JavaSide({"spark.delta.logStore.x.impl": "X"}, jar_sets=("x",))
-    for home, jars in ((None, "/spark.jar:/x.jar"), (Path("/home"), "/x.jar")):
-        options = spark._options("local[2]", "1g", home, java)
-        assert options["spark.delta.logStore.x.impl"] == "X" and options["spark.driver.extraClassPath"] == jars
-    assert "spark.driver.extraClassPath" not in spark._options("local[2]", "1g", Path("/home"), JavaSide())
+    for home, jars in ((None, "/spark.jar:/x.jar"), (Path("/home"), None)):
+        monkeypatch.setattr(spark.class_data, "ready", lambda sets, home=home: home if sets == ("x",) else None)
+        options = spark._prepared(Deployment("local[2]"), java)
+        assert options["spark.delta.logStore.x.impl"] == "X" and options.get("spark.driver.extraClassPath") == jars
+
+
+@pytest.mark.usefixtures("prepared")
+@pytest.mark.parametrize(
+    "root, sets", [("file:///lake", ["spark"]), ("s3://lake/tables", ["spark", "s3"])], ids=["file", "s3"]
+)
+def test_jars_of_a_store_are_fetched_for_that_store_only(
+    monkeypatch: pytest.MonkeyPatch, root: str, sets: list[str]
+) -> None:
+    """Nobody waits for megabytes that their tables do not need."""
+    asked: list[str] = []
+    monkeypatch.setattr(spark.class_data, "ready", lambda sets: None)
+    monkeypatch.setattr(spark, "jar_paths", lambda name: asked.append(name) or [])
+    spark._prepared(Deployment("local[2]"), open_store(root, {"region": "r"}).java)
+    assert asked == sets
+
+
+@pytest.mark.usefixtures("prepared")
+def test_workers_of_a_cluster_have_their_own_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those on this machine have this one, whatever is said of a cluster's; a prepared home is for this machine."""
+    monkeypatch.setattr(spark.class_data, "ready", lambda sets: Path("/home"))
+    cluster = Deployment("spark://m:7077", worker_python="./env/bin/python")
+    assert spark._prepared(cluster)["spark.jars"] == "/spark.jar"
+    assert os.environ["PYSPARK_PYTHON"] == "./env/bin/python"
+    for one in (Deployment("yarn"), replace(cluster, master="local[2]")):
+        spark._prepared(one)
+        assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_secret_among_the_options_is_masked_from_then_on() -> None:
+    """In whatever Spark quotes of it. Its command line does not have it (SECRET)."""
+    spark._prepared(Deployment("yarn", options={"spark.ssl.keyPassword": "hunter2-of-spark"}))
+    assert masked("no: hunter2-of-spark") == f"no: {MASK}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from exporter.stores.object_errors import Refused
 from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
+from tests.support.certificates import Authority
 from tests.support.fake_s3 import FakeS3, Fault
 from tests.support.services import s3_options
 
@@ -33,7 +35,8 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
     monkeypatch.setattr(object_client, "PROBE_SECS", 1)
     monkeypatch.setattr(object_client, "RETRY_SECS", 0.4)
     for waiting in ("PATIENT", "PROBING"):
-        monkeypatch.setattr(object_store, waiting, getattr(object_client, waiting)._replace(secs=1))
+        monkeypatch.setattr(object_client, waiting, getattr(object_client, waiting)._replace(secs=1))
+    monkeypatch.setattr(object_store, "PROBING", object_client.PROBING)
     monkeypatch.setattr(object_store, "PAUSE", Backoff(0.01, 0.1))
     monkeypatch.setattr(object_store, "_patience", Patience())
     with FakeS3() as running:
@@ -115,19 +118,42 @@ def test_an_outage_is_told_within_its_bound_and_the_next_write_waits_less(
     assert store.trouble() == ""
 
 
+def test_once_a_store_answers_again_it_has_its_time_again(
+    store: Store, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and not when the short time is over."""
+    for method, ask in ("PUT", lambda: store.write_once("order/x", b"1")), ("HEAD", lambda: store.size("order/x")):
+        s3.faults[method] = [503] * 100
+        with pytest.raises(OSError):
+            ask()
+        with monkeypatch.context() as patch:
+            patch.setattr(object_client, "RETRY_SECS", 30.0)
+            asked = s3.times("LIST")
+            s3.faults["LIST"] = [503]
+            with pytest.raises(OSError):
+                store.names()
+            assert s3.times("LIST") == asked + 1, "until then others do not wait either"
+            s3.faults[method] = []
+            ask()
+            s3.faults["PUT"] = [503, 503]
+            store.write_once(f"order/{method}", b"1")
+
+
 def test_a_slow_store_has_its_time_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else one that needs longer than the short time would be out for ever, for it is tried all the time."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     patience = Patience()
-    assert patience.waiting("s3a://b/x", 1).secs == object_client.REQUEST_SECS
+    assert patience.writing("s3a://b/x", 1).secs == object_client.REQUEST_SECS
+    assert patience.reading("s3a://b/x") == object_client.PATIENT
     for _ in range(3):
         patience.lost("s3a://b/x")
         assert patience.secs("s3a://b/y") == 0 and patience.secs("s3a://c/x") == object_client.RETRY_SECS
-        assert patience.waiting("s3a://b/y", 1).secs == object_client.PROBE_SECS
+        assert patience.writing("s3a://b/y", 1).secs == object_client.PROBE_SECS
+        assert patience.reading("s3a://b/y") == object_client.PROBING
         now[0] += object_client.RETRY_SECS / 2.5
     assert patience.secs("s3a://b/y") == object_client.RETRY_SECS
-    assert patience.waiting("s3a://b/y", 100 << 20).secs == 4 * object_client.REQUEST_SECS, "a large file has more time"
+    assert patience.writing("s3a://b/y", 100 << 20).secs == 4 * object_client.REQUEST_SECS, "a large file has more time"
 
 
 @pytest.mark.parametrize(
@@ -283,3 +309,12 @@ def test_a_client_is_made_once_and_in_no_fork() -> None:
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_certificate_that_is_not_trusted_is_told_as_that(s3: FakeS3, tmp_path: Any) -> None:
+    """Not as a store that is down: no waiting helps."""
+    secured = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secured.load_cert_chain(Authority(tmp_path, "unknown").issue("s3"))
+    s3.listens_with(secured)
+    found = open_store("s3://lake", s3_options(s3.endpoint)).unwritable()
+    assert isinstance(found, ConfigError) and "not trusted" in found.message and "SSL_CERT_FILE" in found.hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 
 import pyarrow as pa
@@ -37,6 +38,12 @@ def grown(folder, *parts: list[int]) -> StagedFile:
     return file.finish()
 
 
+def packed(path) -> list[str]:
+    """The codec of each row group, as the footer says it."""
+    footer = pq.read_metadata(path)
+    return [footer.row_group(group).column(0).compression for group in range(footer.num_row_groups)]
+
+
 def test_a_file_is_named_by_its_last_offset_and_appears_whole(tmp_path):
     """The name parses back, the size is the file's, the rows are those that were added."""
     staged = grown(tmp_path, [1, 2], [5, 9])
@@ -55,11 +62,22 @@ def test_a_small_file_is_packed_by_what_is_cheap_for_it(tmp_path):
         later.add(pa.table({"n": pa.array(part, pa.int64())}), part[0], part[-1])
         later.encode()
 
-    def packed(staged: StagedFile) -> list[str]:
-        footer = pq.read_metadata(tmp_path / staged.path)
-        return [footer.row_group(group).column(0).compression for group in range(footer.num_row_groups)]
+    found = [packed(tmp_path / file.path) for file in (small, large, later.finish())]
+    assert found == [["SNAPPY"], ["ZSTD"], ["ZSTD", "ZSTD"]]
 
-    assert (packed(small), packed(large), packed(later.finish())) == (["SNAPPY"], ["ZSTD"], ["ZSTD", "ZSTD"])
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip", "lz4", "none"])
+def test_a_codec_that_is_set_is_that_of_every_file(tmp_path, codec):
+    """Small ones, large ones and merged ones; the footer says it."""
+    chosen = replace(origin(tmp_path), compression=codec)
+    files = []
+    for first, count in ((0, 9), (9, SMALL_BYTES // 8), (9 + SMALL_BYTES // 8, 9)):
+        growing = GrowingFile(chosen, DAY)
+        growing.add(pa.table({"n": pa.array(range(count), pa.int64())}), first, first + count - 1)
+        files.append(growing.finish())
+    files.append(merge(chosen, files, StagingBudget()))
+    shown = "UNCOMPRESSED" if codec == "none" else codec.upper()
+    assert [packed(tmp_path / file.path) for file in files] == [[shown]] * 4
 
 
 @pytest.mark.parametrize("rows", [9, SMALL_BYTES // 8])

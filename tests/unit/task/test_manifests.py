@@ -13,7 +13,8 @@ from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import BrokerSilent, InvariantBroken
-from exporter.monitor.watch import Watch
+from exporter.monitor.outages import STORAGE
+from exporter.monitor.watch import WORKERS_SECS, Watch
 from exporter.protocol.known import KnownTables
 from exporter.task.growing import Growing
 from exporter.task.manifests import Manifests
@@ -133,6 +134,20 @@ def test_files_that_cannot_be_written_are_the_storage_s_fault_or_park_their_type
     after = place.machine.integrate(result, 0.0, place.writers, {P0: 1})
     assert after[ORDER].parked is not None and after[ORDER].parked.reason == "no space"
     assert (after[LETTERS].frontier, after[LETTERS].parked) == (19, None)
+
+
+def test_a_round_whose_workers_did_not_reach_the_storage_is_read_again() -> None:
+    """Also if it answers by now: that none of its types is to blame was seen when it failed. A good round ends it."""
+    place = Place()
+    place.result = RoundResult((), {}, "no connection")
+    assert place.machine.take(5.0, place.writers) is None
+    assert place.spoiled == ["no connection"] and place.watch.totals.rounds_failed == 1
+    assert place.watch.outages.open[STORAGE].error == "no connection"
+    assert place.watch.storage_is_out(5.0 + WORKERS_SECS - 1), "until its next round, which is read before that"
+    assert not place.watch.storage_is_out(5.0 + WORKERS_SECS)
+    place.watch.workers_lack_storage("no connection", 5.0)
+    place.machine.integrate(manifest(), 6.0, place.writers, {P0: 1})
+    assert not place.watch.storage_is_out(6.0)
 
 
 def test_one_new_type_too_many_stops() -> None:

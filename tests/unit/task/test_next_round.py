@@ -52,6 +52,7 @@ class Place:
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=True, json_text="as_sent",
             table=lambda name: SimpleNamespace(store=self.store.below(name)), record_columns=RecordColumns(),
+            compression="gzip",
             store=self.store,
         )  # fmt: skip
         offers: Any = SimpleNamespace(refresh_parked=self.refresh)
@@ -92,6 +93,7 @@ def test_a_round_is_told_what_its_tasks_need() -> None:
     assert (plan.start, plan.end, plan.ownership) == (10, 20, 1)
     assert order.fingerprints == {DEAD_LETTERS: "f", "click": "c"} and order.footers == {P0: {"routing": "r"}}
     assert (order.condemned, order.new_types_max, order.sync) == ({P0: {15}}, 2, True)
+    assert order.compression == "gzip"
     assert order.carried_bytes == 500 and not order.committed_next and place.refreshed == 1
 
 

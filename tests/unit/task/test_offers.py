@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +16,17 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from exporter.core.outcome import Report, Settled, Unwritten
-from exporter.core.writers import Claim, StagedFile, Writer, WriterKey
+from exporter.core.outcome import Report, Settled, Stale, Unknown, Unwritten
+from exporter.core.writers import Claim, StagedFile, Writer, WriterKey, park
+from exporter.errors import StorageSilent
+from exporter.monitor.outages import Outages
+from exporter.monitor.watch import Watch
 from exporter.protocol import commit as commit_module
 from exporter.protocol.commit import DeltaCommitter
 from exporter.stores import parquet as files
+from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.stores import open_store
-from exporter.task.offers import Offers
+from exporter.task.offers import UNKNOWNS_MAX, Offers
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
 
@@ -37,6 +43,61 @@ def offers_of(committer: Any, keeper: Any, watch: Any, pool: ThreadPoolExecutor,
 
 
 @pytest.mark.parametrize("out", [True, False])
+def test_a_commit_of_unknown_outcome_is_offered_as_long_as_the_storage_is_out(out: bool) -> None:
+    """The longer that lasts the less often, and at most half a minute late; else its type is parked in the end."""
+    claims: list[Claim] = []
+
+    def commit(name: str, offered: list[Claim]) -> Report:
+        claims[:] = [replace(claim, offers=(*claim.offers, f"c{len(claim.offers)}")) for claim in offered]
+        return Report(name, None, 0.0, tuple(Settled(claim, Unknown()) for claim in claims), "no connection")
+
+    watch = Watch(probe=lambda: "no connection" if out else "")
+    keeper = SimpleNamespace(take_owed=lambda: None, holds=lambda _: False)
+    committer = SimpleNamespace(commit=commit, checked_through=lambda _: 3)
+    writers = {KEY: Writer(KEY, 0, 1, -1, 9, 0.0, staged=(ROWS,))}
+    now = 100.0
+    with ThreadPoolExecutor(1) as pool:
+        offers = offers_of(committer, keeper, watch, pool, lambda: None)
+        offers.offer(writers, {"order": [KEY]}, now)
+        for number in range(1, 40):
+            pool.submit(int).result(10)
+            offers.take(writers, now, False)
+            writer = writers[KEY]
+            if not out and number == UNKNOWNS_MAX:
+                assert writer.parked is not None and writer.claim is None
+                return
+            assert writer.parked is None and writer.claim is not None and len(writer.claim.offers) == number
+            now += 30.0
+            offers.offer(writers, {}, now)
+            assert offers.running, "its time has come"
+
+
+@pytest.mark.parametrize("out", [True, False])
+def test_a_parked_type_whose_table_alone_the_storage_does_not_give_stays_parked(out: bool) -> None:
+    """As where a store throttles by prefixes: the other types go on. With all of it out, everything is read again."""
+
+    def view() -> None:
+        raise StorageSilent("table order cannot be read: SlowDown")
+
+    nothing: Any = None
+    lake: Any = SimpleNamespace(table=lambda name: SimpleNamespace(view=view))
+    watch: Any = SimpleNamespace(storage_is_out=lambda _: out, totals=None)
+    offers = Offers(
+        lake=lake, committer=mock.Mock(), known=nothing, keeper=nothing, watch=watch, pool=nothing, wake=nothing
+    )  # fmt: skip
+    parked = park(Writer(KEY, 0, 1, -1, -1), "a file cannot be written", 100.0)
+    assert parked.parked is not None
+    writers, due = {KEY: parked}, parked.parked.retry_at
+    if out:
+        with pytest.raises(StorageSilent):
+            offers.refresh_parked(writers, due)
+        return
+    offers.refresh_parked(writers, due)
+    again = writers[KEY].parked
+    assert again is not None and "SlowDown" in again.reason and again.retry_at > due
+
+
+@pytest.mark.parametrize("out", [True, False])
 def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(out: bool) -> None:
     """With the whole storage out the rows are kept and offered again a second later; else they are read again later."""
     offered: list[Claim] = []
@@ -45,7 +106,9 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
         offered.extend(claims)
         return Report(name, None, 0.0, tuple(Settled(claim, Unwritten("no space")) for claim in claims))
 
-    watch = SimpleNamespace(totals=mock.Mock(), committed=lambda _: None, storage_is_out=lambda _: out)
+    watch = SimpleNamespace(
+        totals=mock.Mock(), committed=lambda _: None, storage_is_out=lambda _: out, outages=Outages()
+    )  # fmt: skip
     keeper = SimpleNamespace(take_owed=lambda: None, holds=lambda _: False)
     committer = SimpleNamespace(commit=commit, checked_through=lambda _: 3)
     writers = {KEY: Writer(KEY, 0, 1, -1, 9, 0.0, staged=(ROWS,))}
@@ -87,11 +150,32 @@ def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     monkeypatch.setattr(module, name, fails)
     store = open_store(str(tmp_path))
     lake: Any = SimpleNamespace(
-        app="app", store=store, table=lambda name: SimpleNamespace(store=store, event_type=name)
+        app="app", store=store, compression="", table=lambda name: SimpleNamespace(store=store, event_type=name)
     )  # fmt: skip
     (settled,) = DeltaCommitter(lake, "owner", {}).commit("order", [claim]).settled
     assert isinstance(settled.outcome, Unwritten) and "OverflowError: date value out of range" in settled.outcome.reason
     assert settled.claim == claim
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "no connection"), FileNotFoundError(errno.ENOENT, "gone")])
+def test_a_staged_file_that_is_not_seen_is_kept_while_the_storage_is_out(error: OSError) -> None:
+    """TEMP: of one that is gone the records are read again; of one that nobody can look at nothing is known."""
+    said = DISKS.setdefault("staged", Disk())
+    said.trouble = "no connection"
+
+    def require(file: StagedFile) -> None:
+        raise error
+
+    store = MemoryStore.at("memory://staged/lake")
+    table = SimpleNamespace(store=store, event_type="order", require=require)
+    lake: Any = SimpleNamespace(app="app", store=store, table=lambda name: table)
+    claim = Claim(KEY, 0, -1, 9, (replace(ROWS, body=b""),), 3, offers=("c",))
+    (settled,) = DeltaCommitter(lake, "owner", {}).commit("order", [claim]).settled
+    DISKS.pop("staged")
+    if isinstance(error, FileNotFoundError):
+        assert isinstance(settled.outcome, Stale)
+    else:
+        assert isinstance(settled.outcome, Unwritten) and settled.outcome.storage == "no connection"
 
 
 def test_the_last_of_several_commits_wakes_the_loop() -> None:

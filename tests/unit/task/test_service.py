@@ -18,7 +18,7 @@ from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
-from exporter.errors import TableUnreadable
+from exporter.errors import StorageSilent, TableUnreadable
 from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
@@ -70,7 +70,7 @@ class Group:
 class ReadAtOnce:
     """Rounds that are done when they are started: each plan stages one file of all its offsets."""
 
-    failures, secs, error, carried_bytes = 0, 0.0, "", 0
+    failures, secs, error, carried_bytes, starved = 0, 0.0, "", 0, ""
 
     def __init__(self) -> None:
         self.trouble, self.unread = Bisection(), dict[TopicPartition, int]()
@@ -152,7 +152,7 @@ class World:
         lake: Any = SimpleNamespace(
             app="app", root="lake", tasks_sync=False, json_text="as_sent",
             table=lambda name: SimpleNamespace(view=view, store=FileStore("/lake")), store=FileStore("/lake"),
-            record_columns=RecordColumns(),
+            record_columns=RecordColumns(), compression="",
         )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,
@@ -316,6 +316,21 @@ def test_an_outage_of_the_storage_drops_what_is_being_read_as_well(world: World)
     world.committer.fails, world.trouble = None, ""
     world.service._recovering.pause_until(0.0)
     world.passes_until(lambda: world.staged(P1) == 1, "P1 is read again")
+
+
+def test_what_the_storage_did_not_give_is_asked_for_again_though_it_answers_by_now(world: World) -> None:
+    """An outage that is over has lost nothing; a table that cannot be read for ever ends the task all the same."""
+    world.owns_and_has_staged()
+    world.committer.fails = StorageSilent("table dead_letters cannot be read: no answer")
+    world.rolls_at_once()
+    world.passes_until(lambda: not world.service._writers, "everything is dropped")
+    world.committer.fails = None
+    world.service._recovering.pause_until(0.0)
+    world.passes_until(lambda: world.position(P0) == END - 1, "all is committed")
+    world.committer.fails, world.end = StorageSilent("no answer"), 2 * END
+    with pytest.raises(StorageSilent):
+        world.passes_until(lambda: bool(world.service._recovering.pause_until(0.0)), "the end")
+    assert StorageSilent.exit_code == 69, "start again"
 
 
 def test_a_commit_that_was_refused_has_its_partition_read_again(world: World) -> None:

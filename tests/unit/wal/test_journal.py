@@ -84,7 +84,7 @@ class World:
         self.down = False
         self.wal = DynamoDbLog(Calls(self, 0.0), "wal", APP)
         self.journal = Journal(self.wal, required, "me", "R")
-        lake: Any = SimpleNamespace(app=APP, store=Table.store, table=lambda name: self.table)
+        lake: Any = SimpleNamespace(app=APP, store=Table.store, compression="", table=lambda name: self.table)
         self.committer = DeltaCommitter(lake, "me", {}, self.journal, lease)
         self.committer.trust(NAME, self.table.view())
 

@@ -1,0 +1,1 @@
+"""Catalogs, which know tables by a name: told beside the export, best effort, and never asked by it."""

@@ -1,0 +1,89 @@
+"""A real HDFS as a child process, one NameNode and one DataNode, for the drill, the tests and the benchmark.
+
+    <folder>/data         what it holds, also over its restarts
+    <folder>/up.json      is there when it is up
+    <folder>/hdfs.log     what it says
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from exporter.errors import ConfigError
+from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
+from exporter.spark.jars import find_java, jar_paths
+
+SET = "hdfs"
+START_SECS_MAX = 120.0
+"""Deadline from the start of the process until files can be made, many times what is usual."""
+OF_SPARK = (
+    "hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl", "log4j-core", "log4j-api",
+    "log4j-1.2-api", "jcl-over-slf4j", "snappy-java",
+)  # fmt: skip
+"""Jars that pyspark brings and it needs."""
+
+
+class LocalHdfs(LocalServer):
+    """One HDFS; as a context manager it runs inside the block.
+
+        with LocalHdfs() as hdfs:
+            store = open_store(f"{hdfs.uri}/lake")
+
+    Not for use from several threads at once.
+    """
+
+    def __init__(self, heap_mb: int = 400, options: Mapping[str, str] | None = None) -> None:
+        """heap_mb: -Xmx in MB. options: Hadoop's, for the NameNode and the DataNode."""
+        super().__init__("HDFS", Path(tempfile.mkdtemp(prefix="exporter-hdfs-")))
+        self._heap_mb = heap_mb
+        self._options = dict(options or {})
+        self._port, self._http, self._commands = free_ports(3)
+
+    @property
+    def uri(self) -> str:
+        """The root of all its files; the same over restarts."""
+        return f"hdfs://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start, or start again on the same port with the files that were there; returns when it can be written.
+
+        Does nothing if it runs. Raises DependencyUnreachable with the end of its log if it does not within
+        START_SECS_MAX, and what jars.jar_paths and jars.find_java raise.
+        """
+        if self.running:
+            return
+        java, jars = find_java(), [*jar_paths(SET), *_of_spark()]
+        self._folder.mkdir(exist_ok=True)
+        data, up, log = (self._folder / name for name in ("data", "up.json", "hdfs.log"))
+        up.unlink(missing_ok=True)
+        command = [str(java), f"-Xmx{self._heap_mb}m", *QUICK_START]
+        command += [f"-Dtest.build.data={data}", f"-Djava.io.tmpdir={self._folder}"]
+        command += ["-cp", os.pathsep.join(map(str, jars)), "org.apache.hadoop.test.MiniDFSClusterManager"]
+        command += [] if data.exists() else ["-format"]
+        command += ["-datanodes", "1", "-nnport", str(self._port), "-httpport", str(self._http)]
+        command += ["-cmdport", str(self._commands), "-writeDetails", str(up)]
+        for name, text in {"hadoop.tmp.dir": str(self._folder / "tmp"), **self._options}.items():
+            command += ["-D", f"{name}={text}"]
+        deadline = time.monotonic() + START_SECS_MAX
+        self._run(command, log)
+        try:
+            failed = f"HDFS did not start on {self.uri}"
+            self._wait_until(lambda: up.exists() and accepts(self._port), failed, deadline, log)
+        except BaseException:
+            self.kill()
+            raise
+
+
+def _of_spark() -> list[Path]:
+    """Raises ConfigError if pyspark with its jars is not installed."""
+    spec = find_spec("pyspark")
+    folders = [Path(folder, "jars") for folder in spec.submodule_search_locations or []] if spec else []
+    found = [jar for folder in folders for name in OF_SPARK for jar in folder.glob(f"{name}-[0-9]*.jar")]
+    if len(found) < len(OF_SPARK):
+        raise ConfigError("pyspark with its jars is not installed", "pip install the exporter into this environment")
+    return found

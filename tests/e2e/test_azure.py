@@ -1,0 +1,57 @@
+"""Tables in Azure's storage, as its emulator has it: commits of several processes, and tasks that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import deltalake
+import pytest
+
+from exporter.stores.store import Store
+from tests.support.azurite import KEY
+from tests.support.lakes import Export, expected_places, mixed, running
+from tests.support.racing import race
+from tests.support.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("azure")]
+
+
+def test_of_two_processes_that_commit_at_once_no_commit_is_lost(azure: Store, tmp_path: Path) -> None:
+    """FENCE: Delta's own log store renames a version into place on the condition that it is not there."""
+    race(azure.below(fresh_name("race")), tmp_path)
+
+
+def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
+    kafka: str, topic: Callable[..., str], azure: Store, tmp_path: Path
+) -> None:
+    """ONCE: kill -9 after some commits, restart, audit; delta-rs finds each record once, too. No key is in a log."""
+    root = azure.below(fresh_name("lake"))
+    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"table_root": root.uri()})
+    small_rounds = e.with_(round_records_max=100, roll_records_max=50)
+    produce(e.kafka, e.topic, {0: mixed(400), 1: mixed(300, first=1000)})
+    with running(small_rounds) as task:
+        task.wait_for("commit_landed")
+        os.kill(task.pid, signal.SIGKILL)
+        assert task.wait() == -signal.SIGKILL
+    produce(e.kafka, e.topic, {0: mixed(100, first=2000)})
+    with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
+        assert again.wait() == 0, again.text
+    assert places(root, e.topic) == expected_places(e.kafka, e.topic)
+    with running(e, verb="audit") as audit:
+        assert audit.wait() == 0, audit.text
+    assert not any(KEY in log.read_text(errors="replace") for log in tmp_path.glob("*.log"))
+
+
+def places(root: Store, topic: str) -> dict[tuple[int, int], list[str]]:
+    """(partition, offset) -> every table that holds it, once per row; by delta-rs."""
+    found: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for name in root.names():
+        rows = deltalake.DeltaTable(root.uri(name)).to_pyarrow_dataset().to_table(columns=["_kafka"])
+        for row in rows.column("_kafka").to_pylist():
+            assert row["topic"] == topic
+            found[row["partition"], row["offset"]].append(name)
+    return dict(found)

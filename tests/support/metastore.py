@@ -1,0 +1,51 @@
+"""A Hive metastore as a child process, with tables in a Derby of its own: all of it is in pyspark's jars."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pyspark
+
+from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
+from exporter.spark.jars import find_java
+
+START_SECS_MAX = 90.0
+
+
+class LocalMetastore(LocalServer):
+    """One metastore; as a context manager it runs inside the block."""
+
+    def __init__(self) -> None:
+        super().__init__("Hive metastore", Path(tempfile.mkdtemp(prefix="exporter-metastore-")))
+        (self._port,) = free_ports(1)
+
+    @property
+    def uri(self) -> str:
+        """Address for clients; the same over restarts, as are the tables."""
+        return f"thrift://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Raises DependencyUnreachable with the end of its log if it does not listen within START_SECS_MAX."""
+        if self.running:
+            return
+        log, deadline = self._folder / "metastore.log", time.monotonic() + START_SECS_MAX
+        told = {
+            "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self._folder}/tables;create=true",
+            "datanucleus.schema.autoCreateAll": "true",
+            "hive.metastore.schema.verification": "false",
+            "hive.metastore.warehouse.dir": f"{self._folder}/warehouse",
+            "hive.async.log.enabled": "false",
+            "derby.stream.error.file": "/dev/null",
+        }
+        jars = Path(pyspark.__file__).parent / "jars"
+        opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.net", "java.util")]
+        self._run(
+            [str(find_java()), "-Xmx256m", *QUICK_START, *opened, *(f"-D{name}={text}" for name, text in told.items()),
+             "-cp", os.path.join(jars, "*"), "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self._port)],
+            log,
+        )  # fmt: skip
+        failed = f"the metastore did not start on {self.uri}"
+        self._wait_until(lambda: accepts(self._port), failed, deadline, log)
