@@ -62,10 +62,13 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_session_is_made_with_what_the_store_s_commits_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its settings, and its jars beside Spark's own; a home that was prepared for it has them among Spark's."""
     java = JavaSide({"spark.delta.logStore.x.impl": "X"}, jar_sets=("x",))
-    for home, jars in ((None, "/spark.jar:/x.jar"), (Path("/home"), None)):
-        monkeypatch.setattr(spark.class_data, "ready", lambda sets, home=home: home if sets == ("x",) else None)
+    homes = {("x",): Path("/home/x"), (): Path("/home")}
+    for there, first, last in ((), "/spark.jar:/x.jar", ""), ([("x",), ()], None, ""), ([()], None, "/x.jar"):
+        monkeypatch.setenv(spark.LAST_JARS, "")
+        monkeypatch.setattr(spark.class_data, "ready", lambda sets, there=there: homes[sets] if sets in there else None)
         options = spark._prepared(Deployment("local[2]"), java)
-        assert options["spark.delta.logStore.x.impl"] == "X" and options.get("spark.driver.extraClassPath") == jars
+        assert options["spark.delta.logStore.x.impl"] == "X" and options.get("spark.driver.extraClassPath") == first
+        assert os.environ[spark.LAST_JARS] == last, "a home that was prepared for no store takes its jars at the end"
 
 
 @pytest.mark.usefixtures("prepared")
