@@ -46,7 +46,8 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """Linux says here who gets pages of 2 MiB; at [madvise] whoever asks. Java does, as records soon pass through all of
 its heap, and small pages would cost faults. Where nobody gets any it would complain."""
 LAST_JARS = "SPARK_DIST_CLASSPATH"
-"""Spark's variable for jars that come last on its class path."""
+"""Spark's variable for jars that come last on its class path: an archive fits one that goes on after what it was made
+with."""
 ENDING_SECS = 2.0
 OUT_OF_MEMORY = 3
 """The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
@@ -96,29 +97,19 @@ def _prepared(
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
-    home, lacking = _home(deployment, java, archive)
-    jars = [str(path) for name in lacking for path in jar_paths(name)]
+    home = class_data.home() if archive is not None else class_data.ready() if deployment.is_local else None
+    sets = [*(["spark"] if home is None else []), *java.jar_sets]  # a prepared home has the first among Spark's own
+    jars = [str(path) for name in sets for path in jar_paths(name)]
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
-        if jars:  # behind Spark's own: an archive fits a class path that goes on after what it was made with
-            os.environ[LAST_JARS] = os.pathsep.join(filter(None, (*jars, os.environ.get(LAST_JARS))))
+    if home is not None and jars and not java.jars_first:
+        os.environ[LAST_JARS] = os.pathsep.join(filter(None, (*jars, os.environ.get(LAST_JARS))))
         jars = []
     options = {"spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse")}
     options |= deployment.spark_options(jars, {**batches.MEASURED, **java.settings})
     keep_secret(*(value for name, value in options.items() if SECRET.search(name)))
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
     return options
-
-
-def _home(deployment: Deployment, java: JavaSide, archive: Path | None) -> tuple[Path | None, tuple[str, ...]]:
-    """The prepared Spark to start with, if there is one, and the sets of jars that it lacks: a store's at most."""
-    if archive is not None:
-        return class_data.home(java.jar_sets), ()
-    if deployment.is_local:
-        for sets in dict.fromkeys((java.jar_sets, ())):
-            if (home := class_data.ready(sets)) is not None:
-                return home, () if sets else java.jar_sets
-    return None, ("spark", *java.jar_sets)
 
 
 def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:

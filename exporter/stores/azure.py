@@ -72,7 +72,7 @@ class AzureStore(ObjectStore):
         if emulated():
             told |= _emulator()
         settings = {f"spark.hadoop.fs.azure.{name}": value for name, value in told.items()}
-        return JavaSide(settings=settings, jar_sets=("azurite" if emulated() else "azure",))
+        return JavaSide(settings=settings, jar_sets=("azurite" if emulated() else "azure",), jars_first=emulated())
 
     # Hadoop marks the folders that it makes by empty objects, where the account has none of its own
 
