@@ -4,7 +4,7 @@ set -e
 [ "$1" = executor ] || exec exporter "$@"
 
 home=$(python -c 'from importlib.util import find_spec; print(find_spec("pyspark").submodule_search_locations[0])')
-path="$SPARK_CONF_DIR:$HADOOP_CONF_DIR:$SPARK_CLASSPATH:$home/jars/*"
+path="${SPARK_CONF_DIR:+$SPARK_CONF_DIR:}${HADOOP_CONF_DIR:+$HADOOP_CONF_DIR:}${SPARK_CLASSPATH:+$SPARK_CLASSPATH:}$home/jars/*"
 for set in "$EXPORTER_CACHE_DIR"/jars/*/; do path="$path:$set*"; done
 
 set --

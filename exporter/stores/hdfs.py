@@ -64,6 +64,7 @@ HINTS = {
 }
 JAVA = JavaSide(
     settings={
+        "spark.delta.logStore.hdfs.impl": "io.delta.storage.HDFSLogStore",  # Delta's default too
         # Until a NameNode knows a file's last block: 20 ms, 40 ms ... 10 s, where Hadoop waits 0.4 s ... 6.4 s
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "10",

@@ -10,6 +10,9 @@ the same epoch; while A is ahead of them every task stays away (5.3a). Tasks and
     Repair   (REPAIR, times left, (version of D that its plan goes by, what it will write) or ())
     World    (deadly, A, D); table: (version, txns, offsets of its rows)
 
+A task on a cluster may lose its executors while it reads the record alone, however often: core/bisection.py says
+whether it is blamed for that.
+
 What a row is, and which tables are to be looked at, are offsets/condemning.py's decisions; what a repair withdraws is
 offsets/rewind.py's.
 """
@@ -20,6 +23,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from exporter.core.bisection import Bisection
+from exporter.core.writers import PartitionPlan
 from offsets import condemning, rewind
 from offsets.names import AppId
 from offsets.positions import Position, condemned_offsets, live_position
@@ -34,6 +39,18 @@ NAMES = {A: "A", D: "D"}
 TASK, CONDEMNS, REPAIR, TIME = "task", "condemns", "repair", "time"
 START: State = (TASK, ())
 RECORD = 0
+LOSSES = 8
+
+
+def blamed_for_lost_executors() -> bool:
+    """Whether a record is to be condemned that was read alone, and nothing but executors was lost."""
+    trouble, alone = Bisection(), (PartitionPlan(TP, 0, 0, RECORD, RECORD + 1, {}),)
+    for _ in range(LOSSES):
+        trouble = trouble.lost(alone)
+    return trouble.poison() is not None
+
+
+BLAMED = blamed_for_lost_executors()
 
 
 @dataclass(frozen=True)
@@ -88,6 +105,8 @@ class CondemnWorld:
             if min(at.offset for at, _ in memory) < RECORD:
                 yield "reads the record and fails", (CONDEMNS, memory, (), "", world[D][0]), world
             return
+        if BLAMED and RECORD not in spared and min(at.offset for at, _ in memory) < RECORD:
+            yield "loses its executors and condemns", (CONDEMNS, memory, (), "", world[D][0]), world
         for index, (at, _) in zip((A, D), memory, strict=True):
             if at.offset >= RECORD:
                 continue
@@ -165,6 +184,8 @@ class CondemnWorld:
         rows = [NAMES[index] for index in (A, D) for _ in world[index][2]]
         if len(rows) > 1:
             return f"ONCE: the record is in {rows}"
+        if self.scope.kind == "A" and rows == ["D"] and not world[0]:
+            return "ROUTE: a record is condemned that nothing is wrong with"
         a, d = self.live(world[A]), self.live(world[D])
         if not rows and a.epoch == d.epoch and min(a.offset, d.offset) >= RECORD:
             return "COVER: both tables are past the record, and none has it"

@@ -34,6 +34,7 @@ SWEEPING, REWIND, TABLE_LOG = "offsets/sweeping.py", "offsets/rewind.py", "offse
 WORLD, SWITCH, PAIR = "tests/model/world.py", "tests/model/switch_world.py", "tests/model/pair_world.py"
 SWEEP, RESTORE = "tests/model/sweep_world.py", "tests/model/restore_world.py"
 CONDEMN, CONDEMNING = "tests/model/condemn_world.py", "offsets/condemning.py"
+BISECTION = "exporter/core/bisection.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
 EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
 SCHEMA, SCHEMAS = "tests/model/schema_world.py", "exporter/core/schemas.py"
@@ -855,6 +856,14 @@ MUTANTS = (
         "3.7, 7 a condemnation leaves the dead letters' position alone: a repair that has read it does not notice",
         ((CONDEMNING, ", str(AppId(app, tp, letters.epoch)): letters.offset", ""),),
         LOSS,
+        {},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_for_lost_executors",
+        "3.7 executors that are lost count against the record that they read",
+        ((BISECTION, "counted.failed(plans, False, error)", "counted.failed(plans, True, error)"),),
+        frozenset({"ROUTE"}),
         {},
         "condemn",
     ),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -131,8 +130,3 @@ def _command_line(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
-
-
-def freeze(pid: int) -> None:
-    """What is given to it from here on waits for it."""
-    os.kill(pid, signal.SIGSTOP)

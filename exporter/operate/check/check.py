@@ -27,6 +27,7 @@ from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
 from exporter.operate.catalog import check_catalog
+from exporter.operate.check.executors import check_executors
 from exporter.operate.check.finding import Finding
 from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
@@ -51,7 +52,7 @@ VALUES_MAX = 100
 
 
 def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
-    """Settings, Java, jars, brokers, topic, registry, log, schemas, tables, in that order, as earlier ones allow.
+    """Settings, Java, jars, brokers, topic, registry, log, executors, schemas, tables, in that order, as earlier allow.
 
     create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too.
     """
@@ -203,6 +204,10 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
     session = spark.start(settings.deployment, "exporter check", short_lived=True, java=settings.store.java)
     try:
+        if (executors := check_executors(settings, session)) is not None:
+            yield executors
+            if executors.level == "error":
+                return  # all that follows would wait for them
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":

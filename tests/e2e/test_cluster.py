@@ -1,0 +1,144 @@
+"""A real Spark cluster beside a real S3: what takes executors or the master away costs time and no record."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.local.children import kill_quietly
+from exporter.spark.jars import cache_folder
+from exporter.stores.store import Store
+from tests.support.cluster import Cluster, cluster
+from tests.support.lakes import S3_GROUP, Export, Process, mixed, running, wait_until, wrong_places
+from tests.support.places import Place
+from tests.support.services import fresh_name, produce
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.drill,
+    pytest.mark.timeout(600),
+    S3_GROUP,
+    pytest.mark.parametrize("place", ["s3"], indirect=True),
+]
+
+PARTITIONS = 4
+STANDS_STILL_SECS = 3.0
+END_SECS_MAX = 300.0
+EXECUTORS = '[spark]\n"spark.executor.memory" = "512m"\n'
+
+
+@pytest.fixture
+def spark_cluster(s3: Store) -> Iterator[Cluster]:
+    """Its workers have the credentials of the S3."""
+    with cluster() as started:
+        yield started
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark_cluster: Cluster) -> Export:
+    e = Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), at=place, more=EXECUTORS)
+    return e.with_(spark_master=spark_cluster.url, driver_host="127.0.0.1")
+
+
+def written(e: Export, records: int) -> None:
+    each = records // PARTITIONS
+    produce(e.kafka, e.topic, {partition: mixed(each, each * partition) for partition in range(PARTITIONS)})
+
+
+def events(task: Process, *names: str) -> list[dict[str, Any]]:
+    """What it has said of these names so far."""
+    found = []
+    for line in task.text.splitlines():
+        with suppress(ValueError):  # the last one may not be whole
+            if (said := json.loads(line))["event"] in names:
+                found.append(said)
+    return found
+
+
+def lose_an_executor(task: Process, spark: Cluster) -> None:
+    """Hold one until the task's round waits for it and for nothing else, then kill it."""
+    victim = spark.executors()[0]
+    kill_quietly(victim, signal.SIGSTOP)
+    read, since = -1, time.monotonic()
+
+    def waits() -> bool:
+        nonlocal read, since
+        if (now := len(events(task, "round_read"))) != read:
+            read, since = now, time.monotonic()
+        return time.monotonic() - since > STANDS_STILL_SECS
+
+    wait_until(waits, END_SECS_MAX, "a round that waits for the executor")
+    kill_quietly(victim)
+
+
+def audited(e: Export, spark: Any) -> None:
+    """Each record is where its key says, once, by a plain reader; and the audit finds nothing."""
+    assert wrong_places(e) == {}
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+
+
+def test_a_round_that_loses_its_executor_is_read_again_and_condemns_nobody(
+    export: Export, spark_cluster: Cluster, spark: Any
+) -> None:
+    """Its task is not tried again here, as if every executor were lost: the round fails, and is read as it was."""
+    e = replace(export, more=f'{EXECUTORS}"spark.task.maxFailures" = 1\n').with_(round_records_max=2_000)
+    written(e, 12_000)
+    with running(e, "--until-caught-up") as task:
+        task.wait_for('"round_read"')
+        lose_an_executor(task, spark_cluster)
+        assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
+        assert len(events(task, "round_lost")) == 1
+        assert events(task, "round_failed", "record_condemned") == []
+    audited(e, spark)
+
+
+@pytest.mark.long
+def test_200_000_records_outlive_an_executor_and_a_master(export: Export, spark_cluster: Cluster, spark: Any) -> None:
+    """An executor is killed in a round: Spark does its tasks elsewhere. The master is killed and comes back with what
+    it knew: the task goes on with what executors it has, and gets another one for the next that is killed."""
+    e = export.with_(round_records_max=10_000)
+    written(e, 200_000)
+    with running(e, "--until-caught-up") as task:
+        task.wait_for('"round_read"')
+        lose_an_executor(task, spark_cluster)
+        wait_until(lambda: events(task, "tasks_tried_again"), END_SECS_MAX, "the tasks of the lost executor")
+        spark_cluster.master.kill()
+        read = len(events(task, "round_read"))
+        wait_until(lambda: len(events(task, "round_read")) > read + 1, END_SECS_MAX, "rounds without a master")
+        spark_cluster.master.start()
+        wait_until(lambda: spark_cluster.master.says("Recovery complete"), END_SECS_MAX, "the master's recovery")
+        lose_an_executor(task, spark_cluster)
+        assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
+        assert events(task, "round_failed", "round_lost", "record_condemned") == []
+    audited(e, spark)
+
+
+@pytest.mark.long
+def test_a_task_that_its_master_has_forgotten_ends_and_the_next_one_goes_on(export: Export, spark: Any) -> None:
+    """A master without recovery: its workers end all executors, and no new one ever comes. 69, instead of a hang.
+
+    The jars are on the executors' class path here, and none is sent to them."""
+    with cluster(recovers=False) as forgetful:
+        baked = ":".join(f"{cache_folder(name)}/*" for name in ("spark", "s3"))  # as in an image: nothing is fetched
+        more = f'{EXECUTORS}"spark.jars" = ""\n"spark.executor.extraClassPath" = "{baked}"\n'
+        e = replace(export, more=more).with_(spark_master=forgetful.url, round_records_max=2_000, round_secs_max=20)
+        written(e, 40_000)
+        with running(e) as task:
+            task.wait_for('"round_read"')
+            forgetful.master.kill()
+            forgetful.master.start()
+            assert task.wait(END_SECS_MAX) == 69, task.text[-4000:]
+            assert "no executor" in task.text
+        with running(e, "--until-caught-up") as task:
+            assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
+    audited(e, spark)
