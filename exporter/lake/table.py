@@ -284,7 +284,7 @@ class DeltaTable:
         return [self.logged(version) for version in range(after + 1, through + 1)]
 
     def empty_entries(self, through: int, most: int) -> list[int]:
-        """The versions, of `most` up to `through`, whose log entry has no byte, newest first; as far as none is gone."""
+        """The versions, of `most` up to `through`, whose log entry has no byte, newest first; until one is gone."""
         versions = range(through, max(-1, through - most), -1)
         sizes = each(lambda version: self.store.size(log_files.entry(version)), versions)
         there = takewhile(lambda one: one[1] is not None, zip(versions, sizes, strict=True))
