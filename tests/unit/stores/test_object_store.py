@@ -103,7 +103,7 @@ def test_an_outage_is_told_within_its_bound_and_the_next_write_waits_less(
     began = time.monotonic()
     with pytest.raises(OSError) as told:
         store.write_once("order/x", b"1")
-    assert time.monotonic() - began < 4 and "s3a://lake/tables/order/x" in str(told.value)
+    assert time.monotonic() - began < 10 and "s3a://lake/tables/order/x" in str(told.value)
     tried = s3.times("PUT")
     with pytest.raises(OSError):
         store.below("other").write_once("y", b"1")
