@@ -7,6 +7,7 @@ modules beside them are the ground, and offsets/ is a room too. exporter/README.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections import defaultdict
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("house")
 ROOT = Path(__file__).parents[1]
 README = ROOT / "exporter" / "README.md"
 FLOORS_MAX = 12
@@ -128,7 +130,6 @@ def name_of(path: Path) -> str:
 
 
 MODULES = {name_of(path): path for top in ("exporter", "offsets") for path in sorted((ROOT / top).rglob("*.py"))}
-every_module = pytest.mark.parametrize("module", MODULES)
 
 
 def room_of(module: str) -> str:
@@ -154,13 +155,19 @@ def target_of(name: str) -> str:
     return name if name in MODULES else name.rpartition(".")[0]
 
 
-def imported(module: str) -> Iterator[tuple[str, bool]]:
+@functools.cache
+def parsed(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text("utf-8"))
+
+
+@functools.cache
+def imported(module: str) -> tuple[tuple[str, bool], ...]:
     """Full names of all that a module imports, and whether only type checkers see it."""
-    for node, checked in statements(ast.parse(MODULES[module].read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, checked) for alias in node.names)
-        else:
-            yield from ((f"{node.module}.{alias.name}", checked) for alias in node.names)
+    found: list[tuple[str, bool]] = []
+    for node, checked in statements(parsed(module)):
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        found += [(f"{prefix}{alias.name}", checked) for alias in node.names]
+    return tuple(found)
 
 
 def imports_of(module: str) -> list[Import]:
@@ -245,17 +252,21 @@ def file_work(tree: ast.AST) -> Iterator[str]:
                 yield from () if of_spark else (called,)
 
 
-@every_module
-def test_only_a_store_touches_a_table_s_files(module: str) -> None:
+def working() -> dict[str, list[str]]:
+    """Whoever works with files, and how."""
+    return {module: found for module in MODULES if (found := [*file_work(parsed(module))])}
+
+
+def test_only_a_store_touches_a_table_s_files() -> None:
     """A store is one module then; whatever else works with a path is listed, with the files that it means."""
-    found = [*file_work(ast.parse(MODULES[module].read_text("utf-8")))]
-    assert not found or {room_of(module), module} & TOUCHES_FILES.keys(), found
+    listed = TOUCHES_FILES.keys()
+    assert {name: found for name, found in working().items() if not {room_of(name), name} & listed} == {}
 
 
 def test_whoever_may_touch_files_does() -> None:
     """What no longer does is taken out of the list."""
-    working = {name for name, path in MODULES.items() if [*file_work(ast.parse(path.read_text("utf-8")))]}
-    assert {*map(room_of, working), *working} >= TOUCHES_FILES.keys()
+    found = working()
+    assert {*map(room_of, found), *found} >= TOUCHES_FILES.keys()
 
 
 @pytest.mark.parametrize(
@@ -279,19 +290,23 @@ def test_what_works_with_no_file_is_let_pass(text: str) -> None:
     assert not [*file_work(ast.parse(text))]
 
 
-@every_module
-def test_a_module_imports_only_from_rooms_that_its_own_may_use(module: str) -> None:
+def test_a_module_imports_only_from_rooms_that_its_own_may_use() -> None:
     """Also inside functions and for type checkers: a line that is drawn holds for whoever reads."""
-    here = room_of(module)
-    allowed = {here, *MAY_USE[here].split()}
-    assert not [one.target for one in imports_of(module) if room_of(one.target) not in allowed]
+    allowed = {room: {room, *users.split()} for room, users in MAY_USE.items()}
+    crossing = [
+        f"{module} imports {one.target}"
+        for module in MODULES
+        for one in imports_of(module)
+        if room_of(one.target) not in allowed[room_of(module)]
+    ]
+    assert crossing == []
 
 
-@every_module
-def test_a_module_imports_only_third_parties_of_its_room(module: str) -> None:
+def test_a_module_imports_only_third_parties_of_its_room() -> None:
     """So what runs in Spark's workers needs no driver, and only one room knows DynamoDB."""
-    allowed = {*THIRD_PARTIES[room_of(module)].split(), *ALONE.get(module, "").split()}
-    assert third_parties_of(module) <= allowed
+    allowed = {module: f"{THIRD_PARTIES[room_of(module)]} {ALONE.get(module, '')}".split() for module in MODULES}
+    unknown = {module: third_parties_of(module) - {*names} for module, names in allowed.items()}
+    assert {module: names for module, names in unknown.items() if names} == {}
 
 
 def test_every_rule_is_needed() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import pytest
 from pydantic import BaseModel
@@ -18,8 +20,6 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 400
 CLASS_LINES_MAX = 300
 ARGUMENTS_MAX = 8
-TOO_LARGE: frozenset[str] = frozenset()
-"""What is above these, by file, class or constructor."""
 TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", "tests", "deploy"}
 
 PURE = ("exporter/core", "exporter/lake/fillable.py", "exporter/lake/retention.py")
@@ -46,8 +46,16 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), filename=str(path))
+class Source(NamedTuple):
+    """A Python file: its text and every node of its tree, the module first."""
+
+    path: Path
+    text: str
+    nodes: list[ast.AST]
+
+    def all(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """Its nodes of these kinds."""
+        return (node for node in self.nodes if isinstance(node, kinds))
 
 
 def git_files() -> list[str]:
@@ -59,133 +67,78 @@ def git_files() -> list[str]:
     return [line for line in found.stdout.splitlines() if (ROOT / line).exists()]
 
 
-def imports_of(tree: ast.AST) -> Iterator[str]:
+@functools.cache
+def imports_of(path: Path) -> frozenset[str]:
     """Every imported module or name with its full path, wherever in the file the import stands."""
-    for node in ast.walk(tree):
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(found)
 
 
 def file_of(module: str) -> Path:
     return ROOT / f"{module.replace('.', '/')}.py"
 
 
-def exporter_modules(names: set[str]) -> set[str]:
+def exporter_modules(names: Set[str]) -> set[str]:
     """exporter.errors.Fenced -> exporter.errors: what each of our names is, or stands in."""
     ours = {name for name in names if name.split(".")[0] == "exporter"}
     return {module for name in ours for module in (name, name.rpartition(".")[0]) if file_of(module).exists()}
 
 
-def roots(names: set[str]) -> set[str]:
+def roots(names: Set[str]) -> set[str]:
     return {name.split(".")[0] for name in names}
 
 
-all_code = pytest.mark.parametrize("path", sources("exporter", "offsets", "tests"), ids=relative)
-our_code = pytest.mark.parametrize("path", sources("exporter", "offsets"), ids=relative)
+OUR_CODE = ("exporter", "offsets")
+ALL_CODE = (*OUR_CODE, "tests")
 
 
-@all_code
-def test_no_import_is_relative(path):
+def no_import_is_relative(source: Source) -> Iterator[object]:
     """An import names its module from the root, so that the rules on imports can be read from the text."""
-    assert not [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom) and node.level]
+    return (node.lineno for node in source.all(ast.ImportFrom) if node.level)
 
 
-@pytest.mark.parametrize("path", sources("offsets"), ids=relative)
-def test_offsets_knows_no_engine(path):
-    """offsets/ imports neither pyspark nor kafka nor click nor boto3 nor the exporter."""
-    assert not roots(set(imports_of(tree_of(path)))) & NOT_IN_OFFSETS
-
-
-@pytest.mark.parametrize("path", sources(*PURE), ids=relative)
-def test_decisions_import_only_decisions(path):
-    """The pure modules import the standard library, offsets and each other's values, and nothing that has effects."""
-    found = set(imports_of(tree_of(path)))
-    assert roots(found) <= {*sys.stdlib_module_names, "offsets", "exporter"} - {"time", "pathlib", "os"}
-    assert all(name == "exporter.errors" or name.startswith("exporter.core.") for name in exporter_modules(found))
-
-
-EXECUTOR_SIDE = sources(*(f"exporter/{room}" for room in ("core", "arrow", "stores", "formats", "executor")))
-"""With daemon.py, which is Spark's own process until it has loaded what the workers need."""
-
-
-@pytest.mark.parametrize("path", [path for path in EXECUTOR_SIDE if path.name != "daemon.py"], ids=relative)
-def test_what_runs_on_executors_imports_no_driver(path):
-    """What runs on executors, with every exporter module that it reaches, knows no pyspark, kafka, click or boto3."""
-    waiting, seen = {path}, set()
-    while waiting:
-        at = waiting.pop()
-        seen.add(at)
-        found = set(imports_of(tree_of(at)))
-        assert not roots(found) & NOT_ON_EXECUTORS, at
-        waiting |= {file_of(module) for module in exporter_modules(found)} - seen
-
-
-def test_the_rule_on_executors_reaches_what_they_import():
-    """A name leads to the module that it stands in, however deep."""
-    found = exporter_modules(set(imports_of(tree_of(ROOT / "exporter" / "executor" / "stage.py"))))
-    assert {"exporter.executor.readers", "exporter.stores.parquet", "exporter.core.routing"} <= found
-
-
-@all_code
-def test_functions_are_at_most_70_lines(path):
+def functions_are_at_most_70_lines(source: Source) -> Iterator[object]:
     """A function fits on a screen."""
-    long = {
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
-    }
-    assert not long
+    for node in source.all(ast.FunctionDef, ast.AsyncFunctionDef):
+        if (lines := node.end_lineno - node.lineno + 1) > FUNCTION_LINES_MAX:
+            yield f"{node.name}: {lines} lines"
 
 
-@pytest.mark.parametrize("path", sources("exporter", "offsets"), ids=relative)
-def test_files_and_classes_can_be_taken_in_at_once(path):
+def files_and_classes_can_be_taken_in_at_once(source: Source) -> Iterator[object]:
     """Up to 400 lines a file, 300 a class."""
-    text = path.read_text()
-    large = {relative(path): lines} if (lines := len(text.splitlines())) > FILE_LINES_MAX else {}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ClassDef) and node.end_lineno - node.lineno + 1 > CLASS_LINES_MAX:
-            large[f"{relative(path)}:{node.name}"] = node.end_lineno - node.lineno + 1
-    assert not large.keys() - TOO_LARGE
+    if (lines := len(source.text.splitlines())) > FILE_LINES_MAX:
+        yield lines
+    for node in source.all(ast.ClassDef):
+        if (lines := node.end_lineno - node.lineno + 1) > CLASS_LINES_MAX:
+            yield f"{node.name}: {lines} lines"
 
 
-@pytest.mark.parametrize("path", sources("exporter", "offsets"), ids=relative)
-def test_a_constructor_takes_few_arguments(path):
+def a_constructor_takes_few_arguments(source: Source) -> Iterator[object]:
     """Up to 8; what needs more gets them by name in one frozen value."""
-    constructors = {
-        node.name: one.args
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.ClassDef)
-        for one in node.body
-        if isinstance(one, ast.FunctionDef) and one.name == "__init__"
-    }
-    many = [
-        name
-        for name, args in constructors.items()
-        if len([*args.posonlyargs, *args.args, *args.kwonlyargs]) > 1 + ARGUMENTS_MAX  # self is one
-    ]
-    assert not {f"{relative(path)}:{name}.__init__" for name in many} - TOO_LARGE
+    for node in source.all(ast.ClassDef):
+        for one in node.body:
+            if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+                taken = len([*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]) - 1  # self is one
+                if taken > ARGUMENTS_MAX:
+                    yield f"{node.name}: {taken} arguments"
 
 
-@all_code
-def test_every_module_opens_with_what_it_is_for(path):
+def every_module_opens_with_what_it_is_for(source: Source) -> Iterator[object]:
     """A module has a docstring."""
-    assert ast.get_docstring(tree_of(path))
+    if not ast.get_docstring(source.nodes[0]):
+        yield "no docstring"
 
 
-@pytest.mark.parametrize("path", sources("tests"), ids=relative)
-def test_every_test_states_its_fact(path):
+def every_test_states_its_fact(source: Source) -> Iterator[object]:
     """Every test function has a docstring, inside classes as well."""
-    silent = [
-        node.name
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
-        and not ast.get_docstring(node)
-    ]
-    assert not silent
+    for node in source.all(ast.FunctionDef, ast.AsyncFunctionDef):
+        if node.name.startswith("test_") and not ast.get_docstring(node):
+            yield node.name
 
 
 def is_broad(kind: ast.expr | None) -> bool:
@@ -204,24 +157,130 @@ def does_nothing(body: list[ast.stmt]) -> bool:
     )
 
 
-@all_code
-def test_no_error_is_swallowed(path):
+def no_error_is_swallowed(source: Source) -> Iterator[object]:
     """No bare except; no broad except that does nothing; no suppress(Exception)."""
-    swallowed = []
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.ExceptHandler) and (
-            node.type is None or (is_broad(node.type) and does_nothing(node.body))
-        ):
-            swallowed.append(node.lineno)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress") and any(map(is_broad, node.args)):
-            swallowed.append(node.lineno)
-    assert not swallowed
+    for node in source.all(ast.ExceptHandler):
+        if node.type is None or (is_broad(node.type) and does_nothing(node.body)):
+            yield node.lineno
+    for node in source.all(ast.Call):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called.endswith("suppress") and any(map(is_broad, node.args)):
+            yield node.lineno
 
 
-@our_code
-def test_nothing_that_guards_data_is_an_assert(path):
+def nothing_that_guards_data_is_an_assert(source: Source) -> Iterator[object]:
     """python -O drops assert statements; guards raise."""
-    assert not [node.lineno for node in ast.walk(tree_of(path)) if isinstance(node, ast.Assert)]
+    return (node.lineno for node in source.all(ast.Assert))
+
+
+def no_text_of_the_package_names_a_file_that_is_not_installed(source: Source) -> Iterator[object]:
+    """The folder deploy/ stands in the repository only: a hint that sends there sends nowhere."""
+    for node in source.all(ast.Constant):
+        if isinstance(node.value, str) and re.search(r"\bdeploy/", node.value):
+            yield node.value
+
+
+Rule = Callable[[Source], Iterator[object]]
+RULES: Mapping[Rule, tuple[str, ...]] = {
+    no_import_is_relative: ALL_CODE,
+    functions_are_at_most_70_lines: ALL_CODE,
+    every_module_opens_with_what_it_is_for: ALL_CODE,
+    no_error_is_swallowed: ALL_CODE,
+    files_and_classes_can_be_taken_in_at_once: OUR_CODE,
+    a_constructor_takes_few_arguments: OUR_CODE,
+    nothing_that_guards_data_is_an_assert: OUR_CODE,
+    no_text_of_the_package_names_a_file_that_is_not_installed: OUR_CODE,
+    every_test_states_its_fact: ("tests",),
+}
+"""What each file keeps by itself, and the folders in which it does."""
+
+
+def said(rule: Rule, text: str) -> list[object]:
+    """What a rule says of a file with this text."""
+    return [*rule(Source(ROOT / "one.py", text, [*ast.walk(ast.parse(text))]))]
+
+
+@functools.cache
+def broken() -> Mapping[Rule, list[str]]:
+    """Rule -> where it is broken, and how. A file is read once, for all rules."""
+    found: dict[Rule, list[str]] = defaultdict(list)
+    for path in sources(*ALL_CODE):
+        text, name = path.read_text(), relative(path)
+        source = Source(path, text, [*ast.walk(ast.parse(text, filename=str(path)))])
+        for rule, folders in RULES.items():
+            if name.split("/")[0] in folders:
+                found[rule] += [f"{name}: {told}" for told in rule(source)]
+    return found
+
+
+@pytest.mark.xdist_group("tidy")
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_each_file_keeps_the_rule(rule):
+    """The rule is the function's name."""
+    assert broken()[rule] == []
+
+
+@pytest.mark.xdist_group("tidy")
+def test_tests_of_a_group_are_run_by_one_process(request):
+    """Its name is part of the id by which tests are handed out; without it each process makes servers of its own."""
+    assert not getattr(request.config.option, "loadgroup", False) or request.node.nodeid.endswith("@tidy")
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (no_import_is_relative, "from .a import b"),
+        (functions_are_at_most_70_lines, "def f():\n" + "    x = 1\n" * 70),
+        (files_and_classes_can_be_taken_in_at_once, "x = 1\n" * 401),
+        (files_and_classes_can_be_taken_in_at_once, "class A:\n" + "    x = 1\n" * 300),
+        (a_constructor_takes_few_arguments, "class A:\n    def __init__(self, a, b, c, d, e, f, g, *, h, i): ..."),
+        (every_module_opens_with_what_it_is_for, "x = 1"),
+        (every_test_states_its_fact, "class A:\n    def test_a(): ..."),
+        (no_error_is_swallowed, "try:\n    f()\nexcept:\n    raise"),
+        (no_error_is_swallowed, "try:\n    f()\nexcept (OSError, Exception):\n    pass"),
+        (no_error_is_swallowed, "with contextlib.suppress(Exception): f()"),
+        (nothing_that_guards_data_is_an_assert, "assert x"),
+        (no_text_of_the_package_names_a_file_that_is_not_installed, "x = 'see deploy/handbook'"),
+    ],
+)
+def test_each_rule_can_fail(rule, text):
+    """It finds what it is for."""
+    assert said(rule, text)
+
+
+@pytest.mark.parametrize("path", sources("offsets"), ids=relative)
+def test_offsets_knows_no_engine(path):
+    """offsets/ imports neither pyspark nor kafka nor click nor boto3 nor the exporter."""
+    assert not roots(imports_of(path)) & NOT_IN_OFFSETS
+
+
+@pytest.mark.parametrize("path", sources(*PURE), ids=relative)
+def test_decisions_import_only_decisions(path):
+    """The pure modules import the standard library, offsets and each other's values, and nothing that has effects."""
+    found = imports_of(path)
+    assert roots(found) <= {*sys.stdlib_module_names, "offsets", "exporter"} - {"time", "pathlib", "os"}
+    assert all(name == "exporter.errors" or name.startswith("exporter.core.") for name in exporter_modules(found))
+
+
+EXECUTOR_SIDE = sources(*(f"exporter/{room}" for room in ("core", "arrow", "stores", "formats", "executor")))
+"""With daemon.py, which is Spark's own process until it has loaded what the workers need."""
+
+
+def test_what_runs_on_executors_imports_no_driver():
+    """What runs on executors, with every exporter module that it reaches, knows no pyspark, kafka, click or boto3."""
+    waiting, seen = {path for path in EXECUTOR_SIDE if path.name != "daemon.py"}, set()
+    while waiting:
+        at = waiting.pop()
+        seen.add(at)
+        found = imports_of(at)
+        assert not roots(found) & NOT_ON_EXECUTORS, at
+        waiting |= {file_of(module) for module in exporter_modules(found)} - seen
+
+
+def test_the_rule_on_executors_reaches_what_they_import():
+    """A name leads to the module that it stands in, however deep."""
+    found = exporter_modules(imports_of(ROOT / "exporter" / "executor" / "stage.py"))
+    assert {"exporter.executor.readers", "exporter.stores.parquet", "exporter.core.routing"} <= found
 
 
 def matches(pattern: re.Pattern[str]) -> list[str]:
@@ -274,13 +333,6 @@ def models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for part in get_args(annotation):
         yield from models_in(part)
-
-
-@our_code
-def test_no_text_of_the_package_names_a_file_that_is_not_installed(path):
-    """The folder deploy/ stands in the repository only: a hint that sends there sends nowhere."""
-    texts = (node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant))
-    assert not [text for text in texts if isinstance(text, str) and re.search(r"\bdeploy/", text)]
 
 
 CITED = re.compile(r"[Pp]rotocol(?:\.md)?,? (?:section )?(\d+(?:\.\d+)?)([a-c]?)\b")

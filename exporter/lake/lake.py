@@ -12,6 +12,7 @@ from exporter.core.table_options import TableOptions
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
 from exporter.lake.table import DEFAULTS, DeltaTable
+from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from offsets.names import LOG_FOLDER, BadName, event_type_of, table_folder
@@ -87,7 +88,9 @@ class Lake:
 def stored_event_types(store: Store) -> Iterable[str]:
     """The event types that have a table in a store. Raises TableUnreadable."""
     try:
-        folders = [name for name in store.names() if store.has_folder(f"{name}/{LOG_FOLDER}")]
+        names = store.names()
+        are_tables = each(lambda name: store.has_folder(f"{name}/{LOG_FOLDER}"), names)
+        folders = [name for name, is_table in zip(names, are_tables, strict=True) if is_table]
     except OSError as error:
         raise TableUnreadable(f"the tables under {store.uri()} cannot be listed: {error}") from error
     for folder in folders:

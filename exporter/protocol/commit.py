@@ -32,6 +32,7 @@ from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.stores.many import each
 from exporter.stores.parquet import FileOrigin, NotWritten, merge
 from exporter.stores.store import Store
 from exporter.text import first_line
@@ -204,14 +205,12 @@ class DeltaCommitter:
             if wrong := staged_range_error(claim):
                 raise InvariantBroken(Invariant.COVER, f"{claim.key}: {wrong}", "start again; please report this")
             try:
-                merged = claim if claim.offers else replace(claim, files=self._merged(table, claim))
-                for file in merged.files:
-                    table.require(file)
+                ready.append(claim if claim.offers else replace(claim, files=self._merged(table, claim)))
             except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
                 aside.append(Settled(claim, _unready(error, self._lake.store)))
-            else:
-                ready.append(merged)
-        return ready, aside
+        found = each(lambda claim: _missing(table, claim, self._lake.store), ready)
+        aside += [Settled(claim, outcome) for claim, outcome in zip(ready, found, strict=True) if outcome]
+        return [claim for claim, outcome in zip(ready, found, strict=True) if not outcome], aside
 
     def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
         by_folder: dict[str, list[StagedFile]] = defaultdict(list)
@@ -364,6 +363,16 @@ def _unready(error: Exception, store: Store) -> Stale | Unwritten:
     why = f"a staged file cannot be read: {error}"
     storage = "" if isinstance(error, FileNotFoundError) else store.trouble()
     return Unwritten(why, storage) if storage else Stale(why)
+
+
+def _missing(table: DeltaTable, claim: Claim, store: Store) -> Stale | Unwritten | None:
+    """What is the matter with a claim one of whose files is not there as it was staged; None if all are."""
+    try:
+        for file in claim.files:
+            table.require(file)
+    except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
+        return _unready(error, store)
+    return None
 
 
 def _app_id(app: str, claim: Claim) -> str:

@@ -52,7 +52,11 @@ class Patience:
         """For how long a write may be tried again."""
         return 0.0 if self._is_out(root) else RETRY_SECS
 
-    def waiting(self, root: str, size: int) -> Waiting:
+    def reading(self, root: str) -> Waiting:
+        """Of what changes nothing."""
+        return PROBING if self._is_out(root) else PATIENT
+
+    def writing(self, root: str, size: int) -> Waiting:
         """Of one write of so many bytes. Some lengths only, for each is a client with connections of its own."""
         secs = PROBE_SECS if self._is_out(root) else REQUEST_SECS
         while size > secs * BYTES_PER_SEC_MIN:

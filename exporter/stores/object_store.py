@@ -25,7 +25,7 @@ from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
-from exporter.stores.object_client import PATIENT, PROBING, Patience, Waiting
+from exporter.stores.object_client import PROBING, Patience, Waiting
 from exporter.stores.object_errors import Refused, is_standing, os_error, said
 from exporter.stores.paths import require_plain
 from exporter.stores.ranged import Ranged
@@ -97,7 +97,7 @@ class ObjectStore:
         doubt, until = False, time.monotonic() + _patience.secs(self.root)
         for failures in count():
             try:
-                client = self._client(_patience.waiting(self.root, len(content)))
+                client = self._client(_patience.writing(self.root, len(content)))
                 obstore.put(client, key, content, mode="create", use_multipart=False)
                 _patience.regained(self.root)
                 return
@@ -114,7 +114,8 @@ class ObjectStore:
                     raise Refused(errno.EACCES, said(error), self.uri(path)) from error
                 met, doubt = error, True
             if time.monotonic() + (pause := PAUSE.after(failures)) > until:
-                _patience.lost(self.root)
+                if doubt:  # else it answers
+                    _patience.lost(self.root)
                 raise os_error(met, self.uri(path)) from met
             time.sleep(pause)  # pace of the tries, bounded by `until`
 
@@ -134,19 +135,19 @@ class ObjectStore:
         import obstore
 
         with self._told(path):
-            obstore.put(self._client(PATIENT), self._key(path), body, use_multipart=False)
+            obstore.put(self._reading(), self._key(path), body, use_multipart=False)
 
     def read(self, path: str) -> bytes:
         import obstore
 
         with self._told(path):
-            return bytes(obstore.get(self._client(PATIENT), self._key(path)).bytes())
+            return bytes(obstore.get(self._reading(), self._key(path)).bytes())
 
     def reader(self, path: str) -> BinaryIO:
         import obstore
 
         with self._told(path):
-            found = obstore.get(self._client(PATIENT), self._key(path))
+            found = obstore.get(self._reading(), self._key(path))
             if found.meta["size"] <= WHOLE_BYTES_MAX:
                 return io.BytesIO(bytes(found.bytes()))
             ranged = Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
@@ -156,14 +157,14 @@ class ObjectStore:
         import obstore
 
         with self._told(path):
-            return bytes(obstore.get_range(self._client(PATIENT), self._key(path), start=start, end=end))
+            return bytes(obstore.get_range(self._reading(), self._key(path), start=start, end=end))
 
     def size(self, path: str) -> int | None:
         import obstore
 
         try:
             with self._told(path):
-                return int(obstore.head(self._client(PATIENT), self._key(path))["size"])
+                return int(obstore.head(self._reading(), self._key(path))["size"])
         except FileNotFoundError:
             return None
 
@@ -181,7 +182,7 @@ class ObjectStore:
         if self.size(path) is None:
             return False
         with self._told(path):
-            obstore.delete(self._client(PATIENT), self._key(path))
+            obstore.delete(self._reading(), self._key(path))
         return True
 
     def sync(self, path: str) -> None:
@@ -197,10 +198,10 @@ class ObjectStore:
         begins = f"{prefix}/" if prefix else ""
         with self._told(folder):
             if after:
-                found = obstore.list(self._client(PATIENT), prefix or None, offset=f"{begins}{after}")
+                found = obstore.list(self._reading(), prefix or None, offset=f"{begins}{after}")
                 keys = [one["path"] for some in found for one in some]
             else:
-                listed = obstore.list_with_delimiter(self._client(PATIENT), prefix or None)
+                listed = obstore.list_with_delimiter(self._reading(), prefix or None)
                 keys = [*listed["common_prefixes"], *(one["path"] for one in listed["objects"])]
         names = {key.removeprefix(begins).partition("/")[0] for key in keys if key != prefix}
         return [name for name in names if name > after]  # some stores do not know an offset, and list all
@@ -210,21 +211,21 @@ class ObjectStore:
 
         prefix = self._key(folder)
         with self._told(folder):
-            listed = obstore.list_with_delimiter(self._client(PATIENT), prefix or None)
+            listed = obstore.list_with_delimiter(self._reading(), prefix or None)
         for one in listed["objects"]:
             if one["path"] != prefix:
                 name = one["path"].rpartition("/")[2]
                 yield Entry(f"{folder}/{name}" if folder else name, one["size"])
 
     def has_folder(self, path: str) -> bool:
-        return self._has_some(path, PATIENT)
+        return self._has_some(path, self._reading())
 
-    def _has_some(self, path: str, waiting: Waiting) -> bool:
+    def _has_some(self, path: str, client: Any) -> bool:
         import obstore
 
         prefix = self._key(path)
         with self._told(path):
-            found = obstore.list(self._client(waiting), prefix or None, chunk_size=2)
+            found = obstore.list(client, prefix or None, chunk_size=2)
             return any(one["path"] != prefix for one in next(iter(found), []))
 
     def has_file(self, path: str) -> bool:
@@ -242,7 +243,7 @@ class ObjectStore:
         probe = f"{path}/{name}" if path else name
         try:
             with self._told(path):
-                client, key = self._client(PATIENT), self._key(probe)
+                client, key = self._reading(), self._key(probe)
                 obstore.put(client, key, b"0", use_multipart=False)
                 try:
                     obstore.put(client, key, b"1", mode="create", use_multipart=False)
@@ -270,13 +271,16 @@ class ObjectStore:
 
     def trouble(self) -> str:
         try:
-            self._has_some("", PROBING)
+            self._has_some("", self._client(PROBING))
         except OSError as error:
             return f"{self.root}: {error.strerror or error}"
         return ""
 
     def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
         """Keys are UTF-8 for everybody."""
+
+    def _reading(self) -> Any:
+        return self._client(_patience.reading(self.root))
 
     @contextmanager
     def _told(self, path: str) -> Iterator[None]:
@@ -288,7 +292,11 @@ class ObjectStore:
         except Refused:
             raise
         except (FileNotFoundError, BaseError) as error:
-            raise os_error(error, self.uri(path)) from error
+            told = os_error(error, self.uri(path))
+            if not isinstance(told, Refused | FileNotFoundError):
+                _patience.lost(self.root)
+            raise told from error
+        _patience.regained(self.root)
 
 
 def require_root(root: str, schemes: str) -> None:

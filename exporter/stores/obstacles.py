@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from exporter.errors import ConfigError
+from exporter.stores.many import each
 from exporter.stores.store import Store
 from offsets.names import LOG_FOLDER, table_folder
 
-AT_ONCE = 8
-
 
 def in_the_way(store: Store, event_types: Iterable[str]) -> Iterator[ConfigError]:
-    """Each file that stands where the folder of a table, or of its log, has to be. store: of all tables.
-
-    Several are asked for at once: each may be a request.
-    """
+    """Each file that stands where the folder of a table, or of its log, has to be. store: of all tables."""
     folders = {name: table_folder(name) for name in event_types}
-    places = [(name, path) for name, folder in folders.items() for path in (folder, f"{folder}/{LOG_FOLDER}")]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for (name, path), there in zip(places, pool.map(store.has_file, (at for _, at in places)), strict=True):
-            if there:
-                yield ConfigError(f"{store.uri(path)} is a file, where table {name} has to be", "move it away")
+    places = {path: name for name, folder in folders.items() for path in (folder, f"{folder}/{LOG_FOLDER}")}
+    for (path, name), there in zip(places.items(), each(store.has_file, [*places]), strict=True):
+        if there:
+            yield ConfigError(f"{store.uri(path)} is a file, where table {name} has to be", "move it away")
 
 
 def require_room(store: Store, event_types: Iterable[str], sync: bool = False) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import hdfs_native
 import pytest
 
 from exporter.local.hdfs import LocalHdfs
+from exporter.local.server import free_ports
 from exporter.stores.store import Store
+from exporter.stores.stores import open_store
 from tests.support.lakes import Export, mixed, running, wrong_places
 from tests.support.racing import race
 from tests.support.services import fresh_name, produce
@@ -27,13 +29,26 @@ def export_to(root: str, kafka: str, topic: str, folder: Path) -> Export:
     return Export(kafka, topic, folder, fresh_name("app"), scalars=scalars)
 
 
-def assert_each_record_once(e: Export) -> None:
-    """By `exporter audit`, and by delta-rs on a copy that hdfs-native alone has made."""
-    with running(e, verb="audit") as audit:
+def nameservice(uri: str, folder: Path) -> dict[str, str]:
+    """Environment in which hdfs://lake is a NameNode, and one before it that is gone."""
+    told = {
+        "dfs.nameservices": "lake", "dfs.ha.namenodes.lake": "gone,here",
+        "dfs.namenode.rpc-address.lake.gone": f"127.0.0.1:{free_ports(1)[0]}",
+        "dfs.namenode.rpc-address.lake.here": uri.removeprefix("hdfs://"),
+        "dfs.client.failover.proxy.provider.lake":
+            "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+    }  # fmt: skip
+    lines = [f"<property><name>{name}</name><value>{text}</value></property>" for name, text in told.items()]
+    (folder / "hdfs-site.xml").write_text(f"<configuration>{''.join(lines)}</configuration>")
+    return {"HADOOP_CONF_DIR": str(folder)}
+
+
+def assert_each_record_once(e: Export, uri: str, env: Mapping[str, str] | None = None) -> None:
+    """By `exporter audit`, and by delta-rs on a copy that hdfs-native alone has made. uri: of the NameNode."""
+    with running(e, verb="audit", env=env) as audit:
         assert audit.wait() == 0, audit.text
-    root = str(e.scalars["table_root"])
-    host, _, path = root.removeprefix("hdfs://").partition("/")
-    client = hdfs_native.Client(f"hdfs://{host}")
+    path = str(e.scalars["table_root"]).removeprefix("hdfs://").partition("/")[2]
+    client = hdfs_native.Client(uri)
     for one in client.list_status(f"/{path}", recursive=True):
         if not one.isdir:
             copy = e.root / "lake" / one.path.removeprefix(f"/{path}/")
@@ -45,6 +60,18 @@ def assert_each_record_once(e: Export) -> None:
 def test_of_two_processes_that_commit_at_once_no_commit_is_lost(hdfs: Store, tmp_path: Path) -> None:
     """FENCE: Delta's own log store renames a version into place, over nothing."""
     race(hdfs.below(fresh_name("race")), tmp_path, commits=30)
+
+
+def test_a_nameservice_is_the_name_node_that_answers(
+    hdfs: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files in $HADOOP_CONF_DIR say where they are; one that is gone is passed over."""
+    for name, text in nameservice(hdfs.uri(), tmp_path).items():
+        monkeypatch.setenv(name, text)
+    store = open_store(f"hdfs://lake/{fresh_name('lake')}")
+    store.write_once("order/x", b"1")
+    assert store.read("order/x") == b"1" and store.names() == ["order"]
+    assert open_store(f"{hdfs.uri()}/{store.uri().rpartition('/')[2]}").read("order/x") == b"1"
 
 
 def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
@@ -60,7 +87,7 @@ def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
     produce(e.kafka, e.topic, {0: mixed(50, first=2000)})
     with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
         assert again.wait() == 0, again.text
-    assert_each_record_once(e)
+    assert_each_record_once(e, hdfs.uri())
 
 
 @pytest.fixture
@@ -75,10 +102,11 @@ def own() -> Iterator[LocalHdfs]:
 def test_a_name_node_that_is_gone_or_silent_is_an_outage_and_nothing_is_lost(
     kafka: str, topic: Callable[..., str], own: LocalHdfs, tmp_path: Path, how: str
 ) -> None:
-    """The task says so, stays, and goes on by itself once it answers."""
-    e = export_to(own.uri, kafka, topic(2), tmp_path)
+    """The task says so, stays, and goes on by itself once it answers; a nameservice is called by its name."""
+    env = nameservice(own.uri, tmp_path) if how == "killed" else {}
+    e = export_to("hdfs://lake" if env else own.uri, kafka, topic(2), tmp_path)
     produce(e.kafka, e.topic, {0: mixed(200), 1: mixed(200, first=1000)})
-    with running(e) as task:
+    with running(e, env=env) as task:
         task.wait_for("commit_landed")
         if how == "killed":
             own.kill()
@@ -93,6 +121,6 @@ def test_a_name_node_that_is_gone_or_silent_is_an_outage_and_nothing_is_lost(
         task.wait_for("outage_ended", OUTAGE_SECS_MAX)
         task.signal_group(signal.SIGTERM)
         assert task.wait() == 0, task.text
-    with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
+    with running(e.with_(group=fresh_name("group")), "--until-caught-up", env=env) as again:
         assert again.wait() == 0, again.text
-    assert_each_record_once(e)
+    assert_each_record_once(e, own.uri, env)

@@ -427,7 +427,7 @@ def _cases(draw: st.DrawFn) -> tuple[pa.Schema, list[bytes]]:
     return schema, [text.encode("latin-1") for text in texts]
 
 
-_EVERY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+_EVERY = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("tuning", [None, *TUNINGS], ids=str)

@@ -35,7 +35,8 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
     monkeypatch.setattr(object_client, "PROBE_SECS", 1)
     monkeypatch.setattr(object_client, "RETRY_SECS", 0.4)
     for waiting in ("PATIENT", "PROBING"):
-        monkeypatch.setattr(object_store, waiting, getattr(object_client, waiting)._replace(secs=1))
+        monkeypatch.setattr(object_client, waiting, getattr(object_client, waiting)._replace(secs=1))
+    monkeypatch.setattr(object_store, "PROBING", object_client.PROBING)
     monkeypatch.setattr(object_store, "PAUSE", Backoff(0.01, 0.1))
     monkeypatch.setattr(object_store, "_patience", Patience())
     with FakeS3() as running:
@@ -91,6 +92,8 @@ def test_a_conflict_is_no_file_that_is_there(store: Store, s3: FakeS3) -> None:
     with pytest.raises(OSError) as told:
         store.write_once("order/y", b"1")
     assert not isinstance(told.value, FileExistsError)
+    s3.faults["PUT"] = [409]
+    store.write_once("order/z", b"1")  # which is tried again: a store with a conflict is not out
 
 
 @pytest.mark.parametrize("fault", [503, 500, "lost", "hangs"])
@@ -102,7 +105,7 @@ def test_an_outage_is_told_within_its_bound_and_the_next_write_waits_less(
     began = time.monotonic()
     with pytest.raises(OSError) as told:
         store.write_once("order/x", b"1")
-    assert time.monotonic() - began < 4 and "s3a://lake/tables/order/x" in str(told.value)
+    assert time.monotonic() - began < 10 and "s3a://lake/tables/order/x" in str(told.value)
     tried = s3.times("PUT")
     with pytest.raises(OSError):
         store.below("other").write_once("y", b"1")
@@ -117,19 +120,42 @@ def test_an_outage_is_told_within_its_bound_and_the_next_write_waits_less(
     assert store.trouble() == ""
 
 
+def test_once_a_store_answers_again_it_has_its_time_again(
+    store: Store, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and not when the short time is over."""
+    for method, ask in ("PUT", lambda: store.write_once("order/x", b"1")), ("HEAD", lambda: store.size("order/x")):
+        s3.faults[method] = [503] * 100
+        with pytest.raises(OSError):
+            ask()
+        with monkeypatch.context() as patch:
+            patch.setattr(object_client, "RETRY_SECS", 30.0)
+            asked = s3.times("LIST")
+            s3.faults["LIST"] = [503]
+            with pytest.raises(OSError):
+                store.names()
+            assert s3.times("LIST") == asked + 1, "until then others do not wait either"
+            s3.faults[method] = []
+            ask()
+            s3.faults["PUT"] = [503, 503]
+            store.write_once(f"order/{method}", b"1")
+
+
 def test_a_slow_store_has_its_time_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else one that needs longer than the short time would be out for ever, for it is tried all the time."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     patience = Patience()
-    assert patience.waiting("s3a://b/x", 1).secs == object_client.REQUEST_SECS
+    assert patience.writing("s3a://b/x", 1).secs == object_client.REQUEST_SECS
+    assert patience.reading("s3a://b/x") == object_client.PATIENT
     for _ in range(3):
         patience.lost("s3a://b/x")
         assert patience.secs("s3a://b/y") == 0 and patience.secs("s3a://c/x") == object_client.RETRY_SECS
-        assert patience.waiting("s3a://b/y", 1).secs == object_client.PROBE_SECS
+        assert patience.writing("s3a://b/y", 1).secs == object_client.PROBE_SECS
+        assert patience.reading("s3a://b/y") == object_client.PROBING
         now[0] += object_client.RETRY_SECS / 2.5
     assert patience.secs("s3a://b/y") == object_client.RETRY_SECS
-    assert patience.waiting("s3a://b/y", 100 << 20).secs == 4 * object_client.REQUEST_SECS, "a large file has more time"
+    assert patience.writing("s3a://b/y", 100 << 20).secs == 4 * object_client.REQUEST_SECS, "a large file has more time"
 
 
 @pytest.mark.parametrize(
@@ -221,8 +247,12 @@ def test_credentials_that_are_nowhere_are_a_mistake_of_the_settings(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    found = open_store("s3://lake", s3_options("http://127.0.0.1:1")).unwritable()
-    assert isinstance(found, ConfigError) and "no credentials" in found.message and "web identity" in found.hint
+    for profile in ("", "absent"):
+        if profile:
+            monkeypatch.setenv("AWS_PROFILE", profile)
+        found = open_store("s3://lake", s3_options("http://127.0.0.1:1")).unwritable()
+        assert isinstance(found, ConfigError) and "no credentials" in found.message and profile in found.message
+        assert "web identity" in found.hint
 
 
 def test_an_address_without_encryption_has_to_be_allowed(s3: FakeS3) -> None:

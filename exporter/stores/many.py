@@ -1,0 +1,20 @@
+"""The same question about many: in an object store each is a request, so several are asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+AT_ONCE = 8
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+def each(ask: Callable[[Asked], Answer], of: Sequence[Asked]) -> list[Answer]:
+    """The answers, in order. Raises what the first one raises that cannot be given."""
+    if len(of) < 2:
+        return [ask(one) for one in of]
+    with ThreadPoolExecutor(min(AT_ONCE, len(of))) as pool:
+        return [*pool.map(ask, of)]
