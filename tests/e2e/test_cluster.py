@@ -17,7 +17,7 @@ from exporter.local.children import kill_quietly
 from exporter.spark.jars import cache_folder
 from exporter.stores.store import Store
 from tests.support.cluster import Cluster, cluster
-from tests.support.lakes import S3_GROUP, Export, Process, mixed, running, wait_until, wrong_places
+from tests.support.lakes import S3_GROUP, Export, Process, descendants, mixed, running, wait_until, wrong_places
 from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 
@@ -78,9 +78,14 @@ def wait_to_read(task: Process, records: int) -> None:
 
 
 def lose_an_executor(e: Export, task: Process, spark: Cluster, records: int, first: int) -> None:
-    """Hold one that is idle, write records until a round waits for it and for nothing else, then kill it."""
+    """Hold the Python of one that is idle, write records, and kill it once a round waits for it and for nothing else.
+
+    Its task runs by then: one that has not begun to would be no failure to Spark.
+    """
     victim = spark.executors()[0]
-    kill_quietly(victim, signal.SIGSTOP)
+    workers = descendants(victim)
+    for pid in workers:
+        kill_quietly(pid, signal.SIGSTOP)
     written(e, records, first)
     seen, since = -1, time.monotonic()
 
@@ -91,7 +96,8 @@ def lose_an_executor(e: Export, task: Process, spark: Cluster, records: int, fir
         return time.monotonic() - since > STANDS_STILL_SECS
 
     wait_until(waits, END_SECS_MAX, "a round that waits for the executor")
-    kill_quietly(victim)
+    for pid in (victim, *workers):
+        kill_quietly(pid)
 
 
 def stopped(task: Process) -> None:
