@@ -139,20 +139,35 @@ def spark() -> Iterator[Any]:
         patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
         session = start(Deployment("local[2]"), "tests", short_lived=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
+    session.conf.set("spark.sql.codegen.wholeStage", "false")  # to compile a query takes longer than to run it once
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
 
 
+DRILLS = "drills"
 ORDER = (
     "tests/unit", "tests/contract", "tests/test_tidy.py", "tests/model", "tests/spark", "tests/e2e", "tests/drills",
 )  # fmt: skip
 """What needs no JVM comes first and tells within seconds; what kills processes comes last."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by folder, keeping the order within."""
+@pytest.hookimpl(tryfirst=True)  # before the groups are looked at
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort by folder, keeping the order within.
+
+    Where several processes run tests, one begins with what kills processes, one such test after the other: it waits
+    more than it works, so the others have the cores meanwhile, and no two of them take each other's time.
+    """
+    if hasattr(config, "workerinput"):
+        for item in items:
+            marked = {mark.name for mark in item.iter_markers()}
+            if "drill" in marked and not marked & {"long", "xdist_group"}:
+                item.add_marker(pytest.mark.xdist_group(DRILLS))
 
     def rank(item: pytest.Item) -> int:
+        if any(mark.args == (DRILLS,) for mark in item.iter_markers("xdist_group")):
+            return -1
         return next((index for index, folder in enumerate(ORDER) if item.nodeid.startswith(folder)), len(ORDER))
 
     items.sort(key=rank)

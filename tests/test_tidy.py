@@ -220,6 +220,12 @@ def test_each_file_keeps_the_rule(rule):
     assert broken()[rule] == []
 
 
+@pytest.mark.xdist_group("tidy")
+def test_tests_of_a_group_are_run_by_one_process(request):
+    """Its name is part of the id by which tests are handed out; without it each process makes servers of its own."""
+    assert not getattr(request.config.option, "loadgroup", False) or request.node.nodeid.endswith("@tidy")
+
+
 @pytest.mark.parametrize(
     ("rule", "text"),
     [

@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 from exporter.core.table_options import TableOptions
@@ -22,6 +23,7 @@ from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
 from exporter.lake.change import Change, new_metadata
 from exporter.lake.gateway import Gateway
+from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.text import first_line
 from offsets.names import LOG_FOLDER
@@ -282,14 +284,11 @@ class DeltaTable:
         return [self.logged(version) for version in range(after + 1, through + 1)]
 
     def empty_entries(self, through: int, most: int) -> list[int]:
-        """The versions, of `count` up to `through`, whose log entry has no byte, newest first."""
-        found = []
-        for version in range(through, max(-1, through - most), -1):
-            if (size := self.store.size(log_files.entry(version))) is None:
-                break
-            if not size:
-                found.append(version)
-        return found
+        """The versions, of `most` up to `through`, whose log entry has no byte, newest first; until one is gone."""
+        versions = range(through, max(-1, through - most), -1)
+        sizes = each(lambda version: self.store.size(log_files.entry(version)), versions)
+        there = takewhile(lambda one: one[1] is not None, zip(versions, sizes, strict=True))
+        return [version for version, size in there if not size]
 
     def logged(self, version: int) -> LoggedCommit:
         """What one version of the log says. Raises LogCleaned or TableUnreadable."""

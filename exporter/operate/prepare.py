@@ -1,22 +1,22 @@
 """`exporter prepare`: fetch the jars and make the archive of classes, so that each later start is quicker.
 
-For a store with jars of its own there is a home of its own: the archive is of one class path.
-
 The archive is written by a JVM as it ends (-XX:ArchiveClassesAtExit), so a process of its own does once what every
 task does: make a table, fill it, read it, read from Kafka (where nobody answers), run Python workers.
+
+The jars of a store are fetched beside, and its Java classes compiled. They are not in the archive: that is of the class
+path on which they come last, so one archive serves all stores, and a start gains next to nothing by more.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,78 +33,92 @@ from exporter.lake.schema import table_schema
 from exporter.spark import class_data, jars, java_classes
 from exporter.spark import session as spark
 from exporter.stores import kept
-from exporter.stores.file import JAVA
 from exporter.stores.parquet import FileOrigin, GrowingFile
-from exporter.stores.s3 import LOG_STORE, S3Store
+from exporter.stores.s3 import S3Store
+from exporter.stores.store import JavaSide
 from offsets.names import AppId
 from offsets.partitions import DAY
 from offsets.ranges import TopicPartition
 
 TRAINING_SECS_MAX = 300
 ENDING_SECS_MAX = 180
-_TRAIN = "import sys; from exporter.operate.prepare import train; train(*sys.argv[1:])"
+_TRAIN = "import sys; from exporter.operate.prepare import train; train(sys.argv[1])"
+_COMPILE = "import sys; from exporter.operate.prepare import compile_classes; compile_classes(sys.argv[1])"
+_JAVA = {"s3": S3Store.at("s3a://prepare", {"region": "us-east-1"}).java}
+"""By set of jars, of the stores that have Java classes too."""
 _KAFKA_CLASSES = {
     "kafka-clients-*.jar": re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class"),
     "spark-sql-kafka-*.jar": re.compile(r"org/apache/spark/sql/kafka010/.*\.class"),
     "commons-pool2-*.jar": re.compile(r"org/apache/commons/pool2/.*\.class"),
 }
-_NOBODYS_S3 = {"endpoint": "http://127.0.0.1:1", "region": "us-east-1", "path_style": "true", "allow_http": "true"}
-_HASTE = {
-    "fs.s3a.retry.limit": "0",
-    "fs.s3a.attempts.maximum": "0",
-    "fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-    "fs.s3a.access.key": "nobody",
-    "fs.s3a.secret.key": "nobody",
-}
 _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
-def prepare(sets: Sequence[str] = ()) -> bool:
-    """Fetch what is missing and make the archive; False if all was there, whole. sets: of the store's jars.
+def prepare(store: str | None = None) -> bool:
+    """Fetch what is missing and make the archive; False if all was there, whole. store: one of JAR_SETS, too.
 
     Raises ConfigError, DependencyUnreachable.
     """
-    jars.fetch("spark", *sets)
-    home = class_data.home(sets)
+    java = _JAVA.get(store, JavaSide(jar_sets=(store,))) if store else JavaSide()
+    jars.fetch("spark", *java.jar_sets)
+    made = _archive_made()
+    if java.sources and not java_classes.cached(java):
+        _child(_COMPILE, str(store))
+        return True
+    return made
+
+
+def _archive_made() -> bool:
+    home = class_data.home()
     if class_data.is_whole(home):
         return False
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         class_data.clear(home)
-        class_data.link(home, sets)
+        class_data.link(home)
     except OSError as error:
         raise ConfigError(
             f"cannot write {home}: {error}", "set EXPORTER_CACHE_DIR to a folder that this user can write"
         ) from error
     fresh = home / f".{uuid.uuid4().hex}.jsa"
     try:
-        command = [sys.executable, "-c", _TRAIN, str(fresh), *sets]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRAINING_SECS_MAX)
-        if done.returncode or not fresh.is_file():
-            words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise DependencyUnreachable(
-                f"the archive of classes could not be made: {words[-1] if words else 'no word of why'}",
-                "everything works without it, a start only takes longer",
-            )
+        _child(_TRAIN, str(fresh))
         kept.into_place(fresh, home / class_data.ARCHIVE)
-        class_data.note(home, sets)
-    except subprocess.TimeoutExpired as error:
-        raise DependencyUnreachable(f"no archive of classes after {error.timeout} s", "try again") from error
+        class_data.note(home)
     finally:
         fresh.unlink(missing_ok=True)
     return True
 
 
-def train(archive: str, *sets: str) -> None:
+def _child(code: str, argument: str) -> None:
+    """Run a function of this module in a process of its own. Raises DependencyUnreachable."""
+    command, own = [sys.executable, "-c", code, argument], {**os.environ, spark.LAST_JARS: ""}
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRAINING_SECS_MAX, env=own
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DependencyUnreachable(f"no archive of classes after {error.timeout} s", "try again") from error
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise DependencyUnreachable(
+            f"the archive of classes could not be made: {words[-1] if words else 'no word of why'}",
+            "everything works without it, a start only takes longer",
+        )
+
+
+def compile_classes(store: str) -> None:
+    """The child: those of a store. A session does it as it starts."""
+    spark.start(Deployment("local[1]"), "prepare", short_lived=True, java=_JAVA[store]).stop()
+
+
+def train(archive: str) -> None:
     """The child: what a task does, in small, then end the JVM and wait until it has written the archive."""
-    java = replace(JAVA, jar_sets=sets)
-    session = spark.start(Deployment("local[2]"), "prepare", short_lived=True, archive=Path(archive), java=java)
+    session = spark.start(Deployment("local[2]"), "prepare", short_lived=True, archive=Path(archive))
     with tempfile.TemporaryDirectory() as folder:
         _fill_and_read(session, Path(folder))
         _read_from_nobody(session)
-        _load_kafka_classes(session, class_data.home(sets) / "jars")
-        if "s3" in sets:
-            _commit_to_nobody(session)
+        _load_kafka_classes(session)
         jvm = session.sparkContext._gateway.proc
         session.stop()
         jvm.stdin.close()  # the JVM ends with its standard input
@@ -146,31 +160,13 @@ def _read_from_nobody(session: Any) -> None:
         return
 
 
-def _commit_to_nobody(session: Any) -> None:
-    """What the log store of S3 loads before its first request is answered; it is compiled for all later starts too."""
-    jvm, java = session._jvm, S3Store.at("s3a://prepare", _NOBODYS_S3).java
-    java_classes.install(session, java)
-    conf = jvm.org.apache.hadoop.conf.Configuration(session.sparkContext._jsc.hadoopConfiguration())
-    for name, text in {**java.settings, **_HASTE}.items():
-        conf.set(name.removeprefix("spark.hadoop."), text)
-    path = jvm.org.apache.hadoop.fs.Path("s3a://prepare/prepare/_delta_log/0.json")
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    given = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
-    given[0] = conf
-    log_store = jvm.java.lang.Class.forName(LOG_STORE, True, loader).getConstructors()[0].newInstance(given)
-    with suppress(Py4JError):
-        log_store.listFrom(path, conf)
-    with suppress(Py4JError):
-        log_store.write(path, jvm.java.util.ArrayList().iterator(), False, conf)
-
-
-def _load_kafka_classes(session: Any, folder: Path) -> None:
+def _load_kafka_classes(session: Any) -> None:
     """What a consumer loads once a broker answers; a class that another library is missing for is left out."""
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     for_name = jvm.java.lang.Class.forName
     for pattern, wanted in _KAFKA_CLASSES.items():
-        (jar,) = folder.glob(pattern)
+        (jar,) = (class_data.home() / "jars").glob(pattern)
         with zipfile.ZipFile(jar) as archive:
             names = [name.removesuffix(".class") for name in archive.namelist() if wanted.fullmatch(name)]
         for name in names:

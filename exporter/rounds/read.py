@@ -102,7 +102,7 @@ class RoundReader:
 
     def has_executors(self) -> bool:
         """Whether a round that waits will ever begin, as things are now."""
-        return executors.are_there(self._session)
+        return self._local or executors.are_there(self._session)
 
     def read(self, order: StagingOrder) -> RoundResult:
         """Read and stage the plans of `order`. Raises RoundFailed, InvariantBroken."""

@@ -1,6 +1,6 @@
 """Spark at a path that stays, with an archive of its loaded classes (class-data sharing): starts are shorter.
 
-    <cache>/spark/<key>/jars/         the jars that pip brought, Delta, the Kafka source, a store's; links if possible
+    <cache>/spark/<key>/jars/         the jars that pip brought, Delta and the Kafka source; links where possible
     <cache>/spark/<key>/bin/          pyspark's scripts that start the JVM
     <cache>/spark/<key>/classes.jsa   the archive; appears by a rename, whole (operate/prepare.py makes it)
     <cache>/spark/<key>/verified.txt  what all of that is, noted last (stores/kept.py): a damaged home is not taken
@@ -8,7 +8,6 @@
 A JVM takes an archive only for the class path that it was made with: same files, same times, same path. Each new
 environment has Spark's jars at another path, so the cache keeps one set for all. key: of Java's release and of
 each jar's name and size; whatever is installed otherwise has another key, and starts as if nothing were here.
-A home is for the stores whose sets of jars (sets, of jars.txt) it was made with, and none is made with all of them.
 
 Three things differ from what pip brought, for the sake of the start: Spark's machine learning is not there; nor is the
 incubating module of Java that it computes with, of which each start would warn; and signed jars come without their
@@ -23,7 +22,6 @@ import re
 import shutil
 import uuid
 import zipfile
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,21 +47,21 @@ done
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)", re.IGNORECASE)
 
 
-def home(sets: Sequence[str] = ()) -> Path:
-    """Where this environment's Spark home for some sets is, or would be. Raises as jars.find_java does."""
+def home() -> Path:
+    """Where this environment's Spark home is, or would be, in the cache. Raises as jars.find_java does."""
     java = jars.find_java().resolve()
     release = java.parent.parent / "release"
     told = release.read_text("utf-8") if release.is_file() else str(java)
-    own = [f"{jar.file_name} {jar.sha256}" for name in ("spark", *sets) for jar in jars.listed(name)]
+    own = [f"{jar.file_name} {jar.sha256}" for jar in jars.listed("spark")]
     brought = [f"{path.name} {path.stat().st_size}" for path in _brought()]
     text = "\n".join([LAYOUT, told, *own, *brought])
     return jars.cache_folder("").parent / "spark" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def ready(sets: Sequence[str] = ()) -> Path | None:
+def ready() -> Path | None:
     """The prepared Spark home; None if there is none, if it is damaged, or if SPARK_HOME names another one."""
     given = os.environ.get("SPARK_HOME")
-    found = home(sets)
+    found = home()
     if given and Path(given) != found:
         return None
     if is_whole(found):
@@ -81,9 +79,9 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def note(folder: Path, sets: Sequence[str] = ()) -> None:
+def note(folder: Path) -> None:
     """Note what the home consists of, when all of it is there. Raises OSError."""
-    brought = {path.name: path for path in _all(sets)}
+    brought = {path.name: path for path in (*_brought(), *jars.jar_paths("spark"))}
     found = {}
     for path in (path for path in folder.rglob("*") if path.is_file() and path.name != kept.VERIFIED):
         is_link = path.parent.name == "jars" and os.path.samefile(path, brought[path.name])
@@ -101,7 +99,7 @@ def clear(folder: Path) -> None:
     shutil.rmtree(damaged, ignore_errors=True)
 
 
-def link(folder: Path, sets: Sequence[str] = ()) -> None:
+def link(folder: Path) -> None:
     """Make the home, all but the archive and the note. Of two processes one succeeds, the other finds it made."""
     if folder.exists():
         return
@@ -109,7 +107,7 @@ def link(folder: Path, sets: Sequence[str] = ()) -> None:
     try:
         for part in ("jars", "bin"):
             (made / part).mkdir(parents=True)
-        for path in _all(sets):
+        for path in (*_brought(), *jars.jar_paths("spark")):
             _put(path, made / "jars" / path.name)
         for path in (_pyspark() / "bin").iterdir():
             shutil.copy2(path, made / "bin" / path.name)
@@ -145,10 +143,6 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:  # another file system, or one without links
         shutil.copy2(source, target)
-
-
-def _all(sets: Sequence[str]) -> list[Path]:
-    return [*_brought(), *(path for name in ("spark", *sets) for path in jars.jar_paths(name))]
 
 
 def _brought() -> list[Path]:

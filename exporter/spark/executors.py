@@ -33,9 +33,8 @@ def _messages(error: BaseException) -> Iterator[str]:
 
 
 def are_there(session: Any) -> bool:
-    """Whether the cluster gives this session any. Always without a cluster."""
-    context = session.sparkContext._jsc
-    return bool(context.isLocal()) or len(context.sc().statusTracker().getExecutorInfos()) > DRIVER
+    """Whether the cluster gives this session any."""
+    return len(session.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) > DRIVER
 
 
 def are_gone(session: Any) -> bool:

@@ -31,20 +31,24 @@ def install(session: Any, java: JavaSide) -> None:
     loader.addURL(jvm.java.net.URL(_classes(jvm, loader, java.sources).as_uri()))
 
 
+def cached(java: JavaSide) -> bool:
+    """Whether a session of that store would compile nothing."""
+    return _found(_named(_texts(java.sources))) is not None
+
+
 def _classes(jvm: Any, loader: Any, files: Iterable[Path]) -> Path:
     """The jar of compiled classes: in the cache, or one for this process if the cache cannot be written.
 
     Its name says of what sources it is and what its bytes are: one that a power cut spoilt is made again.
     """
-    sources = [path.read_text("utf-8") for path in files]
-    folder, of = jars.cache_folder("").parent / "classes", _short_sha256("".join(sources).encode())
-    for found in sorted(folder.glob(f"{of}-*.jar")):
-        if found.stem == f"{of}-{_short_sha256(found.read_bytes())}":
-            return found
+    sources = _texts(files)
+    of = _named(sources)
+    if (found := _found(of)) is not None:
+        return found
     body = packed(compiled(jvm, loader, sources))
-    made = folder / f"{of}-{_short_sha256(body)}.jar"
+    made = _folder() / f"{of}-{_short_sha256(body)}.jar"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        _folder().mkdir(parents=True, exist_ok=True)
         kept.put(made, body)
     except OSError:
         own = Path(tempfile.mkdtemp())
@@ -52,6 +56,24 @@ def _classes(jvm: Any, loader: Any, files: Iterable[Path]) -> Path:
         made = own / made.name
         made.write_bytes(body)
     return made
+
+
+def _texts(files: Iterable[Path]) -> list[str]:
+    return [path.read_text("utf-8") for path in files]
+
+
+def _named(sources: Iterable[str]) -> str:
+    return _short_sha256("".join(sources).encode())
+
+
+def _found(of: str) -> Path | None:
+    """The whole jar of some sources in the cache."""
+    jars_of = sorted(_folder().glob(f"{of}-*.jar"))
+    return next((jar for jar in jars_of if jar.stem == f"{of}-{_short_sha256(jar.read_bytes())}"), None)
+
+
+def _folder() -> Path:
+    return jars.cache_folder("").parent / "classes"
 
 
 def _short_sha256(body: bytes) -> str:

@@ -45,6 +45,9 @@ CLASSES_AT_ONCE = "-XX:MetaspaceSize=256m"
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """Linux says here who gets pages of 2 MiB; at [madvise] whoever asks. Java does, as records soon pass through all of
 its heap, and small pages would cost faults. Where nobody gets any it would complain."""
+LAST_JARS = "SPARK_DIST_CLASSPATH"
+"""Spark's variable for jars that come last on its class path: an archive fits one that goes on after what it was made
+with."""
 ENDING_SECS = 2.0
 OUT_OF_MEMORY = 3
 """The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
@@ -94,15 +97,14 @@ def _prepared(
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
-    home = None
-    if archive is not None:
-        home = class_data.home(java.jar_sets)
-    elif deployment.is_local:
-        home = class_data.ready(java.jar_sets)
+    home = class_data.home() if archive is not None else class_data.ready() if deployment.is_local else None
+    sets = [*(["spark"] if home is None else []), *java.jar_sets]  # a prepared home has the first among Spark's own
+    jars = [str(path) for name in sets for path in jar_paths(name)]
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
-    sets = ["spark", *java.jar_sets] if home is None else []  # a prepared home has them among Spark's own
-    jars = [str(path) for name in sets for path in jar_paths(name)]
+    if home is not None and jars and not java.jars_first:
+        os.environ[LAST_JARS] = os.pathsep.join(filter(None, (*jars, os.environ.get(LAST_JARS))))
+        jars = []
     options = {"spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse")}
     options |= deployment.spark_options(jars, {**batches.MEASURED, **java.settings})
     keep_secret(*(value for name, value in options.items() if SECRET.search(name)))

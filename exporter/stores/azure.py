@@ -26,7 +26,7 @@ from exporter.stores.object_client import Waiting, kept_client
 from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import Entry, JavaSide
 
-AUTHORITY = "${env.AZURE_AUTHORITY_HOST:-https://login.microsoftonline.com}"
+AUTHORITY = "https://login.microsoftonline.com"
 _SHAPE = "abfss://container@account.dfs.core.windows.net/path"
 _ROOT = re.compile(r"abfss?://(?P<container>[a-z0-9-]{3,63})@(?P<account>[a-z0-9]{3,24})\.dfs\.(?P<domain>[^/:@]+)(?:/.*)?")
 _TOKENS = "org.apache.hadoop.fs.azurebfs.oauth2"
@@ -72,7 +72,7 @@ class AzureStore(ObjectStore):
         if emulated():
             told |= _emulator()
         settings = {f"spark.hadoop.fs.azure.{name}": value for name, value in told.items()}
-        return JavaSide(settings=settings, jar_sets=("azurite" if emulated() else "azure",))
+        return JavaSide(settings=settings, jar_sets=("azurite" if emulated() else "azure",), jars_first=emulated())
 
     # Hadoop marks the folders that it makes by empty objects, where the account has none of its own
 
@@ -105,18 +105,19 @@ def _credentials() -> dict[str, str]:
     given = os.environ.get
     if given("AZURE_STORAGE_ACCOUNT_KEY"):
         return {"account.auth.type": "SharedKey", "account.key": "${env.AZURE_STORAGE_ACCOUNT_KEY}"}
+    authority = given("AZURE_AUTHORITY_HOST", AUTHORITY).rstrip("/")  # Kubernetes gives it with a slash
     named = {"client.id": "${env.AZURE_CLIENT_ID}"} if given("AZURE_CLIENT_ID") else {}
     if named and given("AZURE_TENANT_ID") and given("AZURE_FEDERATED_TOKEN_FILE"):
         provider = "WorkloadIdentityTokenProvider"
         named |= {
-            "msi.authority": AUTHORITY,
+            "msi.authority": authority,
             "msi.tenant": "${env.AZURE_TENANT_ID}",
             "token.file": "${env.AZURE_FEDERATED_TOKEN_FILE}",
         }
     elif named and given("AZURE_TENANT_ID") and given("AZURE_CLIENT_SECRET"):
         provider = "ClientCredsTokenProvider"
         named |= {
-            "client.endpoint": AUTHORITY + "/${env.AZURE_TENANT_ID}/oauth2/token",
+            "client.endpoint": authority + "/${env.AZURE_TENANT_ID}/oauth2/token",
             "client.secret": "${env.AZURE_CLIENT_SECRET}",
         }
     else:

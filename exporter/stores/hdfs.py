@@ -25,7 +25,6 @@ hold here as in the JVM, and in the workers by their own environment; nothing of
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import io
 import re
@@ -54,8 +53,8 @@ BUFFER_BYTES = 1 << 20
 RENAMES = 3
 """How often a rename is asked for whose reply was lost."""
 PAUSE = Backoff(0.5, 5.0)
-REPORTED_SECS = 0.05
-"""Until a NameNode is asked again whether it knows a file's last block."""
+REPORTED_SECS, REPORTED_SECS_MAX = 0.05, 30.0
+"""Until a NameNode is asked again whether it knows a file's last block, and until that is given up."""
 STANDING = frozenset({errno.EACCES, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL})
 """What no waiting changes. All else, such as a full or starting HDFS, is an outage of the storage."""
 HINTS = {
@@ -131,7 +130,7 @@ class HdfsStore:
 
     def _write(self, path: str, body: pa.Buffer | bytes, sync: bool = False) -> None:
         at, content = self._path(path), memoryview(body)
-        writer = self._ask(path, lambda client: client.create(at))
+        writer = self._ask(path, partial(_created, at))
         for start in range(0, len(content), PART_BYTES):
             self._ask(path, partial(_write_part, writer, bytes(content[start : start + PART_BYTES])))
         if sync and content:
@@ -174,7 +173,7 @@ class HdfsStore:
 
     def reader(self, path: str) -> BinaryIO:
         opened = self._ask(path, partial(_opened, self._path(path)))
-        size = len(opened)
+        size = opened.file_length()
 
         def between(start: int, end: int) -> bytes:
             parts = [(one, min(end - one, PART_BYTES)) for one in range(start, end, PART_BYTES)]
@@ -197,7 +196,7 @@ class HdfsStore:
 
     def delete(self, path: str) -> bool:
         at = self._path(path)
-        return bool(self._ask(path, lambda client: client.delete(at)))
+        return bool(self._ask(path, lambda client: client.delete(at, False)))
 
     def sync(self, path: str) -> None:
         """What is closed is as safe as it ever will be."""
@@ -217,7 +216,7 @@ class HdfsStore:
         """What stands directly in a folder; of a file HDFS lists that file."""
         at = self._path(folder)
         try:
-            found = self._ask(folder, partial(_listing, at))
+            found = self._ask(folder, lambda client: [*client.list_status(at, False)])
         except (FileNotFoundError, NotADirectoryError):
             return []
         return [one for one in found if one.path != at]
@@ -280,22 +279,28 @@ def _name(status: Any) -> str:
     return str(status.path).rpartition("/")[2]
 
 
-async def _listing(at: str, client: Any) -> list[Any]:
-    return [one async for one in client.list_status(at)]
+def _created(at: str, client: Any) -> Any:
+    """A writer; over nothing, with the folders above it."""
+    from hdfs_native import WriteOptions
+
+    return client.create(at, WriteOptions())
 
 
-async def _write_part(writer: Any, part: bytes, client: Any) -> None:
-    await writer.write(part)
+def _write_part(writer: Any, part: bytes, client: Any) -> None:
+    writer.write(part)
 
 
-async def _read_part(reader: Any, start: int, length: int, client: Any) -> bytes:
-    return bytes(await reader.read_range(start, length))
+def _read_part(reader: Any, start: int, length: int, client: Any) -> bytes:
+    return bytes(reader.read_range(start, length))
 
 
-async def _opened(at: str, client: Any) -> Any:
+def _opened(at: str, client: Any) -> Any:
     """A reader that knows all blocks: of a file that was closed a moment ago the last one may be missing."""
+    deadline = time.monotonic() + REPORTED_SECS_MAX
     while True:
-        reader, known = await client.read(at), await client.get_file_info(at)
-        if len(reader) == known.length:
+        reader, known = client.read(at), client.get_file_info(at)
+        if reader.file_length() == known.length:
             return reader
-        await asyncio.sleep(REPORTED_SECS)
+        if time.monotonic() > deadline:
+            raise OSError(errno.EAGAIN, "its last block is not reported")
+        time.sleep(REPORTED_SECS)  # pace of the asking, bounded by the deadline

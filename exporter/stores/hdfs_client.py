@@ -1,23 +1,24 @@
-"""hdfs-native as threads use it: every question has an end, and what it says is an OSError.
+"""hdfs-native with an end to each question, and errors that are OSErrors.
 
-The library waits for a NameNode without end. So its questions run in one thread of each process, and whoever has waited
-long enough goes on without an answer; what comes next gets a connection of its own, to another NameNode if there is
-one. What changes something is asked once: the library does not ask again what may have been done (0.14.7 and later).
+The library waits for a NameNode without end. So each question has a thread of its own, and whoever has waited long
+enough goes on without an answer; what comes next gets a connection of its own, to another NameNode if there is one.
+What changes something is asked once: the library does not ask again what may have been done (0.14.7 and later).
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from functools import cache
 from typing import Any, TypeVar
 
 from exporter.errors import ConfigError
-from exporter.text import first_line
+from exporter.secrets import masked
+from exporter.text import escaped
 
 T = TypeVar("T")
 
@@ -26,6 +27,8 @@ FAILOVER_SECS = 150.0
 """Where there are several NameNodes: longer than a system tries to connect to a host that is gone (Linux: 127 s), else
 the others would never be asked."""
 PROBE_SECS = 15.0
+ALONE, SEVERAL = "0", "8"
+"""How often NameNodes that refuse or stand by are asked again, within some seconds; the library's own takes minutes."""
 
 _KINDS = {
     "(is not a directory)": errno.ENOTDIR,
@@ -46,23 +49,27 @@ _KINDS = {
 _REMOTE = re.compile(r'RPCError\("[\w.$]*?(\w+)", "(.*)"\)\Z', re.DOTALL)
 
 
-def ask(authority: str, question: Callable[[Any], Awaitable[T]], uri: str, secs: float = 0.0) -> T:
-    """The answer to a question that is put to an AsyncClient. Raises OSError, FileNotFoundError, FileExistsError.
+def ask(authority: str, question: Callable[[Any], T], uri: str, secs: float = 0.0) -> T:
+    """The answer to a question that is put to a client. Raises OSError, FileNotFoundError, FileExistsError.
 
     authority: namenode:port, or a nameservice. uri: what it is about. secs: how long to wait, if not as always.
     """
+    answered: Future[T] = Future()
+
+    def put() -> None:
+        try:
+            answered.set_result(question(_client(authority, os.getpid())))
+        except BaseException as error:  # noqa: BLE001 - of the library's too, which are no Exceptions
+            answered.set_exception(error)
+
+    threading.Thread(target=put, name="hdfs", daemon=True).start()
     waited = secs or (ANSWER_SECS if ":" in authority else FAILOVER_SECS)
-
-    async def answered() -> T:
-        return await asyncio.wait_for(question(_client(authority, os.getpid())), waited)
-
-    try:
-        return asyncio.run_coroutine_threadsafe(answered(), _loop(os.getpid())).result()
-    except asyncio.TimeoutError as error:
+    if not wait([answered], waited).done:
         _client.cache_clear()
-        raise OSError(errno.ETIMEDOUT, f"no answer within {waited:.0f} s", uri) from error
-    except Exception as error:
+        raise OSError(errno.ETIMEDOUT, f"no answer within {waited:.0f} s", uri)
+    if (error := answered.exception()) is not None:
         raise os_error(error, uri) from error
+    return answered.result()
 
 
 def require_library() -> None:
@@ -74,7 +81,7 @@ def require_library() -> None:
         raise ConfigError(what, "pip install 'kafka-delta-exporter[hdfs]'")
 
 
-def os_error(error: Exception, uri: str) -> OSError:
+def os_error(error: BaseException, uri: str) -> OSError:
     """The error as who works with files knows it: by its number, in one line. uri: what it is about."""
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "not there", uri)
@@ -88,23 +95,19 @@ def os_error(error: Exception, uri: str) -> OSError:
 def said(text: str) -> str:
     """The first line of what a server says, with the kind of its error; the library's own words otherwise."""
     if (remote := _REMOTE.search(text)) is None:
-        return first_line(Exception(text))
+        return escaped(masked(text.partition("\n")[0]))
     kind, message = remote.groups()
     line = message.partition("\\n")[0].replace('\\"', '"')
-    return f"{kind}: {line}"
-
-
-@cache
-def _loop(process: int) -> asyncio.AbstractEventLoop:
-    """Of this process; a child has none of its parent's threads."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="hdfs", daemon=True).start()
-    return loop
+    return escaped(masked(f"{kind}: {line}"))
 
 
 @cache
 def _client(authority: str, process: int) -> Any:
-    """With its connections, and the user and configuration that the environment tells."""
-    from hdfs_native import AsyncClient
+    """With its connections, and the user and configuration that the environment tells. A child makes its own.
 
-    return AsyncClient(f"hdfs://{authority}")
+    It is the one that Client wraps: files of Client's are closed by whoever forgets them, and so told to be complete.
+    """
+    from hdfs_native import Client
+
+    tries = {"dfs.client.failover.max.attempts": ALONE if ":" in authority else SEVERAL}
+    return Client(f"hdfs://{authority}", tries).inner

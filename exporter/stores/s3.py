@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -111,9 +111,18 @@ def _region(options: Mapping[str, str]) -> str:
     """The one that was told, or that of the profile in ~/.aws."""
     if told := options.get("region"):
         return told
-    import botocore.session
+    return _chain(lambda session: session.get_config_variable("region")) or REGION
 
-    return botocore.session.get_session().get_config_variable("region") or REGION
+
+def _chain(ask: Callable[[Any], Any]) -> Any:
+    """What the standard chain says. Raises Refused for a profile that is not there, or a file that cannot be read."""
+    import botocore.session
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        return ask(botocore.session.get_session())
+    except BotoCoreError as error:
+        raise Refused(errno.EACCES, f"no credentials: {error}") from error
 
 
 def _address(bucket: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -145,9 +154,7 @@ class _Chain:
     """Credentials of the standard chain, for obstore, which asks again when those that it has expire."""
 
     def __init__(self) -> None:
-        import botocore.session
-
-        self._found = botocore.session.get_session().get_credentials()
+        self._found = _chain(lambda session: session.get_credentials())
         if self._found is None:
             raise Refused(errno.EACCES, "no credentials: AWS's standard chain finds none")
 

@@ -40,13 +40,15 @@ class JavaSide:
     """What the JVM needs to commit to tables of a store; empty where it brings that along.
 
     settings: Spark's, the log store class among them. sources: Java files of one class each, compiled at the session's
-    start. jar_sets: of spark/jars.txt, beside Spark's own. sync_setting: Hadoop's name for whether a commit is on disk
-    before its writer is told. not_synced: the class of the error that says that it could not be brought there.
+    start. jar_sets: of spark/jars.txt, behind Spark's own; jars_first: before them, where they stand for some of them.
+    sync_setting: Hadoop's name for whether a commit is on disk before its writer is told. not_synced: the class of the
+    error that says that it could not be brought there.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Path, ...] = ()
     jar_sets: tuple[str, ...] = ()
+    jars_first: bool = False
     sync_setting: str = ""
     not_synced: str = ""
 

@@ -67,6 +67,8 @@ class Offers:
         self._refusals: Counter[TopicPartition] = Counter()
         self._refused_now: set[TopicPartition] = set()
         self._retry_at: dict[str, float] = {}
+        self._excused: dict[WriterKey, tuple[str, ...]] = {}
+        """The offers of a claim that were made before the storage was last out."""
 
     @property
     def running(self) -> bool:
@@ -139,6 +141,7 @@ class Offers:
         match outcome:
             case Landed():
                 self._refusals.pop(claim.key.tp, None)
+                self._excused.pop(claim.key, None)
                 self._totals.committed[claim.key.event_type] += claim.rows
                 if outcome.position != Position(claim.epoch, claim.new):
                     return True
@@ -188,14 +191,19 @@ class Offers:
     def _unknown(self, writer: Writer, claim: Claim, report: Report, now: float, stopping: bool) -> Writer:
         """Offer the same claim again later; after UNKNOWNS_MAX times the type is parked (protocol 3.6).
 
-        Not while the storage is out, whatever the table: then none is better off parked.
+        Offers do not count that were made before the storage was last out, whatever the table: then none is better off
+        parked.
         """
         name, out = claim.key.event_type, self._watch.storage_is_out(now)
-        if out or len(claim.offers) < UNKNOWNS_MAX or stopping:
-            pause = self._watch.outages.pause_secs(STORAGE, now) if out else UNKNOWN.after(len(claim.offers))
+        if out:
+            self._excused[claim.key] = claim.offers
+        count = len(set(claim.offers).difference(self._excused.get(claim.key, ())))
+        if out or stopping or count < UNKNOWNS_MAX:
+            pause = self._watch.outages.pause_secs(STORAGE, now) if out else UNKNOWN.after(count)
             self._retry_at[name] = now + pause
             log.warning(Event.COMMIT_UNKNOWN, table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
+        self._excused.pop(claim.key, None)
         return park_and_tell(writer, report.error, now)
 
     def _refresh(self, writers: dict[WriterKey, Writer], name: str, now: float) -> None:

@@ -54,6 +54,7 @@ def test_a_drill_on_an_s3_that_loses_replies_is_clean_and_leaves_only_its_book(t
     assert {path.name for path in (tmp_path / "d").iterdir()} == {"drill-1.json", "drill-1.html", "helper.log"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_registry_that_fails_and_forgets_and_contradicts_loses_no_record(tmp_path: Path) -> None:
     """One trouble of it with a kill, ids that come late and never, another text under a known id; all that it can do

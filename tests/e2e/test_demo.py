@@ -97,6 +97,7 @@ def test_the_demo_finds_out_by_itself_what_its_events_look_like(tmp_path: Path) 
     assert [process for process in seen if alive(process)] == []
 
 
+@pytest.mark.long
 @pytest.mark.broker
 @pytest.mark.drill
 @pytest.mark.timeout(1000)

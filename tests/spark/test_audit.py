@@ -204,7 +204,7 @@ def test_changed_values_are_found(lake):
     report = lake.audit()
     assert (report.different, report.findings) == (7, 7), report.as_text()
     offsets = {"click": "21, 24, 27", "view": "22, 25", DEAD_LETTERS: "2, 8"}
-    said = [f"different: {table} {lake.topic}-0: {which}" for table, which in offsets.items()]
+    said = [f"different values: {table} {lake.topic}-0: {which}" for table, which in offsets.items()]
     assert sorted(map(str, report.examples)) == sorted(said)
 
 

@@ -39,10 +39,12 @@ def two(store: Store) -> Iterator[tuple[Committing, Committing]]:
         yield one, other
 
 
-def raced(two: tuple[Committing, Committing], table: str, log_store: str = "") -> list[dict[int, int]]:
+def raced(
+    two: tuple[Committing, Committing], table: str, commits: int = COMMITS, log_store: str = ""
+) -> list[dict[int, int]]:
     """Of each of the two, by the versions that it was told it had made, its position."""
     for one in two:
-        one.begin(table, COMMITS, log_store)
+        one.begin(table, commits, log_store)
     found = [one.done() for one in two]
     assert sum(len(one["failed"]) for one in found) <= 1, "one may find that the table was just made"
     return [dict(one["landed"]) for one in found]
@@ -62,7 +64,7 @@ def test_with_a_store_that_looks_first_the_same_race_loses_commits(
 ) -> None:
     """So the test above can fail: Delta's own log store tells both of them that they made a version."""
     proxy.troubles = Troubles(delay_secs=0.02, path=ENTRIES)
-    told = raced(two, "lost", DELTAS_OWN)
+    told = raced(two, "lost", 12, DELTAS_OWN)
     proxy.troubles = WELL
     versions = logged(store, "lost")
     lost = [version for version in told[0] if version in told[1]]

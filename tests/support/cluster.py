@@ -97,9 +97,10 @@ class Worker(Daemon):
 
     def close(self) -> None:
         left = session_members(self.pid) if self.running else []
-        super().close()
+        self.kill()  # before its executors, which it would replace
         for pid in left:
             kill_quietly(pid)
+        super().close()
 
 
 class Cluster:

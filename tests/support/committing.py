@@ -94,7 +94,7 @@ def main(root: str, options: str, partition: str) -> None:
             conf.set(key, log_store or store.java.settings[key])
             table, landed, failed = lake.table(name), [], []
             for number in range(commits):
-                create = None if table.view() else table_schema(COLUMNS)
+                create = table_schema(COLUMNS) if not number and table.view() is None else None
                 try:
                     version = table.commit(Change((me,), {me: number}, {}, create=create), lambda view: None)
                     landed.append((version, number))

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -94,10 +95,13 @@ class Folder:
 
     spark_root = delta_root = table_root
 
-
     def files(self, folder: str = "") -> list[File]:
-        found = [path for path in (self.root / folder).rglob("*") if path.is_file()]
-        return sorted(File(str(path.relative_to(self.root)), path.stat().st_size) for path in found)
+        found = []
+        for path in (self.root / folder).rglob("*"):
+            with suppress(FileNotFoundError):  # a writer's temporary file, gone since it was listed
+                if stat.S_ISREG((state := path.stat()).st_mode):
+                    found.append(File(str(path.relative_to(self.root)), state.st_size))
+        return sorted(found)
 
     def read(self, file: File | str) -> bytes:
         return (self.root / _path(file)).read_bytes()

@@ -15,6 +15,5 @@ def prepare(store: str | None) -> None:
     from exporter.operate.prepare import prepare as run_prepare
     from exporter.spark.class_data import home
 
-    sets = (store,) if store else ()
-    made = run_prepare(sets)
-    Text().line(f"{'made' if made else 'nothing to do'}: {home(sets)}")
+    made = run_prepare(store)
+    Text().line(f"{'made' if made else 'nothing to do'}: {home()}")

@@ -62,15 +62,18 @@ def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> I
                       "declare types in [types.<event type>]")  # fmt: skip
     java = _found("java", lambda: f"{find_java()}")
     yield java
-    jars = _found("jars", lambda: f"{len(jar_paths('spark'))} jars, sha256 verified")
+    sets = ("spark", *settings.store.java.jar_sets)
+    jars = _found("jars", lambda: f"{sum(len(jar_paths(name)) for name in sets)} jars, sha256 verified")
     yield jars
     yield from check_broker(settings)
     yield from check_registry(settings)
     yield from _registry_files(settings)
     yield from check_log(settings, create_wal)
     yield from _port(settings)
-    yield from _storage(settings)
-    if java.level == jars.level == "ok":
+    storage = [*_storage(settings)]
+    yield from storage
+    is_out = storage[0].level == "error" and settings.store.trouble()
+    if java.level == jars.level == "ok" and not is_out:
         yield from _tables(settings, deep)
 
 

@@ -58,26 +58,6 @@ def test_another_java_or_another_jar_is_another_home(installed: Path) -> None:
     assert len(set(homes)) == 3
 
 
-def test_a_store_with_jars_of_its_own_has_a_home_of_its_own(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whose class path has them; who needs none has what was prepared before there were any."""
-    listed = {"spark": (Jar("spark", "io", "delta", "1", "0" * 64),), "s3": (Jar("s3", "org", "aws", "2", "1" * 64),)}
-    monkeypatch.setattr(jars, "listed", lambda name: listed[name])
-    monkeypatch.setattr(jars, "jar_paths", lambda name: [installed / f"{one.artifact}-1.jar" for one in listed[name]])
-    jar(installed / "aws-1.jar", "Aws.class")
-    home, plain = class_data.home(["s3"]), class_data.home()
-    assert home != plain
-    home.parent.mkdir(parents=True)
-    for folder, sets in ((home, ["s3"]), (plain, [])):
-        class_data.link(folder, sets)
-        (folder / class_data.ARCHIVE).write_bytes(b"classes")
-        assert class_data.ready(sets) is None
-        class_data.note(folder, sets)
-        assert class_data.ready(sets) == folder
-    assert (home / "jars" / "aws-1.jar").exists() and not (plain / "jars" / "aws-1.jar").exists()
-
-
 def test_a_home_holds_the_jars_of_spark_and_ours(installed: Path) -> None:
     """Two processes that make it at once both find it whole, and nothing else is left."""
     home = class_data.home()

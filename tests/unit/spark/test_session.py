@@ -60,12 +60,16 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("prepared")
 def test_a_session_is_made_with_what_the_store_s_commits_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its settings, and its jars beside Spark's own; a home that was prepared for it has them among Spark's."""
+    """Its settings, and its jars beside Spark's own: behind all others where Spark is prepared."""
     java = JavaSide({"spark.delta.logStore.x.impl": "X"}, jar_sets=("x",))
-    for home, jars in ((None, "/spark.jar:/x.jar"), (Path("/home"), None)):
-        monkeypatch.setattr(spark.class_data, "ready", lambda sets, home=home: home if sets == ("x",) else None)
+    for home, first, last in (None, "/spark.jar:/x.jar", ""), (Path("/home"), None, "/x.jar"):
+        monkeypatch.setenv(spark.LAST_JARS, "")
+        monkeypatch.setattr(spark.class_data, "ready", lambda home=home: home)
         options = spark._prepared(Deployment("local[2]"), java)
-        assert options["spark.delta.logStore.x.impl"] == "X" and options.get("spark.driver.extraClassPath") == jars
+        assert options["spark.delta.logStore.x.impl"] == "X" and options.get("spark.driver.extraClassPath") == first
+        assert os.environ[spark.LAST_JARS] == last
+    options = spark._prepared(Deployment("local[2]"), replace(java, jars_first=True))
+    assert options["spark.driver.extraClassPath"] == "/x.jar", "what stands for some of Spark's own"
 
 
 @pytest.mark.usefixtures("prepared")
@@ -77,7 +81,7 @@ def test_jars_of_a_store_are_fetched_for_that_store_only(
 ) -> None:
     """Nobody waits for megabytes that their tables do not need."""
     asked: list[str] = []
-    monkeypatch.setattr(spark.class_data, "ready", lambda sets: None)
+    monkeypatch.setattr(spark.class_data, "ready", lambda: None)
     monkeypatch.setattr(spark, "jar_paths", lambda name: asked.append(name) or [])
     spark._prepared(Deployment("local[2]"), open_store(root, {"region": "r"}).java)
     assert asked == sets
@@ -86,7 +90,7 @@ def test_jars_of_a_store_are_fetched_for_that_store_only(
 @pytest.mark.usefixtures("prepared")
 def test_workers_of_a_cluster_have_their_own_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those on this machine have this one, whatever is said of a cluster's; a prepared home is for this machine."""
-    monkeypatch.setattr(spark.class_data, "ready", lambda sets: Path("/home"))
+    monkeypatch.setattr(spark.class_data, "ready", lambda: Path("/home"))
     cluster = Deployment("spark://m:7077", worker_python="./env/bin/python")
     assert spark._prepared(cluster)["spark.jars"] == "/spark.jar"
     assert os.environ["PYSPARK_PYTHON"] == "./env/bin/python"

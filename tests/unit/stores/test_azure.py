@@ -24,7 +24,7 @@ OAUTH = "account.oauth.provider.type"
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An environment without any of the variables."""
-    for name in {**KEY, **WORKLOAD, **PRINCIPAL, **EMULATED}:
+    for name in {**KEY, **WORKLOAD, **PRINCIPAL, **EMULATED, "AZURE_AUTHORITY_HOST": ""}:
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
 
@@ -87,8 +87,16 @@ def test_hadoop_looks_for_credentials_where_this_process_does(
     assert told.pop("account.auth.type") == "OAuth"
     assert told.pop(OAUTH) == f"org.apache.hadoop.fs.azurebfs.oauth2.{provider}"
     assert ("account.oauth2.client.id" in told) == ("AZURE_CLIENT_ID" in environment)
-    assert all("${env.AZURE_" in text for text in told.values())
+    assert all("${env.AZURE_" in text for name, text in told.items() if name != "account.oauth2.msi.authority")
     assert not any(text in " ".join(told.values()) for text in environment.values())
+
+
+@pytest.mark.parametrize("host", ["https://login.microsoftonline.us", "https://login.microsoftonline.us/"])
+def test_another_cloud_s_authority_is_asked_for_tokens(given: pytest.MonkeyPatch, host: str) -> None:
+    """With or without a slash at its end, as Kubernetes has it."""
+    told = hadoop(given, {**PRINCIPAL, "AZURE_AUTHORITY_HOST": host})
+    endpoint = "https://login.microsoftonline.us/${env.AZURE_TENANT_ID}/oauth2/token"
+    assert told["account.oauth2.client.endpoint"] == endpoint
 
 
 def test_an_account_s_key_comes_before_all_else_and_is_told_to_nobody(given: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
+import time
 from importlib import util
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.local.server import free_ports
 from exporter.stores import hdfs, hdfs_client
 from exporter.stores.hdfs import HdfsStore
 from exporter.stores.hdfs_client import os_error
@@ -41,12 +43,12 @@ class FakeNameNode:
         self.unreported = 0
         self.lost, self.refused = lost, refused
 
-    async def get_file_info(self, path: str) -> Any:
+    def get_file_info(self, path: str) -> Any:
         if path not in self.files:
             raise FileNotFoundError(path)
         return type("Status", (), {"path": path, "isdir": False, "length": len(self.files[path])})
 
-    async def create(self, path: str) -> Any:
+    def create(self, path: str, options: Any) -> Any:
         if self.refused:
             raise RuntimeError(self.refused)
         if path in self.files:
@@ -54,11 +56,11 @@ class FakeNameNode:
         self.files[path] = b""
         return Writer(self, path)
 
-    async def read(self, path: str) -> Reader:
+    def read(self, path: str) -> Reader:
         body, self.unreported = b"" if self.unreported else self.files[path], max(0, self.unreported - 1)
         return Reader(body)
 
-    async def rename(self, source: str, target: str, overwrite: bool) -> None:
+    def rename(self, source: str, target: str, overwrite: bool) -> None:
         if source not in self.files:
             raise FileNotFoundError(source)
         if target in self.files and not overwrite:
@@ -68,7 +70,7 @@ class FakeNameNode:
             self.lost -= 1
             raise OSError("the reply was lost")
 
-    async def delete(self, path: str) -> bool:
+    def delete(self, path: str, recursive: bool) -> bool:
         return self.files.pop(path, None) is not None
 
 
@@ -76,10 +78,10 @@ class Reader:
     def __init__(self, body: bytes) -> None:
         self._body = body
 
-    def __len__(self) -> int:
+    def file_length(self) -> int:
         return len(self._body)
 
-    async def read_range(self, offset: int, length: int) -> bytes:
+    def read_range(self, offset: int, length: int) -> bytes:
         assert offset + length <= len(self._body), "the library's process would be aborted"
         return self._body[offset : offset + length]
 
@@ -88,12 +90,12 @@ class Writer:
     def __init__(self, node: FakeNameNode, path: str) -> None:
         self._node, self._path = node, path
 
-    async def write(self, part: bytes) -> None:
+    def write(self, part: bytes) -> None:
         self._node.files[self._path] += part
 
-    async def hsync(self) -> None: ...
+    def hsync(self) -> None: ...
 
-    async def close(self) -> None: ...
+    def close(self) -> None: ...
 
 
 def store_of(monkeypatch: pytest.MonkeyPatch, node: Any) -> HdfsStore:
@@ -187,8 +189,8 @@ def test_a_name_node_that_is_silent_is_not_waited_for_without_end(monkeypatch: p
     """The next question is another connection's."""
 
     class Silent:
-        async def get_file_info(self, path: str) -> Any:
-            await asyncio.sleep(60)
+        def get_file_info(self, path: str) -> Any:
+            time.sleep(60)
 
     store = store_of(monkeypatch, Silent())
     forgotten = []
@@ -201,6 +203,27 @@ def test_a_name_node_that_is_silent_is_not_waited_for_without_end(monkeypatch: p
     assert len(forgotten) == 2
 
 
+def test_a_name_node_that_is_not_there_is_an_outage() -> None:
+    """By the library itself: nobody listens at that port."""
+    store = HdfsStore.at(f"hdfs://127.0.0.1:{free_ports(1)[0]}/lake")
+    for call in (store.size, store.read, store.names, lambda path: store.write_once(path, b"1")):
+        with pytest.raises(OSError, match="refused"):
+            call("x")
+    assert "refused" in store.trouble() and isinstance(store.unwritable("order"), DependencyUnreachable)
+
+
+def test_a_nameservice_that_nobody_knows_is_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the library itself; one whose NameNodes are all gone is an outage."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    monkeypatch.setattr(hdfs_client, "SEVERAL", "1")
+    assert isinstance(HdfsStore.at("hdfs://nobody/lake").unwritable(), ConfigError)
+    told = {"dfs.ha.namenodes.gone": "a,b"}
+    told |= {f"dfs.namenode.rpc-address.gone.{name}": f"127.0.0.1:{free_ports(1)[0]}" for name in "ab"}
+    lines = [f"<property><name>{name}</name><value>{text}</value></property>" for name, text in told.items()]
+    (tmp_path / "hdfs-site.xml").write_text(f"<configuration>{''.join(lines)}</configuration>")
+    assert isinstance(HdfsStore.at("hdfs://gone/lake").unwritable(), DependencyUnreachable)
+
+
 @pytest.mark.parametrize(
     ("refused", "kind"), [(DENIED, ConfigError), (SAFE, DependencyUnreachable), (NO_ROOM, DependencyUnreachable)]
 )
@@ -210,7 +233,7 @@ def test_what_no_waiting_changes_is_the_settings_and_all_else_an_outage(
     """A right that is missing; a NameNode that takes no file for now."""
 
     class There(FakeNameNode):
-        async def get_file_info(self, path: str) -> Any:
+        def get_file_info(self, path: str) -> Any:
             return type("Status", (), {"path": path, "isdir": True, "length": 0})
 
     store = store_of(monkeypatch, There(refused=refused))

@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 from exporter.cli.main import cli
 from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.operate.check import check as checking
 from exporter.operate.check.check import _storage
+from exporter.operate.check.finding import Finding
 from exporter.settings.load import load
 from exporter.spark import session as spark
 from exporter.stores import object_client
@@ -65,3 +67,21 @@ def test_a_check_says_where_the_bucket_is_and_no_secret(tmp_path: Path, s3: Fake
     assert found.level == "ok" and found.says.startswith(f"s3a://lake/tables, allow http true, endpoint {s3.endpoint}")
     assert "secret-of-a-test" not in found.says and "someone" not in found.says
     assert (s3.times("PUT"), s3.times("DELETE"), s3.times("HEAD"), len(s3.asked)) == (2, 1, 4, 7)
+
+
+def test_a_check_fetches_the_jars_of_the_store_and_asks_no_tables_of_one_that_is_out(
+    tmp_path: Path, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong is told once, and no JVM waits for it."""
+    fetched: list[str] = []
+    for name in ("check_broker", "check_registry", "_registry_files", "check_log", "_port"):
+        monkeypatch.setattr(checking, name, lambda *arguments: ())
+    monkeypatch.setattr(checking, "find_java", lambda: "java")
+    monkeypatch.setattr(checking, "jar_paths", lambda name: fetched.append(name) or [])
+    monkeypatch.setattr(checking, "_tables", lambda *arguments: [Finding("tables", "ok", "asked")])
+    settings = load(written(tmp_path, s3), {}, {})
+    assert [(one.what, one.level) for one in checking.check(settings)][-2:] == [("table_root", "ok"), ("tables", "ok")]
+    assert fetched == ["spark", "s3"]
+    s3.faults["PUT"] = s3.faults["LIST"] = [503] * 200
+    found = [*checking.check(settings)][-1]
+    assert (found.what, found.level) == ("table_root", "error") and "SlowDown" in found.says

@@ -26,7 +26,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.stores import parquet as files
 from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.stores import open_store
-from exporter.task.offers import UNKNOWNS_MAX, Offers
+from exporter.task.offers import UNKNOWN, UNKNOWNS_MAX, Offers
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
 
@@ -42,16 +42,16 @@ def offers_of(committer: Any, keeper: Any, watch: Any, pool: ThreadPoolExecutor,
     )
 
 
-@pytest.mark.parametrize("out", [True, False])
-def test_a_commit_of_unknown_outcome_is_offered_as_long_as_the_storage_is_out(out: bool) -> None:
-    """The longer that lasts the less often, and at most half a minute late; else its type is parked in the end."""
+@pytest.mark.parametrize("outs", [0, 1, 30])
+def test_a_commit_of_unknown_outcome_is_offered_as_long_as_the_storage_is_out(outs: int) -> None:
+    """At most half a minute late, however long that lasts. Its type is parked after so many others, in seconds."""
     claims: list[Claim] = []
 
     def commit(name: str, offered: list[Claim]) -> Report:
         claims[:] = [replace(claim, offers=(*claim.offers, f"c{len(claim.offers)}")) for claim in offered]
         return Report(name, None, 0.0, tuple(Settled(claim, Unknown()) for claim in claims), "no connection")
 
-    watch = Watch(probe=lambda: "no connection" if out else "")
+    watch = Watch(probe=lambda: "no connection" if number <= outs else "")
     keeper = SimpleNamespace(take_owed=lambda: None, holds=lambda _: False)
     committer = SimpleNamespace(commit=commit, checked_through=lambda _: 3)
     writers = {KEY: Writer(KEY, 0, 1, -1, 9, 0.0, staged=(ROWS,))}
@@ -59,17 +59,18 @@ def test_a_commit_of_unknown_outcome_is_offered_as_long_as_the_storage_is_out(ou
     with ThreadPoolExecutor(1) as pool:
         offers = offers_of(committer, keeper, watch, pool, lambda: None)
         offers.offer(writers, {"order": [KEY]}, now)
-        for number in range(1, 40):
+        for number in range(1, outs + UNKNOWNS_MAX):
             pool.submit(int).result(10)
             offers.take(writers, now, False)
             writer = writers[KEY]
-            if not out and number == UNKNOWNS_MAX:
-                assert writer.parked is not None and writer.claim is None
-                return
             assert writer.parked is None and writer.claim is not None and len(writer.claim.offers) == number
-            now += 30.0
+            now += 30.0 if number <= outs else UNKNOWN.after(UNKNOWNS_MAX)
             offers.offer(writers, {}, now)
             assert offers.running, "its time has come"
+        number = outs + UNKNOWNS_MAX
+        pool.submit(int).result(10)
+        offers.take(writers, now, False)
+        assert writers[KEY].parked is not None and writers[KEY].claim is None
 
 
 @pytest.mark.parametrize("out", [True, False])
