@@ -155,16 +155,18 @@ class Rounds:
 
     def take(self, now: float) -> RoundResult | None:
         """The result of a round that has just finished; None if none has, or if it failed."""
+        if self.starved or self._readings:
+            self._look_for_executors(now)
         if not self._readings:
             return None
         first = self._readings[0]
         if not first.future.done():
-            self._look_for_executors(now)
-            if now - first.started > self._secs_max:
+            if self.starved:
+                first.started = now  # its time begins with its tasks
+            elif now - first.started > self._secs_max:
                 self._timed_out(now - first.started)
             return None
         self._readings.popleft()
-        self.starved = ""
         for behind in self._readings:
             behind.started = now
         try:
@@ -188,7 +190,6 @@ class Rounds:
         """Forget the running rounds, whatever becomes of them: nobody waits for them any more."""
         self.cancel()
         self._readings.clear()
-        self.starved = ""
 
     def close(self) -> None:
         self.cancel()
@@ -213,10 +214,10 @@ class Rounds:
         if self._reader.has_executors():
             self.starved = ""
             return
-        since = self._starved_since = self._starved_since if self.starved else now
-        self.starved = "the cluster gives it no executor"
-        if now - since > min(EXECUTORS_SECS_MAX, self._secs_max):
-            what = f"Spark has had no executor for {now - since:.0f} s"
+        self._starved_since = self._starved_since if self.starved else now
+        self.starved, secs = "the cluster gives it no executor", now - self._starved_since
+        if secs > min(EXECUTORS_SECS_MAX, self._secs_max):
+            what = f"Spark has had no executor for {secs:.0f} s"
             raise DependencyUnreachable(what, "see what the cluster's master says; a new start asks it anew")
 
     def _timed_out(self, secs: float) -> None:

@@ -114,7 +114,8 @@ class ObjectStore:
                     raise Refused(errno.EACCES, said(error), self.uri(path)) from error
                 met, doubt = error, True
             if time.monotonic() + (pause := PAUSE.after(failures)) > until:
-                _patience.lost(self.root)
+                if doubt:  # else it answers
+                    _patience.lost(self.root)
                 raise os_error(met, self.uri(path)) from met
             time.sleep(pause)  # pace of the tries, bounded by `until`
 

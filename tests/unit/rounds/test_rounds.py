@@ -306,8 +306,26 @@ def test_a_round_that_gets_no_executor_ends_the_task_instead_of_hanging() -> Non
     assert rounds.take(2_000.0) is None and not rounds.starved
     reader.has_executors = lambda: False  # type: ignore[method-assign]
     assert rounds.take(3_000.0) is None
+    rounds.abandon()
     with pytest.raises(DependencyUnreachable, match="no executor for 181 s"):
         rounds.take(3_000.0 + EXECUTORS_SECS_MAX + 1)
+    for future in reader.ends.values():
+        future.set_result(RoundResult((), {}))
+    rounds.close()
+
+
+def test_the_time_of_a_round_does_not_run_while_it_has_no_executor() -> None:
+    """Else it would time out, and count against what it reads."""
+    reader, rounds = two_running()
+    rounds._secs_max = 60.0
+    start = rounds._readings[0].started
+    reader.has_executors = lambda: False  # type: ignore[method-assign]
+    for secs in (50.0, 60.0, 70.0):
+        assert rounds.take(start + secs) is None and rounds.starved
+    reader.has_executors = lambda: True  # type: ignore[method-assign]
+    assert rounds.take(start + 80.0) is None and not reader.cancelled
+    assert rounds.take(start + 129.0) is None and not reader.cancelled
+    assert rounds.take(start + 131.0) is None and reader.cancelled
     for future in reader.ends.values():
         future.set_result(RoundResult((), {}))
     rounds.close()

@@ -92,6 +92,8 @@ def test_a_conflict_is_no_file_that_is_there(store: Store, s3: FakeS3) -> None:
     with pytest.raises(OSError) as told:
         store.write_once("order/y", b"1")
     assert not isinstance(told.value, FileExistsError)
+    s3.faults["PUT"] = [409]
+    store.write_once("order/z", b"1")  # which is tried again: a store with a conflict is not out
 
 
 @pytest.mark.parametrize("fault", [503, 500, "lost", "hangs"])
