@@ -216,14 +216,14 @@ class Offers:
         except StorageSilent as error:
             if self._watch.storage_is_out(now):
                 raise
-            reason = error.message
+            reason, parked = error.message, park_and_tell
         else:
-            reason = self._known.accept(name, view)
+            reason, parked = self._known.accept(name, view), park
         if reason:
             for key, writer in writers.items():
                 waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)
                 if key.event_type == name and not waits:
-                    writers[key] = park(writer, reason, now)
+                    writers[key] = parked(writer, reason, now)
 
     def refresh_parked(self, writers: dict[WriterKey, Writer], now: float) -> None:
         """Look at the tables of parked types whose time has come before anything is read for them."""
