@@ -22,7 +22,7 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
 from offsets.names import DataFile
-from tests.support.lakes import DDL, EVERYWHERE, NOON, Export, event, millis, running, seldom
+from tests.support.lakes import DDL, EVERYWHERE, NOON, S3_GROUP, Export, event, millis, running, seldom
 from tests.support.places import Place
 from tests.support.services import Record, fresh_name, produce
 
@@ -77,8 +77,16 @@ def places(hopeful: str) -> Mapping[tuple[int, int], list[str]]:
 KILLED_AT = (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE)
 
 
-@EVERYWHERE
-@pytest.mark.parametrize("kills", [KILLED_AT[1:], seldom(KILLED_AT)], ids=["twice", "three times"])
+@pytest.mark.parametrize(
+    "place, kills",
+    [
+        pytest.param("file", KILLED_AT[1:], id="file-twice"),
+        seldom("file", KILLED_AT, id="file-three times"),
+        pytest.param("s3", KILLED_AT[1:], id="s3-twice", marks=S3_GROUP),
+        pytest.param("s3", KILLED_AT, id="s3-three times", marks=[S3_GROUP, pytest.mark.long]),
+    ],
+    indirect=["place"],
+)
 def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: Any, kills: Sequence[Fault]) -> None:
     """kill -9 after staging, after the commit, after the DELETE; each time the next one goes on; the audit is clean."""
     assert fixed.placed() == places(DEAD_LETTERS)

@@ -14,6 +14,7 @@ from tests.support.services import fresh_name
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("gcs")]
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif("EXPORTER_TEST_GCS" not in os.environ, reason="EXPORTER_TEST_GCS gives no address")
 def test_of_two_processes_that_commit_at_once_no_commit_is_lost(gcs: Store, tmp_path: Path) -> None:
     """FENCE: Delta's own log store makes a version on the condition that it has no generation yet."""

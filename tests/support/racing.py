@@ -21,7 +21,7 @@ from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
 APP, TABLE = "race", "order"
-START_SECS_MAX, RACE_SECS_MAX = 120.0, 120.0
+START_SECS_MAX, RACE_SECS_MAX = 120.0, 240.0
 RACER = FOLLOW_PARENT + "import sys; from tests.support.racing import commit; commit(*sys.argv[1:])"
 
 
