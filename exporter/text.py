@@ -1,4 +1,4 @@
-"""Untrusted text for a terminal: it moves no cursor, changes no colour, turns no writing around; errors in a line. Pure."""
+"""Untrusted text for a terminal: it moves no cursor, changes no colour, turns no writing around. Errors, in a line."""
 
 from __future__ import annotations
 
