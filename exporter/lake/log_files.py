@@ -42,13 +42,16 @@ def newest_version(table: Store) -> int | None:
 
     A store that lists in order is not asked for what stands before the checkpoint that the log itself calls its newest:
     a long history would be many requests. That is a hint only, so a log that does not have it is listed as a whole.
-    Raises OSError.
+    Raises OSError, but for a file that stands where a folder has to be.
     """
-    if (hinted := _hinted(table)) is not None:
-        newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
-        if checkpoint is not None:
-            return newest
-    return _newest(table.names(LOG_FOLDER))[0]
+    try:
+        if (hinted := _hinted(table)) is not None:
+            newest, checkpoint = _newest(table.names(LOG_FOLDER, after=f"{hinted:0{VERSION_DIGITS}d}."))
+            if checkpoint is not None:
+                return newest
+        return _newest(table.names(LOG_FOLDER))[0]
+    except NotADirectoryError:
+        return None
 
 
 def _hinted(table: Store) -> int | None:

@@ -186,8 +186,8 @@ def _fitted(lake: Lake, name: str, view: TableView, declared: str | None, histor
     restore = f"RESTORE TABLE {sql_name} TO VERSION AS OF {version}" if version is not None else "put it back"
     columns = {one["name"] for one in json.loads(view.schema_json)["fields"]}
     was = view.partition_columns
-    if version is not None and version >= 0:
-        was = lake.table(name).view_at(version).partition_columns
+    if history is not None and history.accidents and (sound := history.accidents[0].version - 1) >= 0:
+        was = lake.table(name).view_at(sound).partition_columns  # what was put back stands behind what replaced it
     if of_columns(was) is None or was != view.partition_columns or "_kafka" not in columns:
         raise undecided(name, "was replaced by one with other columns", f"{restore}; then start the repair again")
     try:
