@@ -30,9 +30,9 @@ public class S3LogStore extends io.delta.storage.S3SingleDriverLogStore {
 
     public S3LogStore(Configuration conf) { super(conf); }
 
-    /* Delta's own looks first whether the folder is there, which takes two requests of each commit. The quick listing goes
-     * down into all folders and names none: VACUUM, which lists a table by this method as well, would take the log's entries
-     * for files of nobody, and delete them. So it is for the log alone. */
+    /* Delta's own looks first whether the folder is there, which takes two requests of each commit. The quick listing
+     * goes down into all folders and names none: VACUUM, which lists a table by this method as well, would take the log's
+     * entries for files of nobody, and delete them. So it is for the log alone. */
     public Iterator listFrom(Path path, Configuration conf) throws IOException {
         S3AFileSystem fs = (S3AFileSystem) path.getFileSystem(conf);
         Path from = fs.makeQualified(path);
