@@ -1,6 +1,8 @@
-"""Escapes untrusted text for a terminal: it moves no cursor, changes no colour, turns no writing around. Pure."""
+"""Untrusted text for a terminal: it moves no cursor, changes no colour, turns no writing around. Errors, in a line."""
 
 from __future__ import annotations
+
+import re
 
 from exporter.secrets import masked
 
@@ -37,3 +39,16 @@ def first_line(error: BaseException) -> str:
     tail = [line for line in lines[traceback[-1] + 1 :] if not line.startswith(("File ", "at ", "^", "~"))]
     telling = (line for line in reversed(tail) if "Error" in line or "Exception" in line)
     return masked(next(telling, tail[-1] if tail else ""))
+
+
+_RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::.*)?)$", re.MULTILINE)
+"""The line that ends a traceback of Python's."""
+
+
+def why(error: BaseException) -> str:
+    """What ended a job, in a line: what was raised in its Python worker, else the last cause that Java names."""
+    text = str(error)
+    if (at := text.rfind("Traceback (most recent")) >= 0 and (raised := _RAISED.search(text, at)):
+        return masked(raised[1])
+    causes = [line.removeprefix("Caused by: ") for line in text.splitlines() if line.startswith("Caused by: ")]
+    return masked(causes[-1]) if causes and "Traceback" not in text else first_line(error)

@@ -29,10 +29,9 @@ from exporter.executor.warm import pass_on
 from exporter.kafka import careful
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.secrets import masked
 from exporter.spark import executors
 from exporter.spark.batches import Batches
-from exporter.text import first_line
+from exporter.text import why
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition
 
@@ -50,13 +49,6 @@ FETCH_OPTIONS = {
 copy. At the end of the log a client has asked for
 more already, and whatever it asks next waits behind that: half a second of a round, by default, for records that the
 round does not want."""
-
-
-def why(error: BaseException) -> str:
-    """What ended a job, in a line: the last cause that Java names, else what was raised in its Python worker."""
-    text = str(error)
-    causes = [line.removeprefix("Caused by: ") for line in text.splitlines() if line.startswith("Caused by: ")]
-    return masked(causes[-1]) if causes and "Traceback" not in text else first_line(error)
 
 
 def warm(session: Any) -> None:

@@ -162,8 +162,11 @@ def tends(verbs: Verbs, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr("exporter.lake.properties.retention_is_safe", lambda _: True)
         for name in before:
             spark.sql(f"ALTER TABLE {e.sql_name(name)} SET TBLPROPERTIES ('{RETENTION}' = 'interval 0 hours')")
-        assert {one["what"] for one in verbs("maintain")} == {"vacuum"}
-        assert {one["outcome"] for one in verbs("maintain", "--apply")} == {"done"}
+            e.place.write(f"{name}/{min(e.live(name)).partition('/')[0]}/part-0.parquet", b"PAR1 half")
+        assert {one["what"] for one in verbs("maintain")} == {"sweep", "vacuum"}
+        done = verbs("maintain", "--apply")
+        assert {one["outcome"] for one in done} == {"done"}
+        assert {one["table"] for one in done if one["what"] == "vacuum"} == before.keys()
     for name in before:
         spark.sql(f"ALTER TABLE {e.sql_name(name)} UNSET TBLPROPERTIES ('{RETENTION}')")
         assert e.files(name) == e.live(name)

@@ -68,6 +68,14 @@ def test_java_writes_names_of_files_in_utf_8_under_any_locale() -> None:
     assert "sun.jnu.encoding = UTF-8" in ran.stderr
 
 
+def test_spark_fills_in_the_environment_where_an_option_names_it(spark: Any) -> None:
+    """So that one settings file serves every pod (deploy/kubernetes/settings.yaml)."""
+    conf = spark.sparkContext._jsc.sc().conf().clone()
+    conf.set("spark.kubernetes.driver.pod.name", "${env:JAVA_HOME}")
+    options = getattr(getattr(spark._jvm.org.apache.spark.deploy.k8s, "Config$"), "MODULE$")
+    assert options.KUBERNETES_DRIVER_POD_NAME().readFrom(conf.reader()).get() == os.environ["JAVA_HOME"]
+
+
 def test_workers_keep_their_pages(spark: Any) -> None:
     """They have the settings of the allocator that Arrow uses, which reads them as the process starts."""
 

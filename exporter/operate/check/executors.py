@@ -7,8 +7,9 @@ from typing import Any
 
 from exporter.aside import aside
 from exporter.operate.check.finding import Finding
-from exporter.rounds.read import warm, why
+from exporter.rounds.read import warm
 from exporter.settings.model import Settings
+from exporter.text import why
 
 WHAT = "executors"
 EXECUTORS_SECS_MAX = 120.0

@@ -15,8 +15,8 @@ from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.errors import DependencyUnreachable, RoundFailed
-from exporter.rounds.read import why
 from exporter.rounds.rounds import EXECUTORS_SECS_MAX, Rounds
+from exporter.text import why
 from offsets.ranges import TopicPartition
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -30,6 +30,19 @@ Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Ta
 Driver stacktrace:
 Caused by: java.lang.ArithmeticException: long overflow
 \tat java.base/java.lang.Math.multiplyExact(Math.java:1004)"""
+CLUSTER = """An error occurred while calling o69.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)
+Caused by: org.apache.spark.SparkException:
+Error from python worker:
+  Traceback (most recent call last):
+    File "/x/daemon.py", line 3, in <module>
+      import pyarrow
+  ModuleNotFoundError: No module named 'pyarrow'
+PYTHONPATH was:
+  /x
+org.apache.spark.SparkException: No port number in exporter.executor.daemon's stdout
+\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:9)"""
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -45,6 +58,7 @@ second line
     ("text", "says"),
     [
         (SPARK, "java.lang.ArithmeticException: long overflow"),
+        (CLUSTER, "ModuleNotFoundError: No module named 'pyarrow'"),
         (WORKER, "kafka.errors.CorruptRecordError: [Error 2] CorruptRecordError: no"),
         ("plain\nmore", "RuntimeError: plain"),
     ],
