@@ -30,16 +30,20 @@ public class S3LogStore extends io.delta.storage.S3SingleDriverLogStore {
 
     public S3LogStore(Configuration conf) { super(conf); }
 
-    /* Delta's own looks first whether the folder is there, which takes two requests of each commit. */
+    /* Delta's own looks first whether the folder is there, which takes two requests of each commit. The quick listing
+     * goes down into all folders and names none: VACUUM, which lists a table by this method as well, would take the log's
+     * entries for files of nobody, and delete them. So it is for the log alone. */
     public Iterator listFrom(Path path, Configuration conf) throws IOException {
         S3AFileSystem fs = (S3AFileSystem) path.getFileSystem(conf);
         Path from = fs.makeQualified(path);
+        if (!from.getParent().getName().equals("_delta_log")) return super.listFrom(path, conf);
         FileStatus[] found = io.delta.storage.internal.S3LogStoreUtil.s3ListFromArray(fs, from, from.getParent());
         if (found.length == 0 && !fs.exists(from.getParent())) throw new FileNotFoundException(from.getParent().toString());
         TreeMap byName = new TreeMap();
         for (int index = 0; index < found.length; index++) {
             String name = found[index].getPath().getName();
-            if (name.compareTo(from.getName()) >= 0) byName.put(name, found[index]);
+            boolean below = found[index].getPath().getParent().equals(from.getParent());
+            if (below && name.compareTo(from.getName()) >= 0) byName.put(name, found[index]);
         }
         return byName.values().iterator();
     }

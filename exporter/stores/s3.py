@@ -95,7 +95,7 @@ class S3Store(ObjectStore):
         settings = {
             "spark.delta.logStore.s3a.impl": LOG_STORE,
             "spark.sql.streaming.checkpointFileManagerClass": CHECKSUMS,
-            "spark.hadoop.delta.enableFastS3AListFrom": "true",
+            "spark.hadoop.delta.enableFastS3AListFrom": "false",  # VACUUM would delete the log (S3LogStore.java)
             **{f"spark.hadoop.fs.s3a.{name}": text for name, text in hadoop.items()},
         }
         sources = tuple(Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (LOG_STORE, CHECKSUMS))
