@@ -295,7 +295,6 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
     is_whole(e, spark)
 
 
-@EVERYWHERE_SELDOM
 @pytest.mark.parametrize("last, checksum", [(True, False), seldom(True, True), (False, True)],
                          ids=["newest", "newest-with-checksum", "built-on"])  # fmt: skip
 def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
