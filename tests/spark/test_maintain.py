@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import deltalake
@@ -153,6 +154,25 @@ def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
     wrong = typed(lake, monkeypatch, "--types", "ordre")
     assert isinstance(wrong.exception, ConfigError) and "'ordre'" in str(wrong.exception)
     assert typed(lake, monkeypatch, "--schedule").exit_code == 2
+
+
+def test_a_vacuum_that_would_take_entries_of_the_log_is_not_begun(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a store's listing names no folders: whatever Delta would do, the log and the files stay."""
+    two_files(lake, "order", CLOSED)
+    staged(lake, "order", 10, 19, aged_days=8)
+    there, real = on_disk(lake, "order"), type(lake.session).sql
+
+    def sql(session: Any, text: str) -> Any:
+        entry = f"{lake.table('order').uri}/_delta_log/{0:020d}.json"
+        rows = real(session, text).collect()
+        return SimpleNamespace(collect=lambda: [*rows, SimpleNamespace(path=entry)])
+
+    monkeypatch.setattr(type(lake.session), "sql", sql)
+    failed = passing(lake)[-1]
+    assert (failed.what, failed.outcome) == ("table", "failed") and "entries of the table's log" in failed.says
+    assert there < on_disk(lake, "order") and len(contents(lake, "order")[0]) == 10
 
 
 def test_of_two_at_once_the_second_lets_the_table_be(lake: Lake) -> None:

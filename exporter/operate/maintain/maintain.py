@@ -40,6 +40,7 @@ from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partition
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.stores.lease import leased
 from exporter.text import first_line
+from offsets.names import LOG_FOLDER
 from offsets.partitions import Spec
 from offsets.table_log import TableView
 
@@ -187,6 +188,8 @@ class Maintenance:
         try:
             self._lake.gateway.activate()  # Delta's Python package only deletes: SQL alone can look
             found = [row.path for row in self._lake.session.sql(f"VACUUM {table.sql_name} DRY RUN").collect()]
+            if of_log := [path for path in found if f"/{LOG_FOLDER}/" in path]:
+                raise OSError(f"it would delete entries of the table's log, {of_log[0]} is one")
             paths = {path for path in (_relative(one, spec) for one in found) if path in before}
             if paths and apply:
                 table.commands().vacuum()
