@@ -34,12 +34,7 @@ def throttles(run: Run) -> None:
     """
     task = live(run)
     with _troubled(run, task, Troubles(throttled=THROTTLED)):
-        run.wait_commit(task, 4)
-        run.check()
-        run.kill(task)
-        task = run.start()
-        run.wait_commit(task, 4)
-        run.check()
+        task = _killed_at_work(run, task, 4)
     with _troubled(run, task, Troubles(throttled=1.0)):
         _waits(run, task)
         run.nap(OUT_SECS)
@@ -51,12 +46,7 @@ def slow(run: Run) -> None:
     """Each request takes half a second longer, also while a task is killed and the next one starts; then 20 s."""
     task = live(run)
     with _troubled(run, task, Troubles(delay_secs=SLOW_SECS)):
-        run.wait_commit(task, 4)
-        run.check()
-        run.kill(task)
-        task = run.start()
-        run.wait_commit(task, 4)
-        run.check()
+        task = _killed_at_work(run, task, 4)
     with _troubled(run, task, Troubles(delay_secs=STALLED_SECS)):
         run.nap(2 * STALLED_SECS)
     _goes_on(run, task)
@@ -104,12 +94,7 @@ def loses_replies(run: Run) -> None:
     task = live(run)
     for trouble in (Troubles(lost_every=LOST_EVERY), Troubles(failed_every=FAILED_EVERY)):
         with _troubled(run, task, trouble):
-            run.wait_commit(task, 8)
-            run.check()
-            run.kill(task)
-            task = run.start()
-            run.wait_commit(task, 8)
-            run.check()
+            task = _killed_at_work(run, task, 8)
     _ends(run, task)
 
 
@@ -126,6 +111,17 @@ def fails_one(run: Run) -> None:
     reached = run.version("order")
     run.wait(lambda: run.version("order") > reached + 1, LIFE_SECS_MAX, "it goes on as well", task)
     _ends(run, task)
+
+
+def _killed_at_work(run: Run, task: Task, commits: int) -> Task:
+    """The task that goes on where one is killed; each commits so often, and all is as it must be."""
+    run.wait_commit(task, commits)
+    run.check()
+    run.kill(task)
+    task = run.start()
+    run.wait_commit(task, commits)
+    run.check()
+    return task
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from exporter.core.deployment import Deployment
 from exporter.settings.reading import Reading
-from exporter.settings.values import Archive, Bucketless, Database, DriverHost, Master, Memory, Port, TextTable
+from exporter.settings.values import Archive, Database, DriverHost, Endpoint, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
@@ -20,7 +20,7 @@ S3 = frozenset(("s3_endpoint", "s3_region", "s3_path_style", "s3_allow_http"))
 class Places(Reading):
     """See Settings (model.py), of which it is a part."""
 
-    s3_endpoint: Bucketless = Field(
+    s3_endpoint: Endpoint = Field(
         default="",
         description="Address of an S3 that is not AWS's own. Credentials are those of the standard chain: environment, "
         "~/.aws, web identity or the machine's role.",

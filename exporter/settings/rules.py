@@ -11,11 +11,10 @@ from exporter.core.record_columns import name_problem
 from exporter.core.table_properties import property_problem
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
 from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
+from exporter.settings.values import ENDPOINT
 from exporter.stores.stores import open_store
 from offsets.names import APP
 from offsets.selection import Share, Topics
-
-_ENDPOINT = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
 
 _METASTORE = r"thrift://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _METASTORES = re.compile(f"{_METASTORE}(?:,{_METASTORE})*")
@@ -105,7 +104,7 @@ def _address_of_a_log(endpoint: str, table: str) -> None:
 
 
 def _url_of_a_log(endpoint: str) -> None:
-    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+    if endpoint and not re.fullmatch(ENDPOINT, endpoint):
         raise ValueError("should be http://host:port or https://host:port")
 
 
@@ -210,7 +209,7 @@ def _where_glue_is_read(catalog: str, root: str) -> None:
 def _address_of_a_catalog(uri: str, catalog: str) -> None:
     if uri and not catalog:
         raise ValueError("has no effect without catalog")
-    if uri and catalog == "glue" and not _ENDPOINT.fullmatch(uri):
+    if uri and catalog == "glue" and not re.fullmatch(ENDPOINT, uri):
         raise ValueError("should be http://host:port or https://host:port with catalog = glue")
     if uri and catalog == "hive" and not _METASTORES.fullmatch(uri):
         raise ValueError("should be thrift://host:port, of several with commas between")

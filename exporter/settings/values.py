@@ -132,8 +132,8 @@ WalTable = Annotated[
     str,
     _matching("[A-Za-z0-9_.-]{3,255}", "should be the name of a DynamoDB table: 3 to 255 of [A-Za-z0-9_.-]", True),
 ]
-_ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
-Bucketless = Annotated[str, _matching(_ENDPOINT, "should be http://host:port or https://host:port", True)]
+ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
+Endpoint = Annotated[str, _matching(ENDPOINT, "should be http://host:port or https://host:port", True)]
 Database = Annotated[str, _matching("[a-z0-9_]{1,128}", "should have lower-case letters, digits and _ only", True)]
 TextTable = Annotated[dict[str, str], BeforeValidator(_texts)]
 Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]
