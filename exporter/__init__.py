@@ -21,6 +21,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     spark/         Java, the jars, the session and the size of its batches.
     monitor/       What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health.
     workbench.py   What every verb works with, opened from the settings: session, lake, topics, routing, log.
+    derive/        Tables and topics that are made of the exported tables: mirrors, bundles, queries, records.
     operate/       What a person asks for beside the export: look, prove, mend, tend.
     local/         Servers and child processes on this machine, for the demo, the drill, tests and benchmark.
     demo/          The tour.

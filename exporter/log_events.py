@@ -97,6 +97,8 @@ class Event(str, Enum):
     CATALOG_NAME_TAKEN = "catalog_name_taken", "A name stands for another place there, which is left as it is."
     CATALOG_SILENT = "catalog_silent", "The catalog takes no table; tried again every minute, told once. No harm."
     CATALOG_REACHED = "catalog_reached", "It does again."
+    DERIVE_RAN = "derive_ran", "A job of [derive] has taken what was new, in one commit."
+    DERIVE_FAILED = "derive_failed", "A run of a job of [derive] failed; the other jobs go on."
     ROWS_DELETED = "rows_deleted", "A repair took out rows beyond the new position."
 
 

@@ -33,6 +33,8 @@ TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z")
 FOLDER_BYTES_MAX = 200
 LOG_FOLDER = "_delta_log"
 """Of each table. One of this name would make the folder of all tables look like a table; delta-rs cannot read it."""
+DERIVED_FOLDER = "_derived.tables"
+"""Of the tables of jobs, a folder each, below the root of all tables. No event type's folder has a dot."""
 PINS_FOLDER = "_schemas.pins"
 """Of the recorded decisions on ids of schemas. No event type's folder has a dot, and nobody reads below a `_`."""
 _OFFSET_DIGITS = 20

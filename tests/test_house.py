@@ -24,7 +24,7 @@ FLOORS_MAX = 12
 
 MAY_USE = {
     "entry": "cli ground",
-    "cli": "settings task kafka core stores catalog spark workbench operate demo drill ground",
+    "cli": "settings task kafka core stores catalog spark workbench derive operate demo drill ground",
     "settings": "core formats stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal catalog spark monitor workbench ground offsets",
     "kafka": "settings arrow ground offsets",
@@ -42,6 +42,7 @@ MAY_USE = {
     "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
+    "derive": "settings lake spark workbench ground offsets",
     "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "
     "workbench ground offsets",
     "local": "spark ground",
@@ -72,6 +73,7 @@ THIRD_PARTIES = {
     "spark": "py4j pyspark",
     "monitor": "prometheus_client",
     "workbench": "pyspark",
+    "derive": "pyspark",
     "operate": "apscheduler fastavro google py4j pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka rich",

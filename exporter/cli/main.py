@@ -17,6 +17,7 @@ from exporter.cli.verbs.check import check
 from exporter.cli.verbs.config import config
 from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.cli.verbs.demo import demo
+from exporter.cli.verbs.derive import derive
 from exporter.cli.verbs.drill import drill
 from exporter.cli.verbs.infer import infer
 from exporter.cli.verbs.maintain import maintain
@@ -33,7 +34,7 @@ from exporter.ending import ending
 
 VERBS: tuple[click.Command, ...] = (
     run, prepare, infer, check, plan, config, offsets, status, schema, catalog, audit, sweep, maintain, report,
-    dead_letters, repair, demo, drill,
+    dead_letters, repair, derive, demo, drill,
 )  # fmt: skip
 """Each file of verbs/ has one of them."""
 

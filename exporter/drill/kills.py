@@ -43,8 +43,9 @@ POINTS = (
 ELSEWHERE = frozenset(
     {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR}
     | {Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE}
+    | {Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT}
 )
-"""These need something first: `retention`, `restored` and `replayed`."""
+"""These need something first: `retention`, `restored` and `replayed`; or they are those of a job (derive)."""
 
 NOT_BESIDE = frozenset({Fault.AFTER_ANCHOR, Fault.AFTER_SEAL, Fault.IN_LEASE_RENEWAL})
 """Points that a task passes alone, or that have nothing to do with the group."""

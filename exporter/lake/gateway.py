@@ -24,7 +24,8 @@ class Gateway:
         self.none = option.empty()
         self.some = option.apply
         self.new_list = jvm.java.util.ArrayList
-        self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        converters = jvm.scala.jdk.javaapi.CollectionConverters
+        self._as_scala, self._as_java = converters.asScala, converters.asJava
         self.action_from_json = sql.delta.actions.Action.fromJson
         self._streaming_update = sql.delta.DeltaOperations.StreamingUpdate
         self._append = sql.streaming.OutputMode.Append()
@@ -75,6 +76,10 @@ class Gateway:
     def to_seq(self, java_list: Any) -> Any:
         """A Java list as Scala's sequence."""
         return self._as_scala(java_list).toSeq()
+
+    def to_list(self, scala_sequence: Any) -> Any:
+        """Scala's sequence as a Java list."""
+        return self._as_java(scala_sequence)
 
     def to_json(self, scala_value: Any) -> str:
         """A Scala collection as JSON text, in one call over the gateway."""

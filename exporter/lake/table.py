@@ -179,9 +179,10 @@ class DeltaTable:
         since = gateway.none if gateway.has_opened(self.uri) else gateway.some(began_ms)
         return self._log().update(False, since, gateway.none)
 
-    def commit(self, change: Change, check: Check) -> int:
+    def commit(self, change: Change, check: Check, rows: Any = None) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
 
+        rows: a DataFrame that Spark writes for this commit, whose files it names beside those of the change.
         After any exception the caller finds the outcome by looking (protocol 4.4).
         """
         gateway = self._gateway
@@ -196,6 +197,8 @@ class DeltaTable:
             actions.addAll(gateway.adds(change.adds))
         if change.evolve is not None:
             actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
+        if rows is not None:
+            actions.addAll(gateway.to_list(txn.writeFiles(rows._jdf)))
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)

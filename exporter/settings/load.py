@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from exporter.errors import ConfigError
+from exporter.settings.derive_tables import DERIVE, KINDS
 from exporter.settings.model import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
 from exporter.settings.pem import pem_problems, registry_problems
 from exporter.settings.problem import Problem
@@ -201,7 +202,7 @@ def _unknown_names(given: _Given) -> Iterator[Problem]:
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterator[Problem]:
     settings = {variable(name): variable(name) for name in SCALARS}
-    tables = {variable(name): name for name in (*TABLES, *FREE)}
+    tables = {variable(name): name for name in (*TABLES, DERIVE, *FREE)}
     for name in sorted(environ):
         if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:
             continue
@@ -225,6 +226,8 @@ def _problem(error: ErrorDetails, given: _Given) -> Problem:
     if loc[0] in FREE:
         where = " ".join([f"[{loc[0]}]", *loc[1:]])
         return Problem(f"{where} {given.in_file}: {reason}", f"see [{loc[0]}] in what {EXAMPLE} prints")
+    if loc[0] == DERIVE:
+        return _derive_problem(loc, error["type"], reason, given)
     if loc[0] in TABLES:
         return _table_problem(loc, error["type"], reason, given)
     spellings = f"{flag(loc[0])}, {variable(loc[0])} or {loc[0]} {given.in_file}"
@@ -248,6 +251,23 @@ def _table_problem(loc: list[str], kind: str, reason: str, given: _Given) -> Pro
         return Problem(f"unknown setting {where} {given.in_file}", hint)
     if kind == "missing":
         return Problem(f"{where} is missing {given.in_file}", hint)
+    return Problem(f"{where} {given.in_file}: {reason}", hint)
+
+
+def _derive_problem(loc: list[str], kind: str, reason: str, given: _Given) -> Problem:
+    """An error at [derive], [derive.<name>] or [derive.<name>] key; the model puts the kind behind the name."""
+    table, of_kind, inner = f"[{'.'.join(loc[:2])}]", "".join(loc[2:3]), loc[3:]
+    where = " ".join([table, ".".join(inner)]).strip()
+    hint = f"see [{'.'.join([DERIVE, *filter(None, [of_kind])])}] in what {EXAMPLE} prints"
+    if kind == "extra_forbidden" and len(inner) == 1:
+        known = {name: name for name in KINDS[of_kind].model_fields}
+        return Problem(f"unknown setting {where} {given.in_file}", _did_you_mean(inner[0], known))
+    if kind == "extra_forbidden":
+        return Problem(f"unknown setting {where} {given.in_file}", hint)
+    if kind == "missing":
+        return Problem(f"{where} is missing {given.in_file}", hint)
+    if kind.startswith("union_tag"):
+        return Problem(f"{table} kind {given.in_file} should be one of {', '.join(KINDS)}", hint)
     return Problem(f"{where} {given.in_file}: {reason}", hint)
 
 

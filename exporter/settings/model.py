@@ -25,6 +25,7 @@ from pydantic_core import InitErrorDetails
 
 from exporter.core.columns import JsonText
 from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
+from exporter.settings.derive_tables import DERIVE, Derive
 from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
 from exporter.settings.places import Places
 from exporter.settings.rules import broken
@@ -39,6 +40,7 @@ from exporter.settings.values import (
     Host,
     Instant,
     LeaseSeconds,
+    OptionalCron,
     PartitionBy,
     Port,
     Seconds,
@@ -202,6 +204,21 @@ class Settings(Places):
         description="Bytes of a file up to which maintenance packs the files of a closed day, hour or month together.",
     )
 
+    derive_inline: bool = Field(
+        default=False,
+        description="Whether `exporter run` also runs the jobs of [derive], beside the export; else `exporter derive "
+        "run` does, as a task of its own.",
+    )
+    derive_cron: OptionalCron = Field(
+        default="",
+        description="When `exporter derive run --schedule` works, as cron writes it, in UTC; without it whenever a "
+        "source has something new.",
+        examples=["*/5 * * * *"],
+    )
+    derive_secs: Seconds = Field(
+        default=10, description="Seconds between two looks of `exporter derive run` for new rows of its sources."
+    )
+
     type_from: TypeFromTable = Field(description="Where the event type stands.")
     event_time: EventTimeTable = Field(description="Where the event time stands.")
     types: Types = Field(default_factory=dict, description="The event types and their columns.")
@@ -213,6 +230,11 @@ class Settings(Places):
     )
     schema_registry: SchemaRegistry = Field(default=SchemaRegistry(), description="Where schemas are registered.")
     kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
+
+    derive: Derive = Field(
+        default_factory=dict,
+        description="Tables and topics that `exporter derive` makes of the exported tables, each by a name.",
+    )
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _declared: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -294,7 +316,7 @@ class Settings(Places):
         return self
 
 
-SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in {*TABLES, *FREE})
+SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in {*TABLES, *FREE, DERIVE})
 """The settings that also have a flag and an environment variable."""
 
 

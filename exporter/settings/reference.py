@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
+from exporter.settings.derive_tables import DERIVE, KINDS
 from exporter.settings.model import NOTHING, SCALARS, Settings, flag, variable
 from exporter.settings.tables import FREE, NAMED, TABLES
 
@@ -37,6 +38,8 @@ def reference() -> list[tuple[str, str, str]]:
             rows.append((prefix, Settings.model_fields[table]))
         else:
             rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
+    for kind, model in KINDS.items():
+        rows += [(f"{DERIVE}.<{kind}>.{name}", field) for name, field in model.model_fields.items()]
     rows += [(name, Settings.model_fields[name]) for name in sorted(FREE)]
     return [(name, _default_text(field), _description(field)) for name, field in rows]
 
@@ -86,6 +89,9 @@ def example_toml() -> str:
             continue
         lines += [head]
         lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED.get(table, frozenset()))
+    for kind, model in KINDS.items():
+        lines += [*comment(f"{Settings.model_fields[DERIVE].description} Of the kind {kind}:"), f"# [{DERIVE}.{kind}]"]
+        lines += [line if line[:1] in ("", "#") else f"# {line}" for line in _example_lines(model.model_fields.items())]
     for table in sorted(FREE):
         field = Settings.model_fields[table]
         ((key, text),) = (field.examples or [{}])[0].items()

@@ -173,3 +173,6 @@ def _cron(value: object) -> object:
 
 
 Cron = Annotated[str, BeforeValidator(_cron)]
+
+OptionalCron = Annotated[str, BeforeValidator(lambda value: value if value == "" else _cron(value))]
+"""Or none."""

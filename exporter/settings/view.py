@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, SecretStr
 
 from exporter.core.deployment import SECRET
+from exporter.settings.derive_tables import DERIVE
 from exporter.settings.model import NOTHING, SCALARS, Settings
 from exporter.settings.reference import toml_value
 from exporter.settings.tables import FREE, TABLES
@@ -30,7 +31,7 @@ def setting_rows(settings: Settings) -> Iterator[SettingRow]:
     """One row per setting in the model's order; of event types and of topics, what is declared of each."""
     for name in SCALARS:
         yield SettingRow(name, _shown(getattr(settings, name)), settings.origin(name))
-    for table in TABLES:
+    for table in (*TABLES, DERIVE):
         given = getattr(settings, table)
         if isinstance(given, BaseModel):
             yield from _table_rows(table, given, settings.origin(table))

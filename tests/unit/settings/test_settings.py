@@ -21,6 +21,7 @@ from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.specs import Specs
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.settings.derive_tables import KINDS
 from exporter.settings.load import load
 from exporter.settings.meaning import routing, specs_of
 from exporter.settings.model import SCALARS, Settings, flag, variable
@@ -705,6 +706,7 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
         "app", "topics_pattern", "partitions", "key_column", "headers_column", "timestamp_type_column", "wal_table",
         "wal_mode", "wal_endpoint", "s3_endpoint", "s3_region", "parquet_compression", "catalog", "catalog_database",
         "catalog_uri", "driver_host", "worker_python", "worker_archive",
+        "derive_cron",
     }  # fmt: skip
 
 
@@ -715,6 +717,7 @@ def test_the_reference_lists_every_setting_with_a_sentence() -> None:
     for table, model in TABLES.items():
         shown = f"{table}.<{NAMED[table]}>" if table in NAMED else table
         fields += [shown] if table == "topic_formats" else [f"{shown}.{name}" for name in model.model_fields]
+    fields += [f"derive.<{kind}>.{name}" for kind, model in KINDS.items() for name in model.model_fields]
     fields += sorted(FREE)
     assert names == fields
     assert all(re.fullmatch(r"[A-Z].{15,}\.", description) for _, _, description in reference())

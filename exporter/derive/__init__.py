@@ -1,0 +1,1 @@
+"""Tables and topics that are made of the exported tables: mirrors, bundles, queries, records."""

@@ -1,0 +1,153 @@
+"""The table of a job: rows and cursors in one commit, and what became of it (protocol 9.2, 9.4)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
+from exporter.faults import Fault, point
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.table import DeltaTable
+from offsets import Invariant
+from offsets.cursors import run_id
+from offsets.partitions import Spec
+from offsets.table_log import APP_PROPERTY, TableView, own_metadata
+
+DERIVE_PROPERTY = "exporter.derive"
+"""Of a job's table: the job's kind."""
+UNCUT = Spec("none")
+
+
+def new_owner() -> str:
+    """Who runs a job, for the reader of the history and for another process that is refused; unique."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+class Moved(Exception):
+    """The job's table is not what the run was based on: another process has run the job meanwhile."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one run commits. rows: a DataFrame, None for none. positions: cursors, as appId -> version.
+
+    create: Spark schema JSON, of a table that is to be made by this commit, cut by `spec`. evolve: of one that gets
+    columns. removes_all: whether the commit takes out all rows that the table has (a rebuild).
+    """
+
+    rows: Any
+    positions: Mapping[str, int]
+    says: Mapping[str, Any] = field(default_factory=dict)
+    create: str | None = None
+    evolve: str | None = None
+    spec: Spec = UNCUT
+    removes_all: bool = False
+
+
+class Target:
+    """Writes the table of one job. Every run is one commit, and counts the job's runs in `<app>/derive/<job>/run`."""
+
+    def __init__(self, lake: Lake, job: str, kind: str, owner: str) -> None:
+        """owner: as new_owner() makes it."""
+        self._lake = lake
+        self.job = job
+        self.kind = kind
+        self.owner = owner
+        self.table: DeltaTable = lake.derived(job)
+
+    @property
+    def run_id(self) -> str:
+        return run_id(self._lake.app, self.job)
+
+    def view(self) -> TableView | None:
+        """The table now; None if there is none. Raises InvariantBroken if it is something else's."""
+        view = self.table.view()
+        if view is None:
+            return None
+        mine = view.properties.get(APP_PROPERTY), view.properties.get(DERIVE_PROPERTY)
+        if mine != (self._lake.app, self.kind):
+            what = f"the table of derive {self.job} is of app {mine[0]!r} and kind {mine[1]!r}"
+            raise InvariantBroken(Invariant.ROUTE, what, "give the job another name")
+        return view
+
+    def runs(self, view: TableView | None) -> int:
+        """How many runs have been committed."""
+        return 0 if view is None else view.transactions.get(self.run_id, 0)
+
+    def commit(self, based_on: TableView | None, made: Commit) -> int:
+        """The version. Raises Fenced if the job was run by another process meanwhile, ExporterError.
+
+        Whatever exception comes back, the outcome is found by looking (protocol 4.4).
+        """
+        commit_id = uuid.uuid4().hex
+        run = self.runs(based_on) + 1
+        metadata = {"commit_id": commit_id, "app": self._lake.app, "owner": self.owner, "derive": self.job, "run": run}
+        change = Change(
+            expected=(self.run_id, *made.positions),
+            positions={**made.positions, self.run_id: run},
+            user_metadata={**metadata, **made.says},
+            properties={DERIVE_PROPERTY: self.kind} if made.create else {},
+            create=made.create,
+            evolve=made.evolve,
+            removes=tuple(one["path"] for one in self._live(based_on)) if made.removes_all else (),
+            spec=made.spec,
+        )
+        point(Fault.BEFORE_DERIVE_COMMIT, self.job)
+        version = self.settled(based_on, commit_id, lambda: self.table.commit(change, self._same(run - 1), made.rows))
+        point(Fault.AFTER_DERIVE_COMMIT, self.job)
+        return version
+
+    def settled(self, based_on: TableView | None, commit_id: str, offer: Callable[[], int | None]) -> int:
+        """The version that a commit made, whatever its call said. offer: makes it; its version if it tells one.
+
+        Raises Fenced where another process's run is there in its stead, ExporterError where nothing is.
+        """
+        failed: Exception | None = None
+        try:
+            version = offer()
+            if version is not None:
+                return version
+        except (InvariantBroken, TableUnreadable):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking
+            failed = error
+        now = self.view()
+        found = self._since(based_on, now)
+        if commit_id in found:
+            return found[commit_id][0]
+        if self.runs(now) != self.runs(based_on):
+            by = next((owner for _, owner in reversed(found.values())), "another process")
+            raise Fenced(
+                f"derive {self.job}: this run was refused, for the job is run by {by} too",
+                "one process runs a job: stop one of the two; nothing was written twice",
+            ) from failed
+        if failed is None:
+            raise ExporterError(f"derive {self.job}: the commit is not in the table's log", "start again")
+        raise failed
+
+    def _same(self, runs: int) -> Callable[[TableView | None], str | None]:
+        def check(view: TableView | None) -> str | None:
+            if self.runs(view) != runs:
+                raise Moved(f"{self.runs(view)} runs instead of {runs}")
+            return None
+
+        return check
+
+    def _since(self, based_on: TableView | None, now: TableView | None) -> dict[str, tuple[int, str]]:
+        """Commit id -> (version, owner) of the job's commits since, oldest first."""
+        first, last = (based_on.version + 1 if based_on else 0), (now.version if now else -1)
+        found: dict[str, tuple[int, str]] = {}
+        for version in range(first, last + 1):
+            said = own_metadata(self.table.logged(version).user_metadata)
+            if said.get("derive") == self.job:
+                found[str(said["commit_id"])] = version, str(said.get("owner", ""))
+        return found
+
+    def _live(self, view: TableView | None) -> list[dict[str, Any]]:
+        return [] if view is None else self.table.files_at(view.version)

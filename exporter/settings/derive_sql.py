@@ -1,0 +1,22 @@
+"""[derive.<name>] with kind = "sql": rows that one SELECT makes of each new row."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from exporter.settings.table import Table
+
+
+class SqlTable(Table):
+    """[derive.<name>], kind = "sql"."""
+
+    kind: Literal["sql"] = Field(
+        description="A table to which the rows of one SELECT over new rows are appended.", examples=["sql"]
+    )
+    source: str = Field(description="Event type whose rows are read.", examples=["order"])
+    query: str = Field(
+        description="SELECT over the view `source`, row by row: filter, flatten, explode; no aggregate and no window.",
+        examples=["SELECT order_id, item.sku FROM source LATERAL VIEW explode(items) AS item"],
+    )
