@@ -42,7 +42,7 @@ MAY_USE = {
     "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
-    "derive": "settings lake spark workbench ground offsets",
+    "derive": "settings core lake spark workbench ground offsets",
     "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "
     "workbench ground offsets",
     "local": "spark ground",
@@ -74,11 +74,11 @@ THIRD_PARTIES = {
     "monitor": "prometheus_client",
     "workbench": "pyspark",
     "derive": "pyspark",
-    "operate": "apscheduler fastavro google py4j pyarrow pyspark",
+    "operate": "fastavro google py4j pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka rich",
     "drill": "click kafka pyarrow pydantic",
-    "ground": "structlog",
+    "ground": "apscheduler structlog",
     "offsets": "",
 }
 """Room -> what its modules may import beside the standard library and this repository."""

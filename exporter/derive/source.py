@@ -20,6 +20,10 @@ from offsets.table_log import APP_PROPERTY, TableView
 REBUILD = "`exporter derive run {job} --rebuild` begins the job anew, from what the source holds now"
 
 
+class NoSource(ConfigError):
+    """A source's table is not there, or not yet."""
+
+
 @dataclass(frozen=True)
 class Pinned:
     """A source at one version. session: the job's own."""
@@ -68,12 +72,12 @@ class Pinned:
 
 
 def pin(lake: Lake, session: Any, event_type: str, version: int | None = None) -> Pinned:
-    """A source now, or as it was at a version. Raises ConfigError, LogCleaned, TableUnreadable."""
+    """A source now, or as it was at a version. Raises NoSource, ConfigError, LogCleaned, TableUnreadable."""
     table = lake.table(event_type)
     view = table.view() if version is None else table.view_at(version)
     if view is None:
         what = f"there is no table of the event type {event_type!r} yet"
-        raise ConfigError(what, "export it first; `exporter status` shows the tables")
+        raise NoSource(what, "export it first; `exporter status` shows the tables")
     if view.properties.get(APP_PROPERTY) != lake.app:
         raise ConfigError(f"table {event_type} is not of the app {lake.app}", "check the settings app and table_root")
     return Pinned(lake, session, table, view)
