@@ -27,7 +27,7 @@ TELL_SECS = 1.0
 HANGS = 69
 """The exit code of a stop that does not end: something that it waits for does not answer."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-TASKS = ("run", "maintain")
+TASKS = ("run", "maintain", "derive run")
 """The verbs that a signal stops; the others it just ends."""
 
 
@@ -73,7 +73,7 @@ class Ending:
 
     def install(self, words: Sequence[str] = TASKS) -> None:
         """Take the signals over, in the main thread, if these words of a command line begin with a verb of TASKS."""
-        if self.installed or not words or words[0] not in TASKS:
+        if self.installed or not any(" ".join([*words[:2], ""]).startswith(f"{task} ") for task in TASKS):
             return
         reading, self._wake = os.pipe()
         os.set_blocking(self._wake, False)

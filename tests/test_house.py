@@ -74,11 +74,11 @@ THIRD_PARTIES = {
     "monitor": "prometheus_client",
     "workbench": "pyspark",
     "derive": "pyspark",
-    "operate": "apscheduler fastavro google py4j pyarrow pyspark",
+    "operate": "fastavro google py4j pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka rich",
     "drill": "click kafka pyarrow pydantic",
-    "ground": "structlog",
+    "ground": "apscheduler structlog",
     "offsets": "",
 }
 """Room -> what its modules may import beside the standard library and this repository."""

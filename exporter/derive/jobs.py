@@ -1,29 +1,52 @@
-"""The jobs of the settings, opened: each with a Spark session of its own."""
+"""The jobs of the settings: of what they are made, and each opened with a Spark session of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 from exporter.derive.job import Job
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
+from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
 from exporter.settings.model import Settings
 
 
 def jobs_of(settings: Settings, lake: Lake, only: Collection[str] = ()) -> list[Job]:
-    """The jobs of [derive], or some of them, in the settings' order. Raises ConfigError."""
+    """The jobs of [derive], or some of them; those of which others are made before these. Raises ConfigError."""
     if not settings.derive:
         raise ConfigError("there is no [derive] table in the settings", "the handbook's page derive.md begins with one")
     if unknown := sorted({*only} - settings.derive.keys()):
         what = f"there is no [derive.{unknown[0]}]"
         raise ConfigError(what, f"these are: {', '.join(settings.derive)}")
     owner = new_owner()
-    chosen = {name: table for name, table in settings.derive.items() if name in (only or settings.derive)}
-    return [_job(name, table, settings, lake, owner) for name, table in chosen.items()]
+    chosen = [name for name in in_order(settings.derive) if name in (only or settings.derive)]
+    return [_job(name, settings.derive[name], settings, lake, owner) for name in chosen]
+
+
+def sources_of(table: DeriveTable) -> tuple[str, ...]:
+    """The event types, or other jobs, that a job follows."""
+    if isinstance(table, BundlesTable):
+        return tuple(one.source for one in table.inputs.values())
+    return (table.source,)
+
+
+def made_of(jobs: Mapping[str, DeriveTable]) -> dict[str, set[str]]:
+    """Job -> the other jobs that are sources of it."""
+    return {name: {one for one in sources_of(table) if one in jobs and one != name} for name, table in jobs.items()}
+
+
+def in_order(jobs: Mapping[str, DeriveTable]) -> list[str]:
+    """Their names, those of which others are made before these, else as they stand. Raises ConfigError."""
+    try:
+        return [*TopologicalSorter(made_of(jobs)).static_order()]
+    except CycleError as error:
+        circle = " of ".join(reversed(error.args[1]))
+        raise ConfigError(f"[derive]: {circle}: a job is made of itself", "correct `source` of one of them") from error
 
 
 def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: str) -> Job:

@@ -1,52 +1,201 @@
-"""When jobs run: once, until they have caught up, on a schedule, or whenever there is something new."""
+"""When jobs run: whenever there is something new, at their times, or until all that was there is taken.
+
+    pass ──> each job that is due, one after the other ──> nothing new · a commit · it waits · it failed · it ended
+     ^                                                                                    │
+     └── derive_secs later; at once if a job has more to do; a failed job after a pause ──┘
+
+What fails in one job leaves the others alone. What may go the next time (storage or brokers that do not answer, a
+Spark job that failed, another's OPTIMIZE in the way) is tried again, for give_up_secs; what no second try mends ends
+that job: another process runs it too (75), its sources took back what it has taken (70), its settings are wrong (2).
+Belongs to one thread, and to the Spark job group of that thread.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
+from pyspark.errors import AnalysisException
+
+from exporter.core.job_state import JobState
 from exporter.derive.job import Job, Ran
-from exporter.errors import ExporterError
+from exporter.derive.source import NoSource
+from exporter.errors import (
+    ConfigError,
+    DependencyUnreachable,
+    ExporterError,
+    Fenced,
+    InvariantBroken,
+    LogCleaned,
+    StorageSilent,
+)
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.text import first_line
 
 log = get_logger(__name__)
 
-LOOK_SECS = 0.2
-"""How often a stop is looked for."""
+ENDS = (ConfigError, Fenced, InvariantBroken, LogCleaned)
+"""What no second try mends."""
+OUTAGES = (DependencyUnreachable, StorageSilent)
+REST_SECS = 0.2
+"""Between two passes at the least, if a job waits for its next try."""
 
 
-def one_pass(jobs: Sequence[Job], told: Callable[[Ran], None], stopped: Callable[[], bool]) -> list[Ran]:
-    """Run each job until it has taken all that was there; what each did.
+class Stop(Protocol):
+    """Says when to stop, and waits for work; stopping.py has the real one."""
 
-    What ends one job does not end the others: the first error is raised once all have run.
-    """
-    done: list[Ran] = []
-    failed: list[ExporterError] = []
-    for job in jobs:
+    def asked(self) -> bool:
+        """Whether to stop."""
+
+    def rest(self, secs: float) -> object:
+        """Wait for so many seconds, or less."""
+
+
+class Passes:
+    """The jobs of a process, each in its turn."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        told: Callable[[Ran], None],
+        stopping: Stop,
+        give_up_secs: float,
+        *,
+        made_of: Mapping[str, Collection[str]] | None = None,
+        fatal: Callable[[BaseException], bool] = lambda error: False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """jobs: those of which others are made before these. told: each run that did something.
+
+        made_of: job -> jobs whose tables are its sources. fatal: whether an
+        error ends the process, such as that of a JVM that is gone; it is raised as it is.
+        """
+        self._jobs = {job.name: job for job in jobs}
+        self._told = told
+        self._stopped = stopping.asked
+        self._rest = stopping.rest
+        self._give_up_secs = give_up_secs
+        self._made_of = made_of or {}
+        self._fatal = fatal
+        self._clock = clock
+        self._errors: list[ExporterError] = []
+        self.states: Mapping[str, JobState] = {job.name: JobState(job.name, job.kind) for job in jobs}
+        """Replaced as a whole, so that other threads may look."""
+
+    def follow(self, every_secs: float) -> None:
+        """Pass after pass, until stopped. Raises the first error that ended a job, once no job is left."""
+        while not self._stopped():
+            self.require_a_job()
+            more = [self._turn(name, job.run) for name, job in self._jobs.items()]
+            if not any(more) and not self._stopped():
+                self._rest(min(every_secs, self._next_try_secs()))
+
+    def catch_up(self) -> None:
+        """Until each job has taken all that its sources held at the beginning of this, or has ended.
+
+        A job of which others are made comes to its end before these do. One whose source is not there has all.
+        """
+        self._through({name: job.run for name, job in self._jobs.items()})
+
+    def rebuild(self) -> None:
+        """Begin each job anew, and catch up."""
+        self._through({name: job.rebuild for name, job in self._jobs.items()})
+
+    def require_well(self) -> None:
+        """Raises the first error that ended a job."""
+        if self._errors:
+            raise self._errors[0]
+
+    def require_a_job(self) -> None:
+        """Raises the first error that ended a job if all have ended."""
+        if all(state.ended for state in self.states.values()):
+            self.require_well()
+
+    def _through(self, calls: dict[str, Callable[[], Ran]]) -> None:
+        """calls: of each job what it does first; then it runs until there is no more to do."""
+        while calls and not self._stopped():
+            more = {name: self._turn(name, call) for name, call in calls.items()}
+            for name in more:
+                state = self.states[name]
+                if not state.in_a_row:
+                    calls[name] = self._jobs[name].run
+                of_open = calls.keys() & {*self._made_of.get(name, ())}
+                if state.ended or not (more[name] or state.in_a_row or of_open):
+                    del calls[name]
+            if calls and not any(more.values()) and not self._stopped():
+                self._rest(self._next_try_secs())
+
+    def _next_try_secs(self) -> float:
+        now = self._clock()
+        tries = (state.next_at - now for state in self.states.values() if state.in_a_row and not state.ended)
+        return max(REST_SECS, min(tries, default=float("inf")))
+
+    def _turn(self, name: str, call: Callable[[], Ran]) -> bool:
+        """Run a job if it is due; whether there is more to do at once. Raises what is fatal."""
+        began, state = self._clock(), self.states[name]
+        if self._stopped() or not state.due(began):
+            return False
         try:
-            while not stopped():
-                ran = job.run()
-                if not ran.idle:
-                    log.info(Event.DERIVE_RAN, job=ran.job, version=ran.version, rows=ran.rows)
-                    done.append(ran)
-                    told(ran)
-                if not ran.more:
-                    break
-        except ExporterError as error:
-            log.warning(Event.DERIVE_FAILED, job=job.name, error=error.message)
-            failed.append(error)
-    if failed:
-        raise failed[0]
-    return done
+            ran = call()
+        except NoSource as error:
+            self._set(self._waits(state, error))
+            return False
+        except Exception as error:  # whatever it is, it is this job's, unless it is fatal
+            if self._fatal(error):
+                raise
+            self._set(self._failed(state, error))
+            return False
+        self._set(state.ran(ran.version, ran.rows, ran.more, began))
+        if not ran.idle:
+            says = {"says": ran.says} if ran.says else {}
+            secs = round(self._clock() - began, 2)
+            log.info(Event.DERIVE_RAN, job=name, version=ran.version, rows=ran.rows, secs=secs, **says)
+            self._told(ran)
+        return ran.more
+
+    def _set(self, state: JobState) -> None:
+        self.states = {**self.states, state.name: state}
+
+    def _waits(self, state: JobState, error: NoSource) -> JobState:
+        """Told once."""
+        if not state.waits:
+            log.warning(Event.DERIVE_WAITS, job=state.name, why=error.message)
+        return state.waiting(error.message)
+
+    def _failed(self, state: JobState, failure: Exception) -> JobState:
+        now = self._clock()
+        if self._stopped() and not isinstance(failure, ENDS):
+            return state  # it was cut short: the next process goes on
+        error = told_of(state.name, failure)
+        failed = state.failed(error.message, now)
+        if not isinstance(error, ENDS) and failed.fails_for(now) < self._give_up_secs:
+            pause_secs = round(failed.next_at - now, 1)
+            log.warning(Event.DERIVE_FAILED, job=state.name, error=error.message, again_in_secs=pause_secs)
+            return failed
+        if not isinstance(error, ENDS):
+            error = _given_up(state.name, error, failed.fails_for(now))
+        log.error(Event.DERIVE_ENDED, job=state.name, error=error.message, hint=error.hint)
+        self._errors.append(error)
+        return state.ends(error.message)
 
 
-def following(
-    jobs: Sequence[Job], told: Callable[[Ran], None], stopped: Callable[[], bool], every_secs: float
-) -> None:
-    """Pass after pass, until stopped."""
-    while not stopped():
-        one_pass(jobs, told, stopped)
-        until = time.monotonic() + every_secs
-        while time.monotonic() < until and not stopped():
-            time.sleep(LOOK_SECS)  # pace of the polling
+def told_of(job: str, error: Exception) -> ExporterError:
+    """What a run raised, as it is told: it names the job. Spark's own refusals of a query are the settings' fault."""
+    if isinstance(error, AnalysisException):
+        return ConfigError(f"derive {job}: {first_line(error)}", f"correct [derive.{job}]")
+    if isinstance(error, ExporterError):
+        if f"derive {job}" not in error.message:
+            error.message = f"derive {job}: {error.message}"
+        return error
+    return ExporterError(f"derive {job}: {first_line(error)}", "the lines before say more")
+
+
+def _given_up(job: str, error: ExporterError, secs: float) -> ExporterError:
+    kind = DependencyUnreachable if isinstance(error, OUTAGES) else ExporterError
+    return kind(
+        f"{error.message}; its runs have failed for {secs:.0f} s",
+        f"start it again when that is mended: `exporter derive status {job}` says where it stands; `give_up_secs` says "
+        "how long a failing job is tried again",
+    )

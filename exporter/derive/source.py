@@ -23,6 +23,10 @@ from offsets.table_log import APP_PROPERTY, TableView
 REBUILD = "`exporter derive run {job} --rebuild` begins the job anew, from what the source holds now"
 
 
+class NoSource(ConfigError):
+    """A source's table is not there, or not yet."""
+
+
 @dataclass(frozen=True)
 class Pinned:
     """A source at one version. session: the job's own."""
@@ -88,12 +92,12 @@ class Pinned:
 
 
 def pin(lake: Lake, session: Any, event_type: str, version: int | None = None) -> Pinned:
-    """A source now, or as it was at a version. Raises ConfigError, LogCleaned, TableUnreadable."""
+    """A source now, or as it was at a version. Raises NoSource, ConfigError, LogCleaned, TableUnreadable."""
     table = lake.table(event_type)
     view = table.view() if version is None else table.view_at(version)
     if view is None:
         what = f"there is no table of the event type {event_type!r} yet"
-        raise ConfigError(what, "export it first; `exporter status` shows the tables")
+        raise NoSource(what, "export it first; `exporter status` shows the tables")
     if event_type == DEAD_LETTERS:
         what = "the dead letters are no source: rows come there out of the order of their offsets, and leave it again"
         raise ConfigError(what, "`exporter dead-letters replay` makes rows of their types' tables of them")

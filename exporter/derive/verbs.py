@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
 
-from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
-from exporter.derive.jobs import jobs_of
-from exporter.derive.passes import following, one_pass
+from exporter.derive.job import AuditLine, Job, JobStatus, Planned, Ran
+from exporter.derive.jobs import jobs_of, made_of
+from exporter.derive.passes import Passes
+from exporter.derive.source import NoSource
+from exporter.derive.stopping import Stopping
 from exporter.ending import ending
+from exporter.errors import ConfigError
+from exporter.log import get_logger
+from exporter.log_events import Event
+from exporter.schedule import on_schedule
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.workbench import open_lake
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -25,37 +34,78 @@ class How:
 
 
 def run_jobs(settings: Settings, only: Collection[str], how: How, told: Callable[[Ran], None]) -> None:
-    """Run jobs, as `how` says. Raises ConfigError, and what ended a job."""
-    asked: list[bool] = []
+    """Run jobs, as `how` says. Raises ConfigError, and the first error that ended a job, once no job is left."""
+    if how.scheduled and not settings.derive_cron:
+        raise ConfigError("--schedule needs a schedule", "set `derive_cron`")
     lake = open_lake(settings)
     try:
-        with jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
-            jobs = jobs_of(settings, lake, only)
-            if how.rebuilds:
-                for job in jobs:
-                    told(job.rebuild())
-            elif how.until_caught_up:
-                one_pass(jobs, told, lambda: bool(asked))
-            else:
-                following(jobs, told, lambda: bool(asked), settings.derive_secs)
+        stopping = Stopping(lake.session)
+        with jvm_watched(lake.session), ending.stopping(stopping.ask, settings.stop_budget_secs):
+            stopping.enter()
+            passes = Passes(
+                jobs_of(settings, lake, only), told, stopping, settings.give_up_secs,
+                made_of=made_of(settings.derive), fatal=lambda error: spark.has_ended(lake.session, error),
+            )  # fmt: skip
+            _run(passes, stopping, how, settings)
     finally:
         ending.leave()
         spark.stop(lake.session)
 
 
+def _run(passes: Passes, stopping: Stopping, how: How, settings: Settings) -> None:
+    def in_its_turn() -> None:
+        passes.catch_up()
+        passes.require_a_job()
+
+    def waits(due: datetime) -> None:
+        log.info(Event.DERIVE_SCHEDULED, cron=settings.derive_cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
+
+    if how.scheduled:
+        on_schedule(settings.derive_cron, stopping.asked, in_its_turn, waits)
+    elif how.rebuilds:
+        passes.rebuild()
+        passes.require_well()
+    elif how.until_caught_up:
+        passes.catch_up()
+        passes.require_well()
+    else:
+        passes.follow(settings.derive_secs)
+
+
 def plans(settings: Settings, only: Collection[str]) -> list[Planned]:
-    """What the next run of each job would do."""
+    """What the next run of each job would do; of one whose source is not there, that."""
     with open_lake(settings) as lake:
-        return [job.plan() for job in jobs_of(settings, lake, only)]
+        return [_planned(job) for job in jobs_of(settings, lake, only)]
+
+
+def _planned(job: Job) -> Planned:
+    try:
+        return job.plan()
+    except NoSource as error:
+        return Planned(job.name, job.kind, says=error.message)
 
 
 def statuses(settings: Settings, only: Collection[str]) -> list[JobStatus]:
     """Where each job stands."""
     with open_lake(settings) as lake:
-        return [job.status() for job in jobs_of(settings, lake, only)]
+        return [_status(job) for job in jobs_of(settings, lake, only)]
+
+
+def _status(job: Job) -> JobStatus:
+    try:
+        return job.status()
+    except NoSource as error:
+        return JobStatus(job.name, job.kind, None, {}, {"waits": error.message})
 
 
 def audits(settings: Settings, only: Collection[str]) -> list[AuditLine]:
     """What is proven of each job."""
     with open_lake(settings) as lake:
-        return [line for job in jobs_of(settings, lake, only) for line in job.audit()]
+        return [line for job in jobs_of(settings, lake, only) for line in _audited(job)]
+
+
+def _audited(job: Job) -> Collection[AuditLine]:
+    try:
+        return job.audit()
+    except NoSource as error:
+        return (AuditLine(job.name, "source", True, 0, error.message),)

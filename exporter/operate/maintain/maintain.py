@@ -20,7 +20,6 @@ This module must never delete a file by itself: the sweep and VACUUM do.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -48,8 +47,6 @@ log = get_logger(__name__)
 
 LOCK = "_maintenance.lock"
 """A file in a table's folder; Delta passes over names that begin like this one."""
-LOOK_SECS = 0.2
-"""Seconds between two looks at the clock and at whether a stop was asked for."""
 DRY_RUN_FILES = 1000
 """Files that Delta's VACUUM lists at most without deleting them."""
 
@@ -220,27 +217,3 @@ def _locked(table: DeltaTable) -> Iterator[bool]:
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
-
-
-def on_schedule(
-    cron: str,
-    stopped: Callable[[], bool],
-    once: Callable[[], None],
-    now: Callable[[], datetime] = _now,
-    look_secs: float = LOOK_SECS,
-) -> None:
-    """Call `once` at the times of `cron` (UTC) until stopped. What falls due while one is in progress is left out."""
-    from apscheduler.triggers.cron import CronTrigger
-
-    trigger = CronTrigger.from_crontab(cron, timezone=timezone.utc)
-    while not stopped():
-        due = trigger.get_next_fire_time(None, now())
-        log.info(Event.MAINTENANCE_SCHEDULED, cron=cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
-        while now() < due:
-            if stopped():
-                return
-            time.sleep(look_secs)  # pace of the polling: the clock may be set meanwhile
-        try:
-            once()
-        except TableUnreadable as error:
-            log.warning(Event.MAINTENANCE_FAILED, error=error.message)

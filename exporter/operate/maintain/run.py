@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from exporter.ending import ending
+from exporter.errors import TableUnreadable
+from exporter.log import get_logger
+from exporter.log_events import Event
+from exporter.schedule import on_schedule
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
@@ -14,12 +19,14 @@ from exporter.workbench import open_lake
 if TYPE_CHECKING:
     from exporter.operate.maintain.maintain import Step
 
+log = get_logger(__name__)
+
 
 def maintain(
     settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[Step], None]
 ) -> list[Step]:
     """Maintain the tables once, or on the schedule until stopped; the steps of the last passing."""
-    from exporter.operate.maintain.maintain import Maintenance, on_schedule
+    from exporter.operate.maintain.maintain import Maintenance
     from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
 
     steps: list[Step] = []
@@ -36,10 +43,19 @@ def maintain(
             steps.append(step)
             told(step)
 
+    def in_its_turn() -> None:
+        try:
+            once()
+        except TableUnreadable as error:
+            log.warning(Event.MAINTENANCE_FAILED, error=error.message)
+
+    def waits(due: datetime) -> None:
+        log.info(Event.MAINTENANCE_SCHEDULED, cron=settings.maintain_cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
+
     try:
         with jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
             if scheduled:
-                on_schedule(settings.maintain_cron, lambda: bool(asked), once)
+                on_schedule(settings.maintain_cron, lambda: bool(asked), in_its_turn, waits)
             else:
                 once()
     finally:

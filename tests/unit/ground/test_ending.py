@@ -146,7 +146,7 @@ def test_verbs_that_are_no_tasks_end_by_a_signal_as_any_program_does() -> None:
     """An audit that was cut short has not ended well."""
     made = Ending()
     before = signal.getsignal(signal.SIGTERM)
-    for words in (["audit", "--day", "2026-01-01"], [], ["--help"]):
+    for words in (["audit", "--day", "2026-01-01"], ["derive", "audit"], ["derive"], [], ["--help"]):
         made.install(words)
     assert not made.installed and signal.getsignal(signal.SIGTERM) == before
 

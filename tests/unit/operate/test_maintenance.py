@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.errors import TableUnreadable
 from exporter.lake.retention import interval_hours, protects_staged
 from exporter.operate.maintain.due import Due, bins, due_partitions
-from exporter.operate.maintain.maintain import on_schedule
 from exporter.settings.model import Settings
 from offsets.partitions import Spec
 from tests.support.days import partition_of
@@ -78,25 +76,6 @@ def test_an_interval_is_read_as_delta_writes_it() -> None:
     assert [interval_hours(text) for text in ("interval 2 weeks", "7 days", "INTERVAL 1 day 12 hours", "soon")] == [
         336, 168, 24, None
     ]  # fmt: skip
-
-
-def test_the_schedule_goes_by_the_clock_and_ends_when_asked() -> None:
-    """At each time that comes once; one that came while it worked is left out; a table that fails ends nothing."""
-    began: list[str] = []
-    clock = [MIDNIGHT - timedelta(minutes=50)]
-
-    def now() -> datetime:
-        clock[0] += timedelta(minutes=7)
-        return clock[0]
-
-    def once() -> None:
-        began.append(f"{clock[0]:%H:%M}")
-        if len(began) == 1:
-            clock[0] += timedelta(minutes=90)
-            raise TableUnreadable("it cannot be read")
-
-    on_schedule("0 * * * *", lambda: len(began) == 2, once, now, look_secs=0)
-    assert began == ["00:06", "02:04"]
 
 
 @pytest.mark.parametrize("cron", ["* * * *", "61 * * * *", "soon", "", "0 3 * * 1-5", "0 0 30 2 *"])

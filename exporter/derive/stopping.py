@@ -1,0 +1,43 @@
+"""How the thread that runs jobs is stopped, also in the middle of a long Spark job."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any
+
+from exporter.aside import aside
+
+
+class Stopping:
+    """Of one thread, whose Spark jobs are one group; what it had not committed the next process does again."""
+
+    def __init__(self, session: Any) -> None:
+        self._context = session.sparkContext
+        self._group = f"derive-{uuid.uuid4().hex}"
+        self._asked = threading.Event()
+        self._wake = threading.Event()
+
+    def asked(self) -> bool:
+        """Whether it is to stop."""
+        return self._asked.is_set()
+
+    def enter(self) -> None:
+        """Called once, in the thread itself."""
+        self._context.setJobGroup(self._group, "exporter derive")
+
+    def rest(self, secs: float) -> None:
+        """Wait for so long; less if there is something to do, or nothing any more."""
+        self._wake.wait(secs)
+        self._wake.clear()
+
+    def wake(self) -> None:
+        """End a rest; callable from every thread."""
+        self._wake.set()
+
+    def ask(self) -> None:
+        """Callable from every thread, and waits for nothing: a JVM need not answer."""
+        if not self._asked.is_set():
+            self._asked.set()
+            self._wake.set()
+            aside("cancel", lambda: self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group))
