@@ -3,6 +3,7 @@
     since (a Cursor, of the job's own commit) ─┬─ slices    offsets (after, through] of each topic partition
     now   (a Cursor, of a pinned version)     ─┤  replays   rows that a replay of dead letters has put below them
                                                └─ setbacks  partitions of which the source took rows back meanwhile
+    window(since, now, most) ── how far one run goes: a cursor between the two
 
 In a job's table, as txn actions of the commit with the rows:
 
@@ -14,26 +15,39 @@ In a job's table, as txn actions of the commit with the rows:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from offsets.names import table_folder
-from offsets.positions import TOMBSTONE, Position, first_epoch, last_replay, of_partition
+from offsets.positions import TOMBSTONE, Position, last_replay, of_partition
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
 from offsets.table_log import TableView
 
 
 @dataclass(frozen=True)
+class Former:
+    """One partition of a topic that was created again: its rows have epochs below `before` (protocol 7.2).
+
+    through: the last offset that the table has of it.
+    """
+
+    before: int
+    through: int
+
+
+@dataclass(frozen=True)
 class Cursor:
     """A place in one source. positions: all at or below are taken. replays: partition -> the last number taken.
 
-    version, table_id: of the source, through which its operations were looked at; -1 if never.
+    version, table_id: of the source, through which its replays were looked at; -1 if never. former: of a source, the
+    topics of the same name that were before a re-base, oldest first; nothing stores it.
     """
 
     positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
     replays: Mapping[TopicPartition, int] = field(default_factory=dict)
     version: int = -1
     table_id: str = ""
+    former: Mapping[TopicPartition, tuple[Former, ...]] = field(default_factory=dict)
 
 
 NOTHING = Cursor()
@@ -42,61 +56,118 @@ NOTHING = Cursor()
 
 @dataclass(frozen=True)
 class Slice:
-    """The offsets (after, through] of one topic partition."""
+    """The offsets (after, through] of one topic partition, of the epochs [first, before): those of one topic.
+
+    before: None if there is no later topic of the name.
+    """
 
     tp: TopicPartition
     after: int
     through: int
+    first: int = 0
+    before: int | None = None
+
+    @property
+    def offsets(self) -> int:
+        """How many; some of them may be no record, or none of the table's."""
+        return self.through - self.after
+
+    def __str__(self) -> str:
+        of = f" of epochs {self.first}..{self.before - 1}" if self.before is not None else ""
+        return f"{self.tp} offsets {self.after + 1}..{self.through}{of}"
 
 
 def whole(view: TableView, app: str) -> Cursor:
     """Everything that an exported table holds at a version."""
     positions = live_positions(view.transactions, app)
     numbers = {tp: last_replay(view.transactions, app, tp) for tp in positions}
-    return Cursor(positions, {tp: number for tp, number in numbers.items() if number}, view.version, view.table_id)
+    former = {tp: _former(view, app, tp) for tp in positions}
+    return Cursor(
+        positions,
+        {tp: number for tp, number in numbers.items() if number},
+        view.version,
+        view.table_id,
+        {tp: topics for tp, topics in former.items() if topics},
+    )
 
 
-def slices(since: Cursor, now: Cursor) -> tuple[Slice, ...]:
-    """What is new, by partition; the epoch of a cursor says nothing here: what it means is for setbacks()."""
-    found = []
-    for tp, position in sorted(now.positions.items()):
-        taken = since.positions.get(tp)
-        after = -1 if taken is None else taken.offset
-        if position.offset > after:
-            found.append(Slice(tp, after, position.offset))
+def _former(view: TableView, app: str, tp: TopicPartition) -> tuple[Former, ...]:
+    """By the seal of the last epoch of each, which no later repair draws back."""
+    ours = of_partition(view.transactions, app, tp)
+    seals = {one.epoch: version for one, version in ours if one.kind == "sealed"}
+    found, first = [], 0
+    for before in sorted(one.epoch for one, _ in ours if one.kind == "rebased"):
+        last = max((epoch for epoch in seals if first <= epoch < before), default=None)
+        found.append(Former(before, -1 if last is None else seals[last]))
+        first = before
     return tuple(found)
 
 
+def slices(since: Cursor, now: Cursor) -> tuple[Slice, ...]:
+    """What is new, by partition, oldest topic first; what a later epoch of the same topic means is for setbacks()."""
+    return tuple(one for tp in sorted(now.positions) for one in _slices(tp, since, now))
+
+
+def _slices(tp: TopicPartition, since: Cursor, now: Cursor) -> Iterator[Slice]:
+    taken, position, first = since.positions.get(tp), now.positions[tp], 0
+    for before, held in [*((one.before, one.through) for one in now.former.get(tp, ())), (None, position.offset)]:
+        here = before is None or position.epoch < before
+        through = position.offset if here else held
+        after = -1 if taken is None or taken.epoch < first else taken.offset
+        if (taken is None or before is None or taken.epoch < before) and through > after:
+            yield Slice(tp, after, through, first, before)
+        if here or before is None:
+            return
+        first = before
+
+
 def replayed(since: Cursor, now: Cursor) -> dict[TopicPartition, tuple[int, int]]:
-    """Partition -> numbers (after, through] of the replays that are new."""
+    """Partition -> numbers (after, through] of the replays that are new, and may have put rows below the cursor."""
     numbers = ((tp, since.replays.get(tp, 0), last) for tp, last in sorted(now.replays.items()))
-    return {tp: (taken, last) for tp, taken, last in numbers if last > taken}
+    return {tp: (taken, last) for tp, taken, last in numbers if last > taken and tp in since.positions}
+
+
+def window(since: Cursor, now: Cursor, most: int) -> Cursor:
+    """How far a run goes that takes at most about so many offsets: `now`, or a cursor on the way there.
+
+    Each partition that has something new gets an equal share, of its oldest topic only. Replays are taken as a whole:
+    what they put beyond the cursor is of a slice, sooner or later.
+    """
+    new = slices(since, now)
+    if sum(one.offsets for one in new) <= most:
+        return now
+    oldest = {one.tp: one for one in reversed(new)}
+    share = max(1, most // len(oldest))
+    positions = {**now.positions}
+    for tp, one in oldest.items():
+        epoch = now.positions[tp].epoch if one.before is None else min(now.positions[tp].epoch, one.before - 1)
+        positions[tp] = Position(epoch, min(one.through, one.after + share))
+    return replace(now, positions=positions)
 
 
 @dataclass(frozen=True)
 class Setback:
-    """A partition whose offsets beyond `through` the source took back, and may have given again, since the cursor.
-
-    rebased: the offsets are those of another topic of the same name.
-    """
+    """A partition whose offsets beyond `through` the source took back, and may have given again, since the cursor."""
 
     tp: TopicPartition
     taken: int
     through: int
-    rebased: bool = False
 
 
 def setbacks(since: Cursor, view: TableView, app: str) -> tuple[Setback, ...]:
-    """What later epochs of a source say of the rows that were taken: one begins below the cursor (protocol 7)."""
+    """What later epochs of a source say of the rows that were taken: one begins below the cursor (protocol 7.1).
+
+    An epoch of another topic of the same name says nothing: no row of the former one went (protocol 7.2).
+    """
     found = []
     for tp, taken in sorted(since.positions.items()):
         ours = of_partition(view.transactions, app, tp)
-        begun = [version for one, version in ours if one.kind == "anchor" and one.epoch > taken.epoch]
-        begun = [version for version in begun if version != TOMBSTONE]
-        if first_epoch(view.transactions, app, tp) > taken.epoch:
-            found.append(Setback(tp, taken.offset, -1, rebased=True))
-        elif begun and min(begun) < taken.offset:
-            found.append(Setback(tp, taken.offset, min(begun)))
+        later = [one.epoch for one, _ in ours if one.kind == "rebased" and one.epoch > taken.epoch]
+        before = min(later, default=TOMBSTONE)
+        begun = [at for one, at in ours if one.kind == "anchor" and taken.epoch < one.epoch < before]
+        through = min(begun, default=taken.offset)
+        if through < taken.offset:
+            found.append(Setback(tp, taken.offset, through))
     return tuple(found)
 
 
@@ -119,10 +190,20 @@ def as_transactions(cursor: Cursor, app: str, job: str, source: str) -> dict[str
     return said | ({f"{head}version/{cursor.table_id}": cursor.version} if cursor.table_id else {})
 
 
+def superseded(transactions: Mapping[str, int], said: Mapping[str, int], app: str, job: str) -> dict[str, int]:
+    """Tombstones for all that a job's table says of cursors and `said` does not: a job that begins anew forgets them.
+
+    Else an epoch, or a table's id, of before would go on being the greatest.
+    """
+    head = head_of(app, job)
+    parts = {one: one.removeprefix(head).split("/") for one in transactions if one.startswith(head)}
+    return {one: TOMBSTONE for one in parts if parts[one][1:2] in (["at"], ["replay"], ["version"]) and one not in said}
+
+
 def cursor_of(transactions: Mapping[str, int], app: str, job: str, source: str) -> Cursor:
     """The inverse of as_transactions(), from all that a table says; of a partition its highest epoch counts.
 
-    Of the table ids of a source that was made anew, that of the greatest version counts: whoever asks compares it.
+    Of several table ids that of the greatest version counts; whoever begins anew leaves one, by superseded().
     """
     positions: dict[TopicPartition, Position] = {}
     replays: dict[TopicPartition, int] = {}
@@ -142,6 +223,6 @@ def cursor_of(transactions: Mapping[str, int], app: str, job: str, source: str) 
 
 def _under(transactions: Mapping[str, int], head: str) -> Iterator[tuple[list[str], int]]:
     for app_id, version in transactions.items():
-        if app_id.startswith(head):
+        if app_id.startswith(head) and version != TOMBSTONE:
             yield app_id.removeprefix(head).split("/"), version
 

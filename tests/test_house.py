@@ -42,7 +42,7 @@ MAY_USE = {
     "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
-    "derive": "settings core lake spark workbench ground offsets",
+    "derive": "settings core stores lake spark workbench ground offsets",
     "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "
     "workbench ground offsets",
     "local": "spark ground",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from exporter.core.routing import DEAD_LETTERS
+from exporter.derive.replays import brought, coordinates_of, replays_since
 from exporter.errors import ConfigError, InvariantBroken
+from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
@@ -49,25 +52,42 @@ class Pinned:
         rows: DataFrame = reader.load(self.table.uri)
         return rows
 
-    def rows(self, since: Cursor = NOTHING) -> DataFrame:
-        """Those of the offsets after `since`; Delta reads only files whose statistics allow for one."""
-        return self.frame().where(within(slices(since, self.now)))
+    def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> DataFrame:
+        """Those that are new, through `until` (a window()), with those that replays have put below `since`.
+
+        Delta reads only files whose statistics allow for an offset that is new. Raises InvariantBroken if it cannot be
+        told any more which rows a replay has put there, or rows are missing.
+        """
+        self.require_whole()
+        frame = self.frame()
+        new = frame.where(within(slices(since, until or self.now)))
+        replays = replays_since(self.table, since, self.now)
+        if not replays:
+            return new
+        spans = [span for one in replays for span in one.spans]
+        below = frame.where(within(spans)).where(~within(slices(since, self.now)))
+        return new.unionByName(brought(below, coordinates_of(self.table, self.session, replays)))
 
     def has_new(self, since: Cursor) -> bool:
         """Whether anything can be new: offsets, or a replay below them."""
         return bool(slices(since, self.now) or replayed(since, self.now))
 
+    def require_whole(self) -> None:
+        """Raises InvariantBroken while rows are missing that a position stands for, until the export is repaired."""
+        history = History(self.table, self.lake.app, self.view)
+        if history.accidents:
+            raise history.broken()
+
     def require_kept(self, since: Cursor, job: str) -> None:
         """Raises InvariantBroken if rows at or below the cursor were taken back since, or may have been."""
+        self.require_whole()
         if since.table_id and since.table_id != self.view.table_id:
             self._broken(job, f"table {self.name} is another one by now: it was made anew")
-        back = setbacks(since, self.view, self.lake.app)
-        if back:
-            one = back[0]
-            what = "its topic was created again" if one.rebased else f"offsets {one.through + 1}..{one.taken}"
-            self._broken(job, f"table {self.name} took rows of {one.tp} back that were taken: {what}")
+        for one in setbacks(since, self.view, self.lake.app):
+            took = f"offsets {one.through + 1}..{one.taken} of {one.tp}"
+            self._broken(job, f"table {self.name} took back {took}, which were taken from it: it was rewound")
 
-    def _broken(self, job: str, what: str) -> None:
+    def _broken(self, job: str, what: str) -> NoReturn:
         raise InvariantBroken(Invariant.ONCE, f"derive {job}: {what}", REBUILD.format(job=job))
 
 
@@ -78,6 +98,9 @@ def pin(lake: Lake, session: Any, event_type: str, version: int | None = None) -
     if view is None:
         what = f"there is no table of the event type {event_type!r} yet"
         raise NoSource(what, "export it first; `exporter status` shows the tables")
+    if event_type == DEAD_LETTERS:
+        what = "the dead letters are no source: rows come there out of the order of their offsets, and leave it again"
+        raise ConfigError(what, "`exporter dead-letters replay` makes rows of their types' tables of them")
     if view.properties.get(APP_PROPERTY) != lake.app:
         raise ConfigError(f"table {event_type} is not of the app {lake.app}", "check the settings app and table_root")
     return Pinned(lake, session, table, view)
@@ -94,6 +117,8 @@ def within(found: Sequence[Slice]) -> Column:
 
 
 def _of(one: Slice) -> Column:
-    offset = sf.col("_kafka.offset")
+    offset, epoch = sf.col("_kafka.offset"), sf.coalesce(sf.col("_kafka.epoch"), sf.lit(0))
     here = (sf.col("_kafka.topic") == one.tp.topic) & (sf.col("_kafka.partition") == one.tp.partition)
-    return here & (offset > one.after) & (offset <= one.through)
+    here = here & (offset > one.after) & (offset <= one.through)
+    here = here & (epoch >= one.first) if one.first else here
+    return here if one.before is None else here & (epoch < one.before)

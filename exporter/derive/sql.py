@@ -36,7 +36,7 @@ class SqlJob:
         view, source = self._target.view(), pin(self._lake, self._session, self._table.source)
         since = self._since(view)
         source.require_kept(since, self.name)
-        ranges = {str(one.tp): f"{one.after + 1}..{one.through}" for one in slices(since, source.now)}
+        ranges = {str(one.tp): str(one) for one in slices(since, source.now)}
         return Planned(self.name, self.kind, ranges, (self._table.query,))
 
     def run(self) -> Ran:
@@ -56,7 +56,7 @@ class SqlJob:
     def status(self) -> JobStatus:
         """By cursors alone."""
         view, source = self._target.view(), pin(self._lake, self._session, self._table.source)
-        behind = sum(one.through - one.after for one in slices(self._since(view), source.now))
+        behind = sum(one.offsets for one in slices(self._since(view), source.now))
         return JobStatus(self.name, self.kind, view.version if view else None, {self._table.source: behind})
 
     def audit(self) -> Sequence[AuditLine]:

@@ -15,7 +15,7 @@ from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
-from offsets.cursors import run_id
+from offsets.cursors import run_id, superseded
 from offsets.partitions import Spec
 from offsets.table_log import APP_PROPERTY, TableView, own_metadata
 
@@ -88,9 +88,12 @@ class Target:
         commit_id = uuid.uuid4().hex
         run = self.runs(based_on) + 1
         metadata = {"commit_id": commit_id, "app": self._lake.app, "owner": self.owner, "derive": self.job, "run": run}
+        said = {**made.positions, self.run_id: run}
+        if based_on and made.removes_all:
+            said |= superseded(based_on.transactions, said, self._lake.app, self.job)
         change = Change(
-            expected=(self.run_id, *made.positions),
-            positions={**made.positions, self.run_id: run},
+            expected=tuple(said),
+            positions=said,
             user_metadata={**metadata, **made.says},
             properties={DERIVE_PROPERTY: self.kind} if made.create else {},
             create=made.create,
