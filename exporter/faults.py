@@ -50,6 +50,8 @@ class Fault(str, Enum):
     AFTER_REPLAY_STAGE = "after_replay_stage"
     AFTER_REPLAY_COMMIT = "after_replay_commit"
     AFTER_REPLAY_DELETE = "after_replay_delete"
+    AFTER_DERIVE_FENCE = "after_derive_fence"
+    AFTER_DERIVE_SEND = "after_derive_send"
     BEFORE_DERIVE_COMMIT = "before_derive_commit"
     AFTER_DERIVE_COMMIT = "after_derive_commit"
 

@@ -100,6 +100,7 @@ class Event(str, Enum):
     DERIVE_RAN = "derive_ran", "A job of [derive] has taken what was new, in one commit."
     DERIVE_FAILED = "derive_failed", "A run of a job of [derive] failed and is tried again; the other jobs go on."
     DERIVE_ENDED = "derive_ended", "A job of [derive] ended by what no second try mends; the other jobs go on."
+    DERIVE_STOPPED = "derive_stopped", "No job of [derive] is left beside the export, which goes on."
     DERIVE_WAITS = "derive_waits", "The table that a job of [derive] is made of is not there yet; told once."
     DERIVE_SCHEDULED = "derive_scheduled", "The jobs of [derive] wait for their next time."
     ROWS_DELETED = "rows_deleted", "A repair took out rows beyond the new position."

@@ -84,10 +84,9 @@ class Passes:
         self.states: Mapping[str, JobState] = {job.name: JobState(job.name, job.kind) for job in jobs}
         """Replaced as a whole, so that other threads may look."""
 
-    def follow(self, every_secs: float) -> None:
-        """Pass after pass, until stopped. Raises the first error that ended a job, once no job is left."""
-        while not self._stopped():
-            self.require_a_job()
+    def follow(self, every_secs: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Pass after pass, until stopped, it is enough, or no job is left."""
+        while self._is_left() and not self._stopped() and not enough():
             more = [self._turn(name, job.run) for name, job in self._jobs.items()]
             if not any(more) and not self._stopped():
                 self._rest(min(every_secs, self._next_try_secs()))
@@ -103,15 +102,23 @@ class Passes:
         """Begin each job anew, and catch up."""
         self._through({name: job.rebuild for name, job in self._jobs.items()})
 
+    @property
+    def error(self) -> ExporterError | None:
+        """The first one that ended a job."""
+        return self._errors[0] if self._errors else None
+
     def require_well(self) -> None:
         """Raises the first error that ended a job."""
-        if self._errors:
-            raise self._errors[0]
+        if self.error is not None:
+            raise self.error
 
     def require_a_job(self) -> None:
         """Raises the first error that ended a job if all have ended."""
-        if all(state.ended for state in self.states.values()):
+        if not self._is_left():
             self.require_well()
+
+    def _is_left(self) -> bool:
+        return not all(state.ended for state in self.states.values())
 
     def _through(self, calls: dict[str, Callable[[], Ran]]) -> None:
         """calls: of each job what it does first; then it runs until there is no more to do."""

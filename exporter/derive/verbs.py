@@ -70,6 +70,7 @@ def _run(passes: Passes, stopping: Stopping, how: How, settings: Settings) -> No
         passes.require_well()
     else:
         passes.follow(settings.derive_secs)
+        passes.require_a_job()
 
 
 def plans(settings: Settings, only: Collection[str]) -> list[Planned]:

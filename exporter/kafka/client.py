@@ -15,9 +15,13 @@ CLOSE_TIMEOUT_MS = 3_000
 COMMIT_TIMEOUT_MS = 5_000
 
 
-def never_create_topics(consumer: Any) -> None:
-    """A topic that was deleted is not made anew by asking for it; the keyword of that name has no effect (3.0.12)."""
-    consumer._cluster.config["allow_auto_create_topics"] = False
+def never_create_topics(client: Any) -> None:
+    """A topic that was deleted is not made anew by asking for it; the keyword of that name has no effect (3.0.12).
+
+    client: a consumer or a producer.
+    """
+    cluster = client._cluster if hasattr(client, "_cluster") else client._metadata
+    cluster.config["allow_auto_create_topics"] = False
 
 
 def commit_offsets(consumer: Any, next_offsets: Mapping[TopicPartition, int]) -> str:

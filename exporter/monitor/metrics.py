@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from exporter import __version__
+from exporter.core.job_state import JobState
 from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
@@ -93,8 +94,23 @@ def _count(name: str) -> Callable[[Snapshot], list[Sample]]:
     return lambda snapshot: _one(snapshot.totals.counts[name])
 
 
+def _of_jobs(number: Callable[[Snapshot, JobState], float]) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(snapshot: Snapshot) -> Iterator[Sample]:
+        for name, job in snapshot.jobs.items():
+            yield (name,), number(snapshot, job)
+
+    return samples
+
+
+def _runs(snapshot: Snapshot) -> Iterator[Sample]:
+    for name, job in snapshot.jobs.items():
+        yield (name, "committed"), job.runs
+        yield (name, "failed"), job.failures
+
+
 _TP = ("topic", "partition")
 _TABLE = ("event_type",)
+_JOB = ("job",)
 
 METRICS: tuple[Described, ...] = (
     Described("exporter_build_info", "gauge", "Always 1: version of the exporter, the app's name and the task's.",
@@ -172,6 +188,15 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "
               "dead_letters.", _TABLE,
               lambda s: [((name,), rows) for name, rows in sorted(s.totals.committed.items())]),
+    Described("exporter_derive_rows_total", "counter", "Rows of the runs of a job of [derive] in this task.", _JOB,
+              _of_jobs(lambda s, job: job.rows)),
+    Described("exporter_derive_runs_total", "counter", "Runs of a job of [derive] in this task: committed (there was "
+              "something new) or failed.", ("job", "outcome"), _runs),
+    Described("exporter_derive_behind_seconds", "gauge", "Seconds since a job of [derive] in this task last had all "
+              "that its sources held.", _JOB, _of_jobs(lambda s, job: job.behind_secs(s.at, s.started))),
+    Described("exporter_derive_failing", "gauge", "1 while the runs of a job of [derive] fail, or none is made any "
+              "more because of what no second try mends.", _JOB,
+              _of_jobs(lambda s, job: 1 if job.in_a_row or job.ended else 0)),
     Described("exporter_commits_total", "counter", "Commits offered, empty markers included: landed, refused (another "
               "task was first), unknown (offered again), stale (staged again), held (the log or a lease is missing), "
               "unwritten (a file cannot be made or stored).",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
@@ -61,7 +62,7 @@ class Snapshot:
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
-    does not have; None where there is none.
+    does not have; None where there is none. jobs: of [derive], that run in this task.
     """
 
     at: float
@@ -85,6 +86,7 @@ class Snapshot:
     owed: int | None = None
     schema_ids: int | None = None
     unregistered: int | None = None
+    jobs: Mapping[str, JobState] = field(default_factory=dict)
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)
@@ -220,7 +222,15 @@ class Snapshot:
                 }
                 for table in self.tables
             ],
+            "derive": [self._job(state) for state in self.jobs.values()],
             "positions": [self._position(key, self.writers[key]) for key in sorted(self.writers)],
+        }  # fmt: skip
+
+    def _job(self, job: JobState) -> dict[str, Any]:
+        return {
+            "job": job.name, "kind": job.kind, "version": job.version, "runs": job.runs, "rows": job.rows,
+            "failures": job.failures, "behind_secs": round(job.behind_secs(self.at, self.started), 1),
+            "error": job.error, "ended": job.ended,
         }  # fmt: skip
 
     def _position(self, key: WriterKey, writer: Writer) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from exporter.core.job_state import JobState
 from exporter.core.writers import Fragment, Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.outages import KAFKA, STORAGE, WAL, Outages
@@ -64,6 +65,7 @@ class Watch:
         self.busy_since: float | None = None
         self.schema_ids: int | None = None
         self.unregistered: int | None = None
+        self.jobs: Mapping[str, JobState] = {}
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.started = clock()
@@ -194,6 +196,7 @@ class Watch:
             owed=owed,
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
+            jobs=self.jobs,
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

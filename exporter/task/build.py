@@ -39,6 +39,7 @@ from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
+from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
 from exporter.task.parts import Parts
@@ -204,8 +205,20 @@ def build_service(
             on_progress=on_progress,
             schemas=bench.schemas,
             register=registrar.register if registrar is not None else None,
+            jobs=_jobs(settings, bench),
         )
     )
+
+
+def _jobs(settings: Settings, bench: Workbench) -> Jobs | None:
+    """Those that this task runs beside the export. Raises ConfigError."""
+    if not settings.derive_inline:
+        return None
+    from exporter.derive.beside import Beside  # only who needs it waits for its imports
+    from exporter.derive.jobs import in_order
+
+    in_order(settings.derive)
+    return Beside(settings, bench.lake) if settings.derive else None
 
 
 def _known(bench: Workbench, committer: DeltaCommitter) -> KnownTables:

@@ -13,6 +13,7 @@ from typing import Any
 from exporter.core.writers import Writers
 from exporter.rounds.rounds import Rounds
 from exporter.task.anchoring import Anchoring
+from exporter.task.deriving import Deriving
 from exporter.task.ends import Ends
 from exporter.task.finish import Finish
 from exporter.task.group_offset import GroupOffset
@@ -55,6 +56,7 @@ class Machines:
     group_offset: GroupOffset
     finish: Finish
     registering: Registering
+    deriving: Deriving
 
 
 def machines(
@@ -98,6 +100,7 @@ def machines(
         group_offset=GroupOffset(commit=parts.membership.commit, wake=parts.wake.set),
         finish=_finish(parts, ends, ownership),
         registering=Registering(register=parts.register, watch=parts.watch),
+        deriving=Deriving(jobs=parts.jobs, watch=parts.watch, waking=waking),
     )
 
 

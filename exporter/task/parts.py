@@ -20,6 +20,7 @@ from exporter.protocol.condemn import Poison
 from exporter.protocol.known import KnownTables
 from exporter.protocol.recover import Recovery
 from exporter.rounds.rounds import Rounds
+from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others
 from exporter.task.progress import Progress
@@ -33,7 +34,7 @@ class Parts:
 
     journal: that of the committer. log_check: that of the recovery. poison: that of the drains. watch: told of all.
     wake: set to let the loop pass. alive: whether the JVM that runs Spark is there. schemas: None where values have no
-    ids. register: one table in a catalog; None where there is none.
+    ids. register: one table in a catalog; None where there is none. jobs: of [derive], that run in this task.
     """
 
     lake: Lake
@@ -56,3 +57,4 @@ class Parts:
     on_progress: Callable[[Progress], None]
     schemas: SchemaSource | None = None
     register: Callable[[str], Registered] | None = None
+    jobs: Jobs | None = None

@@ -11,6 +11,7 @@
     ends, next round   look, plan and read, while commits run (back-pressure: staged bytes)        ends, next_round
     group offset       the least position + 1, best effort                                         group_offset
     catalog            the tables that are new, best effort                                        registering
+    derived tables     their jobs begin, or are woken                                              deriving
     done?              caught up, or told to stop                                                  finish
 
 All writer state lives in this thread. Rounds and commits run in threads of their own on frozen
@@ -81,7 +82,7 @@ class Service:
         self._retention, self._recovering = made.retention, made.recovering
         self._ends, self._schema_ids, self._next_round = made.ends, made.schema_ids, made.next_round
         self._group_offset, self._finish = made.group_offset, made.finish
-        self._registering = made.registering
+        self._registering, self._deriving = made.registering, made.deriving
 
     def unread(self) -> dict[TopicPartition, int]:
         """Partition -> the offset before which Spark's source was reading."""
@@ -92,6 +93,7 @@ class Service:
         if self._stop_at is None:
             self._stop_at = time.monotonic() + self._limits.stop_budget_secs
         self._recovering.stop()
+        self._deriving.stop()
         self._parts.wake.set()
 
     def run(self) -> None:
@@ -105,6 +107,7 @@ class Service:
                 began = time.thread_time()
         finally:
             ending.leave()
+            self._deriving.stop()
             self._rounds.close()
             self._recovering.close()
             self._recovery.close()
@@ -164,6 +167,7 @@ class Service:
             self._rounds.cancel()
         self._group_offset.tick(now, self._next_offsets, self._is_last)
         self._registering.tick(now, self._known.fingerprints)
+        self._deriving.tick(now, not self._ownership.unrecovered)
         self._publish(now)
         lag = self._lag() if self._backlog_at_start is not None else None
         self._parts.on_progress(
@@ -323,8 +327,9 @@ class Service:
         idle = self._is_at_rest and not busy and not self._keeper.withheld()
         told = self._group_offset.is_settled
         if self._stop_at is not None:
-            return self._finish.stopped(now, self._stop_at, self._writers, idle and told)
-        return self._finish.done(now, self._writers, idle, told)
+            idle = idle and told and self._deriving.is_at_rest
+            return self._finish.stopped(now, self._stop_at, self._writers, idle)
+        return self._finish.done(now, self._writers, idle, told) and self._deriving.caught_up()
 
     def _lag(self) -> int | None:
         positions = {tp: least for tp, (least, _) in position_bounds(self._writers).items()}

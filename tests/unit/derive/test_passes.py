@@ -170,8 +170,10 @@ def test_a_following_process_looks_every_so_often_and_ends_when_no_job_is_left()
     """As long as one job goes on, so does the process; then it ends with what came first."""
     clock = Clock()
     first, second = Fake("a", Fenced("another")), Fake("b", 1, -2, 0, ConfigError("gone"), clock=clock)
+    made = passes(first, second, clock=clock)
+    made.follow(10)
     with pytest.raises(Fenced):
-        passes(first, second, clock=clock).follow(10)
+        made.require_a_job()
     assert second.times == [0, 10, 10, 20]
     assert len(first.ran) == 1
 
@@ -180,7 +182,9 @@ def test_a_stop_ends_the_following_without_an_error() -> None:
     """Also if a job had ended before, which was told then."""
     clock = Clock(ends_at=25)
     job = Fake("b", 0, clock=clock)
-    passes(Fake("a", Fenced("another")), job, clock=clock).follow(10)
+    made = passes(Fake("a", Fenced("another")), job, clock=clock)
+    made.follow(10)
+    made.require_a_job()
     assert job.times == [0, 10, 20]
 
 

@@ -22,7 +22,7 @@ from tests.support.snapshots import NOW_MS, P0, P1, at, busy_snapshot, file, scr
 UNITS = ("_seconds", "_bytes", "_records", "_ratio", "_total", "_info")
 COUNTED = ("ready", "owned_partitions", "waiting_partitions", "leases", "verdicts", "wal_owed", "end_offset",
            "committed_offset", "table_parked", "stuck_partitions", "schema_ids_missing",
-           "tables_unregistered")  # fmt: skip
+           "tables_unregistered", "derive_failing")  # fmt: skip
 """Gauges that count things or name an offset, and so have no unit."""
 
 
@@ -65,6 +65,11 @@ def test_the_numbers_are_those_of_the_snapshot() -> None:
     assert found["exporter_records_dead_lettered_total"] == {at({"reason": "not_json"}): 3}
     assert found["exporter_ready"][()] == 0
     assert found["exporter_outage_seconds"] == {at({"dependency": "kafka"}): 10}
+    job = {"job": "mirrored"}
+    assert found["exporter_derive_rows_total"] == {at(job): 70}
+    assert found["exporter_derive_runs_total"][at({**job, "outcome": "failed"})] == 2
+    assert found["exporter_derive_behind_seconds"] == {at(job): 40}
+    assert found["exporter_derive_failing"] == {at(job): 0}
     buckets = found["exporter_stage_seconds_bucket"]
     assert buckets[at({"stage": "read", "le": "0.5"})] == 1
     assert buckets[at({"stage": "read", "le": "0.25"})] == 0
