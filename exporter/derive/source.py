@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -9,6 +10,7 @@ from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.replays import brought, coordinates_of, replays_since
@@ -45,6 +47,11 @@ class Pinned:
     def now(self) -> Cursor:
         """All that it holds."""
         return whole(self.view, self.lake.app)
+
+    @cached_property
+    def schema(self) -> StructType:
+        """Of its rows at that version."""
+        return StructType.fromJson(json.loads(self.view.schema_json))
 
     def frame(self) -> DataFrame:
         """All rows."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from exporter.derive.columns import Unfit, grown
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
-from exporter.derive.source import Pinned, pin
-from exporter.derive.target import Commit, Target
+from exporter.derive.locating import failing
+from exporter.derive.query import Query
+from exporter.derive.source import Pinned, pin, within
+from exporter.derive.sql_audit import compared
+from exporter.derive.target import Commit, RunFailed, Target
+from exporter.errors import ConfigError, ExporterError
 from exporter.lake.lake import Lake
 from exporter.settings.derive_sql import SqlTable
-from offsets.cursors import Cursor, as_transactions, cursor_of, slices
+from offsets.cursors import Cursor, Slice, as_transactions, cursor_of, replayed, slices, window
 from offsets.table_log import TableView
 
-VIEW = "source"
-"""What the query calls the source."""
+QUERY_PROPERTY = "exporter.derive.sql"
+"""Of a job's table: the source and the query that made its rows, as JSON."""
 
 
 class SqlJob:
@@ -23,57 +31,133 @@ class SqlJob:
 
     kind = "sql"
 
-    def __init__(self, name: str, table: SqlTable, lake: Lake, session: object, owner: str) -> None:
+    def __init__(self, name: str, table: SqlTable, lake: Lake, session: Any, owner: str) -> None:
         """session: the job's own, of which nobody else uses the views and the configuration."""
         self.name = name
         self._table = table
         self._lake = lake
         self._session = session
         self._target = Target(lake, name, self.kind, owner)
+        self._query = Query(name, table.query, session)
 
     def plan(self) -> Planned:
-        """The new offsets, and the query."""
-        view, source = self._target.view(), pin(self._lake, self._session, self._table.source)
-        since = self._since(view)
-        source.require_kept(since, self.name)
-        ranges = {str(one.tp): str(one) for one in slices(since, source.now)}
-        return Planned(self.name, self.kind, ranges, (self._table.query,))
+        """The new offsets, the query, and the columns that it makes."""
+        view, source = self._target.view(), self._pinned()
+        since = self._kept(view, source)
+        until = self._until(since, source)
+        made = self._query.schema(source.schema)
+        if view is not None:
+            self._grown(view, made)
+        ranges = {str(one.tp): str(one) for one in slices(since, until)}
+        for tp, (taken, last) in replayed(since, source.now).items():
+            ranges[f"{tp} replays"] = f"{taken + 1}..{last}"
+        says = f"columns: {', '.join(f'{field.name} {field.dataType.simpleString()}' for field in made)}"
+        return Planned(self.name, self.kind, ranges, (self._query.text,), says)
 
     def run(self) -> Ran:
-        """All that is new, in one commit."""
-        view, source = self._target.view(), pin(self._lake, self._session, self._table.source)
-        since = self._since(view)
-        source.require_kept(since, self.name)
+        """What is new, as much as a run takes, in one commit."""
+        view, source = self._target.view(), self._pinned()
+        since = self._kept(view, source)
+        made = self._query.schema(source.schema)
         if not source.has_new(since):
             return Ran(self.name)
-        return self._committed(view, source, self._made(source, since))
+        until = self._until(since, source)
+        rows = self._query.over(source.rows(since, until))
+        evolve = None if view is None else self._grown(view, made)
+        try:
+            if view is None:
+                return self._made(rows, made, until, source)
+            return self._ran(self._target.commit(view, Commit(rows, self._said(until), evolve=evolve)), until, source)
+        except RunFailed as failed:
+            raise self._located(failed, source, slices(since, until)) from failed
 
     def rebuild(self) -> Ran:
-        """Take out all rows and put in what the source makes now."""
-        source = pin(self._lake, self._session, self._table.source)
-        return self._committed(self._target.view(), source, self._made(source, Cursor()), removes_all=True)
+        """Take out all rows and put in what the source makes now, in one commit."""
+        view, source = self._target.view(), self._pinned()
+        made = self._query.schema(source.schema)
+        rows = self._query.over(source.rows())
+        if view is None:
+            return self._made(rows, made, source.now, source)
+        commit = Commit(
+            rows,
+            self._said(source.now),
+            evolve=None if StructType.fromJson(json.loads(view.schema_json)) == made else made.json(),
+            properties={QUERY_PROPERTY: self._property},
+            removes_all=True,
+        )
+        return self._ran(self._target.commit(view, commit), source.now, source)
 
     def status(self) -> JobStatus:
         """By cursors alone."""
-        view, source = self._target.view(), pin(self._lake, self._session, self._table.source)
+        view, source = self._target.view(), self._pinned()
         behind = sum(one.offsets for one in slices(self._since(view), source.now))
         return JobStatus(self.name, self.kind, view.version if view else None, {self._table.source: behind})
 
     def audit(self) -> Sequence[AuditLine]:
-        """Not yet."""
-        return ()
+        """The table is what the query makes of all rows of the source up to the cursor, each as often."""
+        view, source = self._target.view(), self._pinned()
+        if view is None:
+            return [AuditLine(self.name, "rows", True, 0, "there is no table yet")]
+        since = self._kept(view, source)
+        table = self._session.read.format("delta").option("versionAsOf", view.version).load(self._target.table.uri)
+        return [compared(self.name, table, self._query, source, since)]
+
+    def _made(self, rows: DataFrame, made: StructType, until: Cursor, source: Pinned) -> Ran:
+        """The first run: its commit makes the table."""
+        commit = Commit(rows, self._said(until), create=made.json(), properties={QUERY_PROPERTY: self._property})
+        return self._ran(self._target.commit(None, commit), until, source)
+
+    def _ran(self, version: int, until: Cursor, source: Pinned) -> Ran:
+        more = until.positions != source.now.positions
+        return Ran(self.name, self._target.added_rows(version), version, more)
+
+    def _located(self, failed: RunFailed, source: Pinned, new: Sequence[Slice]) -> ExporterError:
+        """The failure, with the record that the query fails on, if it does."""
+
+        def fails(some: Sequence[Slice]) -> bool:
+            try:
+                self._query.over(source.frame().where(within(some))).write.format("noop").mode("overwrite").save()
+            except Exception:  # noqa: BLE001 - it is asked whether there is one
+                return True
+            return False
+
+        one = failing(new, fails)
+        return failed if one is None else RunFailed(f"{failed.message} (at {one.tp} offset {one.through})", failed.hint)
+
+    def _pinned(self) -> Pinned:
+        return pin(self._lake, self._session, self._table.source)
 
     def _since(self, view: TableView | None) -> Cursor:
         transactions = view.transactions if view else {}
         return cursor_of(transactions, self._lake.app, self.name, self._table.source)
 
-    def _made(self, source: Pinned, since: Cursor) -> DataFrame:
-        source.rows(since).createOrReplaceTempView(VIEW)
-        rows: DataFrame = self._session.sql(self._table.query)  # type: ignore[attr-defined]
-        return rows
+    def _kept(self, view: TableView | None, source: Pinned) -> Cursor:
+        """The cursor, if what was taken before still goes with the source and the query. Raises ExporterError."""
+        if view is not None and view.properties.get(QUERY_PROPERTY) != self._property:
+            raise ConfigError(
+                f"[derive.{self.name}]: its table was made by another query, or of another source",
+                f"`exporter derive run {self.name} --rebuild` makes all its rows anew; another name, a table beside it",
+            )
+        since = self._since(view)
+        source.require_kept(since, self.name)
+        return since
 
-    def _committed(self, view: TableView | None, source: Pinned, rows: DataFrame, removes_all: bool = False) -> Ran:
-        positions = as_transactions(source.now, self._lake.app, self.name, self._table.source)
-        create = rows.schema.json() if view is None else None
-        version = self._target.commit(view, Commit(rows, positions, create=create, removes_all=removes_all))
-        return Ran(self.name, 0, version)
+    def _until(self, since: Cursor, source: Pinned) -> Cursor:
+        return window(since, source.now, self._table.offsets_max)
+
+    def _said(self, until: Cursor) -> dict[str, int]:
+        return as_transactions(until, self._lake.app, self.name, self._table.source)
+
+    @property
+    def _property(self) -> str:
+        return json.dumps({"source": self._table.source, "query": self._table.query}, ensure_ascii=False)
+
+    def _grown(self, view: TableView, made: StructType) -> str | None:
+        """The table's schema with the columns that the rows have and it lacks; None if it lacks none."""
+        try:
+            found = grown(StructType.fromJson(json.loads(view.schema_json)), made)
+        except Unfit as unfit:
+            what = f"[derive.{self.name}]: {unfit} by now, since the source's column was changed"
+            hint = f"cast it in the query and `exporter derive run {self.name} --rebuild`, or rebuild it as it is"
+            raise ConfigError(what, hint) from unfit
+        return None if found is None else found.json()

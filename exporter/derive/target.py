@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import uuid
@@ -9,13 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exporter.derive.failing import told
 from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.log_files import entry_lines
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
-from offsets.cursors import run_id, superseded
+from offsets.cursors import rebuilt_id, run_id, superseded
 from offsets.partitions import Spec
 from offsets.table_log import APP_PROPERTY, TableView, own_metadata
 
@@ -29,6 +32,10 @@ def new_owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+class RunFailed(ExporterError):
+    """A run's rows could not be made or written: the query, the data, or the system underneath."""
+
+
 class Moved(Exception):
     """The job's table is not what the run was based on: another process has run the job meanwhile."""
 
@@ -38,7 +45,8 @@ class Commit:
     """What one run commits. rows: a DataFrame, None for none. positions: cursors, as appId -> version.
 
     create: Spark schema JSON, of a table that is to be made by this commit, cut by `spec`. evolve: of one that gets
-    columns. removes_all: whether the commit takes out all rows that the table has (a rebuild).
+    columns. properties: of the table, to be set. removes_all: whether the commit takes out all rows that the table has
+    (a rebuild).
     """
 
     rows: Any
@@ -46,6 +54,7 @@ class Commit:
     says: Mapping[str, Any] = field(default_factory=dict)
     create: str | None = None
     evolve: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
     spec: Spec = UNCUT
     removes_all: bool = False
 
@@ -91,20 +100,20 @@ class Target:
         said = {**made.positions, self.run_id: run}
         if based_on and made.removes_all:
             said |= superseded(based_on.transactions, said, self._lake.app, self.job)
+            said |= {rebuilt_id(self._lake.app, self.job): run}
         change = Change(
             expected=tuple(said),
             positions=said,
             user_metadata={**metadata, **made.says},
-            properties={DERIVE_PROPERTY: self.kind} if made.create else {},
+            properties={**made.properties, **({DERIVE_PROPERTY: self.kind} if made.create else {})},
             create=made.create,
             evolve=made.evolve,
             removes=tuple(one["path"] for one in self._live(based_on)) if made.removes_all else (),
             spec=made.spec,
         )
         point(Fault.BEFORE_DERIVE_COMMIT, self.job)
-        version = self.settled(based_on, commit_id, lambda: self.table.commit(change, self._same(run - 1), made.rows))
-        point(Fault.AFTER_DERIVE_COMMIT, self.job)
-        return version
+        check = self._same(run - 1, based_on if made.evolve else None)
+        return self.settled(based_on, commit_id, lambda: self.table.commit(change, check, made.rows))
 
     def settled(self, based_on: TableView | None, commit_id: str, offer: Callable[[], int | None]) -> int:
         """The version that a commit made, whatever its call said. offer: makes it; its version if it tells one.
@@ -114,6 +123,7 @@ class Target:
         failed: Exception | None = None
         try:
             version = offer()
+            point(Fault.AFTER_DERIVE_COMMIT, self.job)
             if version is not None:
                 return version
         except (InvariantBroken, TableUnreadable):
@@ -132,12 +142,25 @@ class Target:
             ) from failed
         if failed is None:
             raise ExporterError(f"derive {self.job}: the commit is not in the table's log", "start again")
-        raise failed
+        if isinstance(failed, ExporterError):
+            raise failed
+        what = f"derive {self.job}: the run failed, and nothing of it is in the table: {told(failed)}"
+        raise RunFailed(what, "if it is about the query or the data, correct the query; else try again") from failed
 
-    def _same(self, runs: int) -> Callable[[TableView | None], str | None]:
+    def added_rows(self, version: int) -> int:
+        """How many rows a version added, by what it says of its files."""
+        with entry_lines(self.table.store, version) as lines:
+            adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
+        return sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in adds)
+
+    def _same(self, runs: int, evolved: TableView | None) -> Callable[[TableView | None], str | None]:
+        """evolved: on whose columns those rest that the commit gives the table."""
+
         def check(view: TableView | None) -> str | None:
             if self.runs(view) != runs:
                 raise Moved(f"{self.runs(view)} runs instead of {runs}")
+            if evolved is not None and (view is None or view.schema_json != evolved.schema_json):
+                raise Moved("its columns were changed meanwhile")
             return None
 
         return check

@@ -40,6 +40,7 @@ Check = Callable[[TableView | None], str | None]
 gets by the commit, or None if it keeps its own, or gets that of the change."""
 
 DEFAULTS = TableOptions()
+CODEC = "spark.sql.parquet.compression.codec"
 SPARK_CODECS = {"lz4": "lz4_raw", "none": "uncompressed"}
 """Codecs that Spark calls otherwise than pyarrow does; its own lz4 is one that others do not read."""
 
@@ -94,7 +95,7 @@ class DeltaTable:
         self._gateway.activate()
         session, codec = self._gateway.session, self._options.compression
         if codec:
-            session.conf.set("spark.sql.parquet.compression.codec", SPARK_CODECS.get(codec, codec))
+            session.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
         return Commands.forPath(session, self.uri)
 
     def require(self, file: StagedFile) -> None:
@@ -198,6 +199,8 @@ class DeltaTable:
         if change.evolve is not None:
             actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
         if rows is not None:
+            if codec := self._options.compression:
+                rows.sparkSession.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
             actions.addAll(gateway.to_list(txn.writeFiles(rows._jdf)))
         for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())

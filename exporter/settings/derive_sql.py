@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from exporter.settings.table import Table
+from exporter.settings.values import Count
 
 
 class SqlTable(Table):
@@ -19,4 +20,9 @@ class SqlTable(Table):
     query: str = Field(
         description="SELECT over the view `source`, row by row: filter, flatten, explode; no aggregate and no window.",
         examples=["SELECT order_id, item.sku FROM source LATERAL VIEW explode(items) AS item"],
+    )
+    offsets_max: Count = Field(
+        default=20_000_000,
+        description="Offsets that one run, one commit, takes at most about; what is left is taken by the next one at "
+        "once.",
     )

@@ -19,13 +19,13 @@ from exporter.derive.bundles.ledger import Ledger
 from exporter.derive.bundles.members import Reading, union
 from exporter.derive.bundles.outputs import as_written, late_rows, ledger_rows, output_rows, schema_of, views
 from exporter.derive.bundles.rules import pairs, rules_of, sources_of
+from exporter.derive.failing import told
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.source import Pinned, pin
-from exporter.derive.target import Commit, Target
-from exporter.errors import ConfigError, ExporterError
+from exporter.derive.target import Commit, RunFailed, Target
+from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
 from exporter.settings.derive_bundles import BundlesTable
-from exporter.text import first_line
 from offsets.cursors import as_transactions, cursor_of, head_of, slices, superseded, window
 from offsets.partitions import Spec
 from offsets.table_log import TableView
@@ -78,6 +78,7 @@ class BundlesJob:
         statements = [one.statement for _, one in pairs(self._rules)]
         statements += [f"{name}: {sql}" for rule in self._rules for name, sql in rule.outputs]
         with self._told(), self._judged(begun) as judged:
+            self._made(begun, judged)
             return Planned(self.name, self.kind, ranges, statements, _says(judged))
 
     def run(self) -> Ran:
@@ -159,9 +160,7 @@ class BundlesJob:
     def _committed(self, view: TableView | None, begun: Begun, removes_all: bool = False) -> Ran:
         run = self._target.runs(view) + 1
         with self._judged(begun) as judged:
-            views(judged.rows, self._rules, judged.members.where(sf.col("state") == DONE), begun.lookups)
-            made = output_rows(self._session, self.name, self._rules, judged, begun.numbers["seq"])
-            made = made.persist(StorageLevel.MEMORY_AND_DISK)
+            made = self._made(begun, judged).persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 count = self._counted(made) if judged.any_done else 0
                 parts = [made] if count else [made.limit(0)]
@@ -171,20 +170,25 @@ class BundlesJob:
                 positions = self._positions(begun, judged, view, count)
                 schema = schema_of(self.name, rows, view.schema_json if view else None, removes_all)
                 create, evolve = (schema, None) if view is None else (None, schema)
-                commit = Commit(rows, positions, {}, create, evolve, SPEC, removes_all)
+                commit = Commit(rows, positions, create=create, evolve=evolve, spec=SPEC, removes_all=removes_all)
                 version = self._target.commit(view, commit)
             finally:
                 made.unpersist()
         return Ran(self.name, count, version, begun.more, _says(judged))
 
+    def _made(self, begun: Begun, judged: Judged) -> DataFrame:
+        """The output rows; not read yet."""
+        views(judged.rows, self._rules, judged.members.where(sf.col("state") == DONE), begun.lookups)
+        return output_rows(self._session, self.name, self._rules, judged, begun.numbers["seq"])
+
     def _counted(self, made: DataFrame) -> int:
         """How many rows. Raises ConfigError if one is of no transaction that is done."""
         astray = sf.max(sf.when(sf.col("_at").isNull(), sf.col("_output")))
-        told: Any = made.agg(sf.count("*"), sf.count("_at"), astray).first()
-        if told[0] != told[1]:
-            what = f"output {told[2]}: {told[0] - told[1]} rows have a _transaction that is none of its views'"
+        count, placed, output = made.agg(sf.count("*"), sf.count("_at"), astray).first() or (0, 0, "")
+        if count != placed:
+            what = f"output {output}: {count - placed} rows have a _transaction that is none of its views'"
             raise ConfigError(f"[derive.{self.name}] {what}", "select the _transaction of an input's view")
-        return int(told[0])
+        return int(count)
 
     def _positions(self, begun: Begun, judged: Judged, view: TableView | None, count: int) -> dict[str, int]:
         app = self._lake.app
@@ -205,14 +209,13 @@ class BundlesJob:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Raises ConfigError for what Spark says of the SQL before it runs, ExporterError for what it says later."""
+        """Raises ConfigError for what Spark says of the SQL before it runs, RunFailed for what it says later."""
         try:
             yield
         except PySparkException as error:
-            kind = ConfigError if isinstance(error, AnalysisException) else ExporterError
-            raise kind(
-                f"derive {self.name}: {first_line(error)}", f"`exporter derive plan {self.name}` shows the SQL"
-            ) from error
+            kind = ConfigError if isinstance(error, AnalysisException) else RunFailed
+            hint = f"`exporter derive plan {self.name}` shows the SQL"
+            raise kind(f"derive {self.name}: {told(error)}", hint) from error
 
 
 def _says(judged: Judged) -> str:

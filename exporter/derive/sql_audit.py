@@ -1,0 +1,84 @@
+"""Proof of a query's table: the query over all rows of the source at once, as a multiset, by no slice and no file.
+
+    source, pinned ── rows at or below the cursor, by their topic, epoch and offset ── query ─┬─ each row as text,
+    table, pinned ────────────────────────────────────────────────────────────────────────────┘  counted on both sides
+
+What a user deleted from the source since is in the table still: such rows are told, and are no finding. Reads only.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.derive.job import AuditLine
+from exporter.derive.query import KAFKA, Query
+from exporter.derive.replays import COORDINATES, coordinates_of, replays_since
+from exporter.derive.source import Pinned
+from offsets.cursors import Cursor, Former
+
+MICROS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+"""By default Spark writes times to the millisecond."""
+
+
+def compared(job: str, table: DataFrame, query: Query, source: Pinned, taken: Cursor) -> AuditLine:
+    """One finding for the whole table. taken: the job's cursor."""
+    frame = source.frame()
+    wanted = query.over(_taken(frame, source, taken))
+    names = wanted.columns
+    left, right = _counted(wanted, "wanted"), _counted(table.select(*(f"`{name}`" for name in names)), "found")
+    both = left.join(right, ["row", "at"], "full_outer").na.fill(0, ["wanted", "found"])
+    there = frame.select(*(sf.col(f"{KAFKA}.{part}") for part in COORDINATES)).withColumn("there", sf.lit(True))
+    odd = both.where("wanted <> found")
+    same = [odd["at"][part].eqNullSafe(there[part]) for part in COORDINATES]
+    judged = odd.join(there, same, "left").select("wanted", "found", sf.col("there").isNotNull().alias("there"))
+    lacking = sf.sum(sf.greatest(sf.col("wanted") - sf.col("found"), sf.lit(0)))
+    beyond = sf.greatest(sf.col("found") - sf.col("wanted"), sf.lit(0))
+    sums = judged.agg(
+        sf.coalesce(lacking, sf.lit(0)).alias("lacking"),
+        sf.coalesce(sf.sum(sf.when(sf.col("there"), beyond)), sf.lit(0)).alias("beyond"),
+        sf.coalesce(sf.sum(sf.when(~sf.col("there"), beyond)), sf.lit(0)).alias("deleted"),
+    ).collect()[0]
+    rows = table.count()
+    parts = [f"{sums[what]} rows {text}" for what, text in SAID.items() if sums[what]]
+    clean = not (sums["lacking"] or sums["beyond"])
+    return AuditLine(job, "rows are those of the query", clean, rows, "; ".join(parts))
+
+
+SAID = {
+    "lacking": "are missing",
+    "beyond": "are there too often, or are not those of the query",
+    "deleted": "are of rows that were deleted from the source since",
+}
+
+
+def _counted(rows: DataFrame, name: str) -> DataFrame:
+    """Row as JSON text, without what is null, with its place in the source -> how often it is there."""
+    text = sf.to_json(sf.struct("*"), MICROS).alias("row")
+    return rows.select(text, sf.col(KAFKA).alias("at")).groupBy("row", "at").agg(sf.count("*").alias(name))
+
+
+def _taken(frame: DataFrame, source: Pinned, taken: Cursor) -> DataFrame:
+    """The rows of a source that a job with this cursor has taken."""
+    kafka = sf.col(KAFKA)
+    found = sf.lit(False)
+    for tp, position in taken.positions.items():
+        topics = source.now.former.get(tp, ())
+        before = _nth(kafka["epoch"], topics) < sum(position.epoch >= one.before for one in topics)
+        same = _nth(kafka["epoch"], topics) == sum(position.epoch >= one.before for one in topics)
+        here = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition)
+        found = found | (here & (before | (same & (kafka["offset"] <= position.offset))))
+    rows = frame.where(found)
+    if not (later := replays_since(source.table, taken, source.now)):
+        return rows
+    coordinates = coordinates_of(source.table, source.session, later)
+    same = [rows[KAFKA][part].eqNullSafe(coordinates[part]) for part in COORDINATES]
+    return rows.join(coordinates, same, "left_anti")
+
+
+def _nth(epoch: Column, topics: tuple[Former, ...]) -> Column:
+    """Of which topic of its name a row is, from 0."""
+    nth = sf.lit(0)
+    for one in topics:
+        nth = nth + sf.when(sf.coalesce(epoch, sf.lit(0)) >= one.before, 1).otherwise(0)
+    return nth

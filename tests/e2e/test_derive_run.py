@@ -1,0 +1,131 @@
+"""How jobs of [derive] run: inside the export, as a process of their own that is killed and stopped, two at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pytest
+
+from exporter.derive.jobs import jobs_of
+from exporter.derive.passes import Passes
+from exporter.derive.stopping import Stopping
+from exporter.errors import FoundProblem
+from exporter.lake.lake import Lake
+from tests.support.lakes import Export, mixed, running, wait_until
+from tests.support.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+EVEN = '[derive.even]\nkind = "sql"\nsource = "order"\nquery = "SELECT id, _kafka FROM source WHERE id % 2 = 0"\n'
+WAITS = '[derive.waits]\nkind = "sql"\nsource = "never"\nquery = "SELECT id FROM source"\n'
+WRONG = '[derive.wrong]\nkind = "sql"\nsource = "order"\nquery = "SELECT nothing FROM source"\n'
+SLOW = (
+    '[derive.slow]\nkind = "sql"\nsource = "order"\nquery = "SELECT id FROM source WHERE (SELECT sum(a.id * b.id % 7) '
+    'FROM range(4000000) a CROSS JOIN range(4000000) b) > id"\n'
+)
+"""Takes hours."""
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    e = Export(kafka, topic(2), tmp_path, fresh_name("app"))
+    return replace(e, more=EVEN + WAITS, scalars={"derive_secs": 1.0})
+
+
+def even(e: Export) -> list[int]:
+    """The ids of the job's table; none if there is none."""
+    path = e.root / "lake" / "_derived.tables" / "even"
+    if not (path / "_delta_log").exists():
+        return []
+    return sorted(deltalake.DeltaTable(str(path)).to_pyarrow_table(columns=["id"])["id"].to_pylist())
+
+
+def expected(e: Export) -> list[int]:
+    return sorted(row["id"] for row in e.rows("order") if row["id"] % 2 == 0)
+
+
+def test_an_export_with_an_end_runs_the_jobs_too_and_tells_what_ended_one(export: Export, spark: Any) -> None:
+    """What the export has at its end, the jobs have; one that is wrong fails the run, after all else is done."""
+    e = export.with_(derive_inline=True)
+    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
+    service = e.run(spark)
+    assert even(e) == expected(e) != []
+    states = service._watch.jobs
+    assert (states["even"].rows, states["even"].failures, states["waits"].waits) == (len(even(e)), 0, True)
+    produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
+    with pytest.raises(FoundProblem, match="everything was exported; derive wrong: "):
+        replace(e, more=EVEN + WRONG).run(spark)
+    assert even(e) == expected(e)
+
+
+def test_an_export_without_an_end_runs_the_jobs_beside_it(export: Export, spark: Any) -> None:
+    """New records come to the job's table while it goes on, a job that ended is told, and a stop is not held up."""
+    e = replace(export, more=EVEN + WRONG + SLOW).with_(derive_inline=True)
+    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
+    with e.going(spark) as task:
+        watch = task.service._watch
+        wait_until(lambda: even(e) and even(e) == expected(e), 60, "the first rows")
+        wait_until(lambda: watch.jobs["wrong"].ended, 60, "the end of the wrong job")
+        produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
+        wait_until(lambda: max(e.offsets("order")) > 60, 60, "the export goes on beside a job that takes hours")
+        began = time.monotonic()
+        task.stop()
+        assert time.monotonic() - began < 20
+    assert watch.jobs["slow"].failures == 0
+    assert watch.snapshot.as_dict()["derive"][1]["error"].startswith("derive wrong: ")
+
+
+def test_a_stop_ends_a_long_spark_job(export: Export, spark: Any) -> None:
+    """Its Spark jobs are cancelled, those that were to follow too; that counts as no failure."""
+    e = replace(export, more=SLOW)
+    produce(e.kafka, e.topic, {0: mixed(60)})
+    e.run(spark)
+    settings = e.settings()
+    stopping = Stopping(spark)
+    passes: list[Passes] = []
+
+    def work() -> None:
+        stopping.enter()
+        jobs = jobs_of(settings, Lake(spark, settings.store, settings.app))
+        passes.append(Passes(jobs, lambda ran: None, stopping, 600.0))
+        passes[0].follow(1.0)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        jobs = spark.sparkContext.statusTracker()
+        wait_until(lambda: jobs.getActiveJobsIds() or not thread.is_alive(), 60, "a Spark job")
+        assert thread.is_alive()
+    finally:
+        stopping.ask()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert (passes[0].states["slow"].failures, passes[0].states["slow"].ended) == (0, False)
+
+
+def test_a_process_that_is_killed_after_its_commit_goes_on_where_it_was(export: Export, spark: Any) -> None:
+    """Killed in the middle of its second run; a second one takes what is left, once, and stops when it is told."""
+    e = export
+    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
+    e.run(spark)
+    with running(e, faults="after_derive_commit:kill:2", verb="derive run") as first:
+        wait_until(lambda: even(e) == expected(e), 120, "the first rows")
+        produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
+        e.run(spark)
+        assert first.wait() == -9
+    produce(e.kafka, e.topic, {0: mixed(60, first=3_000)})
+    e.run(spark)
+    with running(e, verb="derive run") as second:
+        second.wait_for('"derive_ran"')
+        assert even(e) == expected(e) != []
+        second.popen.terminate()
+        assert second.wait() == 0
+    assert "derive_failed" not in second.text and second.text.count("derive_waits") == 1
+    table = deltalake.DeltaTable(str(e.root / "lake" / "_derived.tables" / "even"))
+    assert table.version() == 2

@@ -1,0 +1,230 @@
+"""Jobs over a source to which something happens: replays, repairs, a topic made again, what users do to its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pytest
+from kafka import KafkaAdminClient
+
+from exporter.derive.job import Job
+from exporter.derive.jobs import jobs_of
+from exporter.errors import ConfigError, InvariantBroken
+from exporter.kafka.options import spark_kafka_options
+from exporter.kafka.topics import FirstPosition
+from exporter.lake.lake import Lake
+from exporter.local.broker import create_topic
+from exporter.operate.chosen import parse_ranges
+from exporter.operate.letters.letters import Chosen
+from exporter.operate.letters.replay import Replay
+from exporter.operate.repair.repair import repair
+from tests.support.lakes import DDL, Export, event, mixed, wait_until
+from tests.support.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+JOB = '[derive.copy]\nkind = "sql"\nsource = "{source}"\nquery = "SELECT id, page FROM source"\noffsets_max = 25'
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Of clicks alone, followed by a job that takes few offsets a run."""
+    types = {"click": DDL["click"]}
+    return Export(kafka, topic(), tmp_path, fresh_name("app"), types=types, more=JOB.format(source="click"))
+
+
+def opened(e: Export, spark: Any) -> Job:
+    settings = e.settings()
+    return jobs_of(settings, Lake(spark, settings.store, settings.app))[0]
+
+
+def caught_up(job: Job) -> int:
+    """Run it until nothing is left; the rows."""
+    rows = 0
+    while not (ran := job.run()).idle:
+        rows += ran.rows
+    return rows
+
+
+def places(e: Export, table: str = "_derived.tables/copy") -> list[tuple[int, int]]:
+    """(epoch, offset) of each row, in order."""
+    found = deltalake.DeltaTable(str(e.root / "lake" / table)).to_pyarrow_table(columns=["_kafka"])["_kafka"]
+    return sorted((row["epoch"], row["offset"]) for row in found.to_pylist())
+
+
+def follows(e: Export, job: Job) -> None:
+    """The table has each row of the source once, and its own audit says so too."""
+    assert places(e) == places(e, "click") != []
+    assert [line.clean for line in job.audit()] == [True]
+    assert job.run().idle
+
+
+def test_rows_of_a_replay_below_the_cursor_come_once_wherever_their_files_went(export: Export, spark: Any) -> None:
+    """OPTIMIZE packs them, and a user deletes one of them before the job runs; a second replay follows in a window."""
+    e = export.with_({"order": DDL["order"]}, new_type="dead_letter")
+    clicks = [event("click", number) for number in range(40)]
+    produce(e.kafka, e.topic, {0: [event("order", 1), *clicks]})
+    e.run(spark)
+    e = replace(e, types={"order": DDL["order"], "click": DDL["click"]})
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(100, 110)]})
+    e.run(spark)
+    job = opened(e, spark)
+    assert caught_up(job) == 10
+    replayed(e, spark, first=0, last=20)
+    spark.sql(f"OPTIMIZE {e.sql_name('click')}")
+    spark.sql(f"DELETE FROM {e.sql_name('click')} WHERE id = 3")
+    assert caught_up(job) == 19
+    follows(e, job)
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(200, 260)]})
+    e.run(spark)
+    replayed(e, spark, first=0, last=100)
+    assert job.run().more and not job.run().idle
+    caught_up(job)
+    follows(e, job)
+
+
+def replayed(e: Export, spark: Any, first: int, last: int) -> None:
+    """The dead letters of these offsets become rows."""
+    with e.bench(spark) as bench:
+        chosen = Chosen(offsets=parse_ranges(f"0:{first}-{last}", [e.topic]))
+        Replay(bench.lake, bench.routing, chosen).run(apply=True)
+
+
+def test_a_replay_that_the_log_no_longer_tells_stops_the_job_until_it_begins_anew(export: Export, spark: Any) -> None:
+    """Exit 70 with the command; the rows of other replays are not guessed."""
+    e = export.with_({"order": DDL["order"]}, new_type="dead_letter")
+    produce(e.kafka, e.topic, {0: [event("order", 1), *(event("click", number) for number in range(20))]})
+    e.run(spark)
+    e = replace(e, types={"order": DDL["order"], "click": DDL["click"]})
+    produce(e.kafka, e.topic, {0: [event("click", 100)]})
+    e.run(spark)
+    job = opened(e, spark)
+    caught_up(job)
+    replayed(e, spark, first=0, last=100)
+    version = e.table("click").version()
+    produce(e.kafka, e.topic, {0: [event("click", 101)]})
+    e.run(spark)
+    assert e.lake(spark).table("click").checkpoint(0, apply=True)
+    entry = e.folder("click") / "_delta_log" / f"{version:020d}.json"
+    hidden = entry.rename(e.root / "entry")
+    with pytest.raises(InvariantBroken, match="no longer in its log") as stopped:
+        job.run()
+    assert stopped.value.exit_code == 70 and "--rebuild" in stopped.value.hint
+    hidden.rename(entry)
+    caught_up(job)
+    follows(e, job)
+
+
+def test_no_job_reads_over_a_hole_and_what_a_rewind_gives_again_needs_a_rebuild(export: Export, spark: Any) -> None:
+    """RESTORE: 70 until the export is repaired; then 70 until the job begins anew; its table is then the source's."""
+    e = export
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(30)]})
+    e.run(spark)
+    first = e.table("click").version()
+    job = opened(e, spark)
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(30, 50)]})
+    e.run(spark)
+    assert caught_up(job) == 50
+    spark.sql(f"RESTORE TABLE {e.sql_name('click')} TO VERSION AS OF {first}")
+    for act in (job.run, job.plan, job.rebuild):
+        with pytest.raises(InvariantBroken, match="RESTORE") as stopped:
+            act()
+        assert "exporter repair --rewind" in stopped.value.hint
+    repaired(e, spark, "rewind")
+    with pytest.raises(InvariantBroken, match=r"took back offsets 30\.\.49 .*") as stopped:
+        job.run()
+    assert stopped.value.exit_code == 70 and "derive run copy --rebuild" in stopped.value.hint
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(50, 60)]})
+    e.run(spark)
+    assert job.rebuild().rows == 60
+    follows(e, job)
+    assert [epoch for epoch, _ in places(e)] == [0] * 30 + [1] * 30
+
+
+def test_a_rewind_of_what_was_not_taken_yet_changes_nothing(export: Export, spark: Any) -> None:
+    """The cursor lies below what the RESTORE took; what is exported again is taken once."""
+    e = export
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20)]})
+    e.run(spark)
+    first = e.table("click").version()
+    job = opened(e, spark)
+    caught_up(job)
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20, 50)]})
+    e.run(spark)
+    spark.sql(f"RESTORE TABLE {e.sql_name('click')} TO VERSION AS OF {first}")
+    repaired(e, spark, "rewind")
+    e.run(spark)
+    assert caught_up(job) == 30
+    follows(e, job)
+
+
+def test_a_topic_that_was_made_again_goes_on_behind_what_the_former_one_left(export: Export, spark: Any) -> None:
+    """The same offsets twice: the rest of the former topic by its epoch, then the new one, window by window."""
+    e = export
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(60)]})
+    e.run(spark)
+    job = opened(e, spark)
+    assert job.run().rows == 25
+    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
+    admin.delete_topics([e.topic])
+    wait_until(lambda: e.topic not in admin.list_topics(), 30, "the topic is gone")
+    admin.close()
+    create_topic(e.kafka, e.topic)
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(1000, 1040)]})
+    repaired(e, spark, "rebase")
+    e.run(spark)
+    assert job.run().rows == 25
+    assert caught_up(job) == 50
+    follows(e, job)
+    assert places(e) == [(0, offset) for offset in range(60)] + [(1, offset) for offset in range(40)]
+    assert job.rebuild().rows == 100
+    follows(e, job)
+
+
+def test_what_users_do_to_the_files_of_a_source_is_of_no_account(export: Export, spark: Any) -> None:
+    """OPTIMIZE, VACUUM, DELETE and an UPDATE between two runs: nothing comes twice, what was taken stays."""
+    e = export
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20)]})
+    e.run(spark)
+    job, name = opened(e, spark), e.sql_name("click")
+    caught_up(job)
+    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20, 40)]})
+    e.run(spark)
+    spark.sql(f"OPTIMIZE {name}")
+    spark.sql(f"DELETE FROM {name} WHERE id IN (5, 25)")
+    with vacuuming(spark):
+        spark.sql(f"VACUUM {name} RETAIN 0 HOURS")
+    assert caught_up(job) == 19
+    assert [offset for _, offset in places(e)] == [offset for offset in range(40) if offset != 25]
+    (line,) = job.audit()
+    assert (line.clean, line.rows) == (True, 39) and "1 rows are of rows that were deleted" in line.says
+
+
+@contextmanager
+def vacuuming(spark: Any) -> Iterator[None]:
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        yield
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+
+
+def test_the_dead_letters_are_no_source(export: Export, spark: Any) -> None:
+    """Rows come there behind the positions and leave again: exit 2, and what to do instead."""
+    e = replace(export, more=JOB.format(source="dead_letters"))
+    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.run(spark)
+    with pytest.raises(ConfigError, match="dead letters are no source") as refused:
+        opened(e, spark).run()
+    assert "dead-letters replay" in refused.value.hint
+
+
+def repaired(e: Export, spark: Any, action: str) -> None:
+    """exporter repair --<action> --apply"""
+    with e.bench(spark) as made:
+        repair(made, spark_kafka_options(e.settings()), action, "", FirstPosition(), True)
