@@ -18,7 +18,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.log_files import entry_lines
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
-from offsets.cursors import run_id, superseded
+from offsets.cursors import rebuilt_id, run_id, superseded
 from offsets.partitions import Spec
 from offsets.table_log import APP_PROPERTY, TableView, own_metadata
 
@@ -100,6 +100,7 @@ class Target:
         said = {**made.positions, self.run_id: run}
         if based_on and made.removes_all:
             said |= superseded(based_on.transactions, said, self._lake.app, self.job)
+            said |= {rebuilt_id(self._lake.app, self.job): run}
         change = Change(
             expected=tuple(said),
             positions=said,
