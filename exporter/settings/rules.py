@@ -184,6 +184,18 @@ def _a_registry_for_records(derive: Derive, registry: SchemaRegistry) -> None:
             raise ValueError(f"{name}: its format needs [schema_registry] urls")
 
 
+def _own_topics(derive: Derive, topics: tuple[str, ...], pattern: str) -> None:
+    sent: dict[str, str] = {}
+    for name, job in derive.items():
+        if not isinstance(job, ToKafkaTable):
+            continue
+        if job.topic in topics or (pattern and Topics((), pattern).match(job.topic)):
+            raise ValueError(f"{name}: topic {job.topic} is exported: what is sent there would come back for ever")
+        if job.topic in sent:
+            raise ValueError(f"{name}: topic {job.topic} is that of {sent[job.topic]} too; each job has one of its own")
+        sent[job.topic] = name
+
+
 def _type_is_said(type_from: TypeFromTable, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]) -> None:
     for one in (form, *others.values()):
         if type_from.kind in ("field", "json") and one.is_raw:
@@ -256,6 +268,7 @@ RULES = (
     Rule("topic_formats", ("topic_formats", "schema_registry"), _each_complete),
     Rule("schema_registry", ("schema_registry", *_FORMATS, DERIVE), _used),
     Rule(DERIVE, (DERIVE, "schema_registry"), _a_registry_for_records),
+    Rule(DERIVE, (DERIVE, "topics", "topics_pattern"), _own_topics),
     Rule("worker_archive", ("worker_archive", "worker_python"), _used_archive),
     Rule("spark", ("spark", "table_root"), _passed_on),
     Rule("type_from", ("type_from", *_FORMATS), _type_is_said),
