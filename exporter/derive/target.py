@@ -32,6 +32,10 @@ def new_owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+class RunFailed(ExporterError):
+    """A run's rows could not be made or written: the query, the data, or the system underneath."""
+
+
 class Moved(Exception):
     """The job's table is not what the run was based on: another process has run the job meanwhile."""
 
@@ -141,7 +145,7 @@ class Target:
         if isinstance(failed, ExporterError):
             raise failed
         what = f"derive {self.job}: the run failed, and nothing of it is in the table: {told(failed)}"
-        raise ExporterError(what, "if it is about the query or the data, correct the query; else try again") from failed
+        raise RunFailed(what, "if it is about the query or the data, correct the query; else try again") from failed
 
     def added_rows(self, version: int) -> int:
         """How many rows a version added, by what it says of its files."""
