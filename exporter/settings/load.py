@@ -158,9 +158,9 @@ def read_toml(path: Path) -> dict[str, object]:
 def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
     """The file's content with its relative paths joined to the file's folder."""
     resolved = dict(table)
-    for name in TABLES.keys() & table.keys():
+    for name in {*TABLES, DERIVE} & table.keys():
         inner = table[name]
-        if name in NAMED and isinstance(inner, dict):
+        if name in {*NAMED, DERIVE} and isinstance(inner, dict):
             resolved[name] = {one: _resolved_table(of_one, folder) for one, of_one in inner.items()}
         else:
             resolved[name] = _resolved_table(inner, folder)
