@@ -66,7 +66,7 @@ def demo(
     """Run the demo with `records` events; keep: leave the broker running until Ctrl-C.
 
     infer: what the events look like is not declared but found out, by `exporter infer`; then none of them is bad. avro:
-    they are Avro, and a schema registry on this machine says what they look like. derives: tables are made of the tables
+    they are Avro, and a schema registry on this machine says what they look like. derives: tables are made of tables
     afterwards.
 
     Raises FoundProblem if the audit is not clean or a child fails, else what the broker and the jars raise.

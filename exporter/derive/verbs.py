@@ -8,7 +8,7 @@ from datetime import datetime
 
 from exporter.derive.job import AuditLine, Job, JobStatus, Planned, Ran
 from exporter.derive.jobs import jobs_of, made_of
-from exporter.derive.passes import Passes
+from exporter.derive.passes import ENDS, Passes
 from exporter.derive.source import NoSource
 from exporter.derive.stopping import Stopping
 from exporter.ending import ending
@@ -44,7 +44,7 @@ def run_jobs(settings: Settings, only: Collection[str], how: How, told: Callable
             stopping.enter()
             passes = Passes(
                 jobs_of(settings, lake, only), told, stopping, settings.give_up_secs,
-                made_of=made_of(settings.derive), fatal=lambda error: spark.has_ended(lake.session, error),
+                made_of=made_of(settings.derive), jvm_ended=lambda error: spark.has_ended(lake.session, error),
             )  # fmt: skip
             _run(passes, stopping, how, settings)
     finally:
@@ -74,7 +74,7 @@ def _run(passes: Passes, stopping: Stopping, how: How, settings: Settings) -> No
 
 
 def plans(settings: Settings, only: Collection[str]) -> list[Planned]:
-    """What the next run of each job would do; of one whose source is not there, that."""
+    """What the next run of each job would do; of one that cannot run, why not."""
     with open_lake(settings) as lake:
         return [_planned(job) for job in jobs_of(settings, lake, only)]
 
@@ -84,6 +84,8 @@ def _planned(job: Job) -> Planned:
         return job.plan()
     except NoSource as error:
         return Planned(job.name, job.kind, says=error.message)
+    except ENDS as error:
+        return Planned(job.name, job.kind, says=f"it would end: {error.message}; {error.hint}")
 
 
 def statuses(settings: Settings, only: Collection[str]) -> list[JobStatus]:
@@ -97,6 +99,8 @@ def _status(job: Job) -> JobStatus:
         return job.status()
     except NoSource as error:
         return JobStatus(job.name, job.kind, None, {}, {"waits": error.message})
+    except ENDS as error:
+        return JobStatus(job.name, job.kind, None, {}, {"ends": error.message})
 
 
 def audits(settings: Settings, only: Collection[str]) -> list[AuditLine]:
@@ -110,3 +114,5 @@ def _audited(job: Job) -> Collection[AuditLine]:
         return job.audit()
     except NoSource as error:
         return (AuditLine(job.name, "source", True, 0, error.message),)
+    except ENDS as error:
+        return (AuditLine(job.name, "audit", False, 0, error.message),)
