@@ -32,12 +32,16 @@ class How:
     scheduled: bool = False
     rebuilds: bool = False
 
+    @property
+    def has_an_end(self) -> bool:
+        return self.until_caught_up or self.rebuilds
+
 
 def run_jobs(settings: Settings, only: Collection[str], how: How, told: Callable[[Ran], None]) -> None:
     """Run jobs, as `how` says. Raises ConfigError, and the first error that ended a job, once no job is left."""
     if how.scheduled and not settings.derive_cron:
         raise ConfigError("--schedule needs a schedule", "set `derive_cron`")
-    lake = open_lake(settings)
+    lake = open_lake(settings, short_lived=how.has_an_end)
     try:
         stopping = Stopping(lake.session)
         with jvm_watched(lake.session), ending.stopping(stopping.ask, settings.stop_budget_secs):
