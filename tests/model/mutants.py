@@ -1425,7 +1425,7 @@ MUTANTS = (
     ),
     Mutant(
         "mirror_of_an_older_version",
-        "9.5 a MERGE lands whose version of the source is not above the table's: held by the next run, which begins anew",
+        "9.5 a MERGE lands whose version of the source is not above the table's: held by the next run",
         ((MIRROR, "if any(version <= txns", "if False and any(version <= txns"),),
         NOTHING,
         {"log": ("a1", "a2"), "restores": 1},
