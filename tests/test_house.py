@@ -42,7 +42,7 @@ MAY_USE = {
     "spark": "core stores ground offsets",
     "monitor": "core ground offsets",
     "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
-    "derive": "settings core stores lake spark workbench ground offsets",
+    "derive": "settings kafka core formats stores lake registry spark workbench ground offsets",
     "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "
     "workbench ground offsets",
     "local": "spark ground",
@@ -73,7 +73,7 @@ THIRD_PARTIES = {
     "spark": "py4j pyspark",
     "monitor": "prometheus_client",
     "workbench": "pyspark",
-    "derive": "pyspark",
+    "derive": "fastavro google pyarrow pyspark",
     "operate": "fastavro google py4j pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka rich",

@@ -8,12 +8,19 @@ from graphlib import CycleError, TopologicalSorter
 from exporter.derive.job import Job
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
+from exporter.derive.to_kafka import Surroundings, ToKafkaJob
+from exporter.derive.to_kafka_formats import Registered
+from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.errors import ConfigError
+from exporter.kafka.options import kafka_python_options
 from exporter.lake.lake import Lake
+from exporter.registry.client import connect
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
+from exporter.settings.derive_to_kafka import ToKafkaTable
 from exporter.settings.model import Settings
+from exporter.workbench import registry_options
 
 
 def jobs_of(settings: Settings, lake: Lake, only: Collection[str] = ()) -> list[Job]:
@@ -53,4 +60,12 @@ def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: s
     session = lake.session.newSession()  # its configuration and its views are the job's, not the export's
     if isinstance(table, SqlTable):
         return SqlJob(name, table, lake, session, owner)
+    if isinstance(table, ToKafkaTable):
+        return _to_kafka(name, table, settings, Surroundings(lake, session, settings.derive, owner))
     raise ConfigError(f"[derive.{name}] kind = {table.kind} is not there yet", "choose another kind")
+
+
+def _to_kafka(name: str, table: ToKafkaTable, settings: Settings, around: Surroundings) -> Job:
+    registered = Registered(table, lambda: connect(registry_options(settings)))
+    topic = TargetTopic(kafka_python_options(settings), settings.app, name, table)
+    return ToKafkaJob(name, table, around, topic, registered)

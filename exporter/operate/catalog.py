@@ -13,8 +13,8 @@ from exporter.catalog.registrar import Registered, Registrar
 from exporter.catalog.statements import database_statement, statement
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, ExporterError
+from exporter.finding import Finding
 from exporter.lake.lake import Lake, stored_event_types
-from exporter.operate.check.finding import Finding
 from exporter.settings.model import Settings
 from exporter.text import first_line
 from exporter.workbench import registrar_of

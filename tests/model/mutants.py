@@ -161,7 +161,7 @@ MUTANTS = (
         "3.1 a round behind another is integrated, though what the other staged was dropped",
         (NO_BOUND_CHECK,),
         LOSS,
-        {"log": "AA", "rounds_max": 2},
+        {"log": "A", "rounds_max": 2},
         "one",
     ),
     Mutant(

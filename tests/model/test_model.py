@@ -264,7 +264,9 @@ def test_a_record_is_where_the_first_decision_on_its_schema_puts_it(scope: dict[
     hold_in_every_state("schema", scope)
 
 
-@pytest.mark.parametrize("scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], SCHEMA_IDS[6]), ids=name_of)
+@pytest.mark.parametrize(
+    "scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], pytest.param(SCHEMA_IDS[6], marks=pytest.mark.long)), ids=name_of
+)
 def test_a_task_that_looks_schemas_up_finishes_from_every_state(scope: dict[str, Any]) -> None:
     """No partition waits for ever: whatever others have decided, a task left alone covers what there is."""
     world = SchemaWorld(SchemaScope(**scope))
