@@ -23,6 +23,12 @@ JOBS: Mapping[str, Sections] = {
     "sql": {
         "derive.sql": {"kind": "sql", "source": "order", "query": "SELECT id, amount FROM source WHERE id % 2 = 0"},
     },
+    "bundles": {
+        "derive.bundles": {"kind": "bundles", "complete": "any"},
+        "derive.bundles.inputs.orders": {"source": "order", "transaction": "id div 6"},
+        "derive.bundles.inputs.clicks": {"source": "click", "transaction": "id div 6", "done": "id % 6 = 4"},
+        "derive.bundles.outputs": {"sums": "SELECT _transaction, count(*) AS n FROM orders GROUP BY _transaction"},
+    },
     "to_kafka": {
         "derive.to_kafka": {"kind": "to_kafka", "source": "order", "topic": TOPIC, "key": "id", "rows_max": 50},
     },
@@ -31,6 +37,7 @@ JOBS: Mapping[str, Sections] = {
 COMMIT = (Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
 STEPS: Mapping[str, Sequence[Fault]] = {
     "sql": COMMIT,
+    "bundles": COMMIT,
     "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
 }
 """Job -> the named steps that its runs pass; the last but one is the last before a commit."""

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 COMMIT = (Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
 STEPS: Mapping[str, tuple[Fault, ...]] = {
     "sql": COMMIT,
+    "bundles": COMMIT,
     "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
 }
 """Kind -> the points that its jobs pass."""
@@ -36,6 +37,17 @@ KINDS: Mapping[str, str] = {
     "sql": """
 source = "order"
 query = "SELECT id, amount, _kafka FROM source WHERE id % 2 = 0"
+""",
+    "bundles": """
+complete = 3
+[derive.bundles.inputs.orders]
+source = "order"
+transaction = "id"
+[derive.bundles.inputs.clicks]
+source = "click"
+transaction = "id"
+[derive.bundles.outputs]
+sums = "SELECT _transaction, sum(amount) AS total FROM orders GROUP BY _transaction"
 """,
     "to_kafka": """
 source = "order"
