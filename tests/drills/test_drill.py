@@ -54,6 +54,15 @@ def test_a_drill_on_an_s3_that_loses_replies_is_clean_and_leaves_only_its_book(t
     assert {path.name for path in (tmp_path / "d").iterdir()} == {"drill-1.json", "drill-1.html", "helper.log"}
 
 
+@pytest.mark.timeout(400)
+def test_a_drill_of_jobs_is_clean(tmp_path: Path) -> None:
+    """One killed at a named step and one at random, two that run the same at once: the jobs' audit finds nothing."""
+    flags = ("--scenario", "derived", "--kills", "1", "--records", "300", "--folder", str(tmp_path / "d"))
+    told, _ = started(*flags).communicate(timeout=350)
+    found = json.loads(told)
+    assert (found["runs"], found["clean"], found["strikes"], found["audits"]) == (1, 1, 3, 1), found
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_registry_that_fails_and_forgets_and_contradicts_loses_no_record(tmp_path: Path) -> None:
