@@ -117,8 +117,10 @@ class ToKafkaJob:
                 f"derive {self.name}: this process was fenced: the job is run by {by} now",
                 "one process runs a job: stop one of the two; nothing was sent twice",
             ) from error
-        except BaseException:
+        except BaseException as error:
             self._close()
+            if isinstance(error, InvariantBroken) and "--rebuild" in error.hint:
+                error.hint = ANEW  # what helps a table does not help a topic
             raise
 
     def _close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
-from tests.support.lakes import DDL, NOON, ROOT, Export, event, millis, mixed
+from tests.support.lakes import DDL, NOON, ROOT, Export, event, millis, mixed, running
 from tests.support.sent import Got, got
 from tests.support.services import Record, administered, fresh_name, produce
 
@@ -253,6 +254,26 @@ def test_the_table_of_a_query_is_sent_row_by_row(exported: Exported) -> None:
 
 def job_export(exported: Exported, more: str) -> Export:
     return replace(exported.export, more=more)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_verb_is_killed_at_each_step_and_its_audit_is_clean(exported: Exported) -> None:
+    """ONCE: as a process, with Spark; 2,000 rows more in small transactions; `derive audit` ends with 0."""
+    e, to = exported.export, fresh_name("sent")
+    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(10_000, 12_000)]})
+    e.run(exported.spark)
+    lines = {"kind": "to_kafka", "source": "order", "topic": to, "key": "id", "rows_max": 50, "partitions": 2}
+    more = "\n".join(["[derive.out]", *(f"{name} = {json.dumps(one)}" for name, one in lines.items())])
+    e = replace(e, more=more)
+    for step, passing in (("fence", 1), ("send", 5), ("send", 9), ("commit", 7)):
+        faults = f"after_derive_{step}:kill:{passing}"
+        with running(e, "--until-caught-up", verb="derive run out", faults=faults) as one:
+            assert one.wait() == -signal.SIGKILL
+    for verb in ("derive run out --until-caught-up", "derive audit out"):
+        with running(e, verb=verb) as one:
+            assert one.wait() == 0, one.text
+    assert ids(exported.got(to)) == sorted(row["id"] for row in exported.rows())
 
 
 PAGE = ROOT / "deploy" / "handbook" / "derive-to-kafka.md"
