@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
@@ -242,7 +243,7 @@ def test_the_table_of_a_query_is_sent_row_by_row(exported: Exported) -> None:
     job, to = exported.job("parts", more=more, rows_max=2)
     with pytest.raises(ConfigError, match="has not made its table yet"):
         job.run()
-    maker = opened(job_export(exported, more), exported.spark, "parts")
+    maker = opened(replace(exported.export, more=more), exported.spark, "parts")
     until_caught_up(maker)
     assert until_caught_up(job) == 3 * len(exported.rows())
     assert sorted({*ids(exported.got(to))}) == sorted(row["id"] for row in exported.rows())
@@ -252,8 +253,27 @@ def test_the_table_of_a_query_is_sent_row_by_row(exported: Exported) -> None:
         job.run()
 
 
-def job_export(exported: Exported, more: str) -> Export:
-    return replace(exported.export, more=more)
+BUNDLES = """[derive.sums]
+kind = "bundles"
+inputs.o.source = "order"
+inputs.o.transaction = "CAST(id % 7 AS STRING)"
+inputs.o.done = "id >= 1030"
+outputs.sums = "SELECT _transaction, count(*) AS n, max(id) AS id FROM o GROUP BY _transaction"
+"""
+
+
+def test_bundles_are_sent_in_the_order_of_their_sequence(exported: Exported) -> None:
+    """And only those of the output that `where` names."""
+    job, to = exported.job("sums", more=BUNDLES, where="_output = 'sums'", rows_max=2)
+    maker = opened(replace(exported.export, more=BUNDLES), exported.spark, "sums")
+    until_caught_up(maker)
+    assert until_caught_up(job) > 3
+    assert job.run().idle
+    table = deltalake.DeltaTable(str(exported.export.root / "lake" / "_derived.tables" / "sums")).to_pyarrow_table()
+    made = sorted((row["_seq"], row["n"], row["id"]) for row in table.to_pylist() if row["_output"] == "sums")
+    sent = [json.loads(one.value or b"") for one in exported.got(to)]
+    assert [(one["n"], one["id"]) for one in sent] == [(n, number) for _, n, number in made]
+    require_clean(job)
 
 
 @pytest.mark.long
