@@ -87,7 +87,7 @@ def test_kills_at_each_step_and_at_random_lose_and_double_nothing(kafka: str, tm
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("step", [Fault.AFTER_DERIVE_SEND, Fault.AFTER_DERIVE_COMMIT])
+@pytest.mark.parametrize("step", [Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT])
 def test_a_process_that_wakes_up_is_fenced_and_says_so(
     kafka: str, tmp_path: Path, no_spark: None, step: Fault
 ) -> None:
@@ -96,7 +96,9 @@ def test_a_process_that_wakes_up_is_fenced_and_says_so(
     app, topic, log, count = fresh_name("app"), fresh_name("sent"), tmp_path / "log", 600
     with child(kafka, app, topic, count, log, f"{step.value}@{JOB}:stop:9") as first:
         wait_until(lambda: state_of(first.pid) == "T", 60, log)
-        second = SendingJob(kafka, app, topic, count)
+        second, began = SendingJob(kafka, app, topic, count), time.monotonic()
+        assert second._topic.progress() is not None
+        assert time.monotonic() - began < 15, "whoever only looks waits for no transaction"
         second.through()
         first.send_signal(signal.SIGCONT)
         assert first.wait(60) == Fenced.exit_code, log.read_text()

@@ -54,7 +54,7 @@ class MemoryTopic:
     def written(self) -> int:
         return len(self.records)
 
-    def progress(self) -> Progress | None:
+    def progress(self, settled: bool = False) -> Progress | None:
         return progress_from(self.texts) if self.texts else None
 
     def send(self, records: Any, progress: Progress, job: str, flush_every: int) -> None:
