@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from exporter.derive.bundles.job import BundlesJob
+from exporter.derive.bundles.rules import rules_of
+from exporter.derive.bundles.rules import sources_of as sources_of_rules
 from exporter.derive.job import Job
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
@@ -38,7 +41,7 @@ def jobs_of(settings: Settings, lake: Lake, only: Collection[str] = ()) -> list[
 def sources_of(table: DeriveTable) -> tuple[str, ...]:
     """The event types, or other jobs, that a job follows."""
     if isinstance(table, BundlesTable):
-        return tuple(one.source for one in table.inputs.values())
+        return sources_of_rules(rules_of(table))
     return (table.source,)
 
 
@@ -60,6 +63,8 @@ def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: s
     session = lake.session.newSession()  # its configuration and its views are the job's, not the export's
     if isinstance(table, SqlTable):
         return SqlJob(name, table, lake, session, owner)
+    if isinstance(table, BundlesTable):
+        return BundlesJob(name, table, lake, session, owner)
     if isinstance(table, ToKafkaTable):
         return _to_kafka(name, table, settings, Surroundings(lake, session, settings.derive, owner))
     raise ConfigError(f"[derive.{name}] kind = {table.kind} is not there yet", "choose another kind")
