@@ -131,7 +131,7 @@ class ToKafkaJob:
         Raises InvariantBroken where it is gone, or is another job's; Overtaken, BrokerSilent, ConfigError.
         """
         if self._progress is None:
-            self._topic.open(self._table.partitions, self._table.replication)
+            self._topic.fence(self._table.partitions, self._table.replication)
             point(Fault.AFTER_DERIVE_FENCE, self.name)
             progress = self._topic.progress()
             if progress is None:

@@ -45,7 +45,7 @@ class TargetTopic:
     def partitions(self) -> int:
         return len(self._identity.partitions) if self._identity else 0
 
-    def open(self, partitions: int, replication: int) -> None:
+    def fence(self, partitions: int, replication: int) -> None:
         """Make the topic if it is missing, and fence whoever sends to it for the job.
 
         Raises BrokerSilent, ConfigError.
@@ -58,7 +58,7 @@ class TargetTopic:
                     if time.monotonic() > deadline:
                         raise BrokerSilent(f"topic {self.name} was made, and is not there yet")
                     time.sleep(0.1)  # pace of the polling, bounded by the deadline
-        self._transactions.open()
+        self._transactions.fence()
 
     def close(self) -> None:
         self._transactions.close()

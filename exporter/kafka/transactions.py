@@ -1,10 +1,10 @@
 """Records and the progress that they stand for, in one Kafka transaction; fenced, or out of reach.
 
-    open    init_transactions: whoever had the id before is fenced, what it had begun is ended
+    fence   init_transactions: whoever had the id before is fenced, what it had begun is ended
     send    begin ── records ── progress of consumer groups ── commit
-    close   without a word: what is open then the next one to open aborts
+    close   without a word: what is open then the next one to fence aborts
 
-After an error only close() may follow: what became of a transaction the progress tells, read after the next open().
+After an error only close() may follow: what became of a transaction the progress tells, read after the next fence().
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Transactions:
         }
         self._producer: Any = None
 
-    def open(self) -> None:
+    def fence(self) -> None:
         """Fence whoever had the id before, once what it had begun is ended. Raises BrokerSilent, ConfigError."""
         self._producer = self._asked(lambda: KafkaProducer(**self._options))
         never_create_topics(self._producer)

@@ -6,8 +6,11 @@ purge takes it out.
 
     Target   (txns, rows)      rows: (key, order, row of the source, whether it is deleted)
 
-A MERGE by the newest of (order, row of the source) is played by put(). A purge may take out a deleted row once nothing
-can come any more that is older: that much later it is, by the retention that the user gives.
+A MERGE by the newest of (order, row of the source) is played by put(). It is of the table as it is when it commits, and
+Delta makes none whose version of the source is not above the table's. One that was made of an older state of the table
+lands all the same, and says so (OVER): the next run begins anew, for nobody knows whether rows were taken back that the
+one beneath had taken. The commit that makes the table, or all of it anew, is the compare-and-set of 9.2. A purge may
+take out a deleted row once nothing can come any more that is older: that much later it is, by the user's retention.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Any
 from offsets.cursors import run_id
 from tests.model.derive_world import APP, JOB_NAME, DeriveScope, DeriveWorld, State, Step, written
 
-PURGE = "purge"
+PURGE, OVER = "purge", "over"
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,21 @@ class MirrorWorld(DeriveWorld):
         """A row of the source as one of the mirror."""
         record = self.scope.log[row[1]].lower()
         return record[0], int(record[1]), row, record.endswith("-")
+
+    def commit(self, target: State, offer: State) -> State | None:
+        """A MERGE by the version that it has looked through; None = refused."""
+        expected, said, rows, anew = offer
+        if anew or not expected:
+            return super().commit(target, (expected, tuple(sorted({**dict(said), OVER: 0}.items())), rows, anew))
+        txns = dict(target[0])
+        if any(version <= txns.get(app_id, -1) for app_id, version in said if "/version/" in app_id):
+            return None
+        run = txns.get(run_id(APP, JOB_NAME), 0)
+        new = {**dict(said), run_id(APP, JOB_NAME): run + 1, OVER: int(run != expected)}
+        return written(target[0], new), self.put(target[1], rows)
+
+    def stops(self, source: State, target: State) -> str:
+        return super().stops(source, target) or ("another run lies beneath" if dict(target[0]).get(OVER) else "")
 
     def put(self, there: State, rows: State) -> State:
         newest = {row[0]: row for row in there}

@@ -1424,6 +1424,22 @@ MUTANTS = (
         "mirror",
     ),
     Mutant(
+        "mirror_of_an_older_version",
+        "9.5 a MERGE lands whose version of the source is not above the table's: held by the next run",
+        ((MIRROR, "if any(version <= txns", "if False and any(version <= txns"),),
+        NOTHING,
+        {"log": ("a1", "a2"), "restores": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_over_another",
+        "9.5 a mirror goes on though its last MERGE was made of an older state than it landed on",
+        ((MIRROR, 'if dict(target[0]).get(OVER) else ""', 'if False else ""'),),
+        NEWEST,
+        {"log": ("a1", "b1", "b2"), "restores": 1},
+        "mirror",
+    ),
+    Mutant(
         "mirror_begins_anew_beside_the_old",
         "9.5 a mirror that begins anew merges into the rows that it has",
         ((DERIVE, "self.put(() if anew else target[1], rows)", "self.put(target[1], rows)"),),

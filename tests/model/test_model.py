@@ -162,6 +162,7 @@ ACCIDENTS_LARGE = (
     ("derive", {"log": "aXa", "restores": 2, "most": 1, "jobs": 1}),
     ("derive", {"log": "aXa", "rebases": 2, "most": 1}),
     ("derive", {"jobs": 3, "restores": 1}),
+    ("mirror", {"log": ("a1", "b1", "b2"), "restores": 1}),
     ("mirror", {"log": ("a1", "b1", "a0", "b2-"), "restores": 1, "purges": 1}),
     ("sent", {"rows": 3, "senders": 3}),
 )
@@ -181,6 +182,7 @@ MIRRORS = (
     {"log": ("a2-", "A1", "a3"), "jobs": 1},
     {"log": ("a1", "b1", "a0"), "jobs": 1, "restores": 1},
     {"log": ("a1", "a2-", "b1"), "jobs": 1, "restores": 1, "purges": 1},
+    {"restores": 1},
 )
 SENTS = ({}, {"rows": 3, "senders": 1, "most": 1})
 STEPS_MAX = 200

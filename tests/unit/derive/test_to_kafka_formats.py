@@ -172,7 +172,7 @@ def test_a_column_without_a_field_is_refused(tmp_path: Path) -> None:
     path.write_text(PROTO)
     with pytest.raises(ConfigError, match="no field 'note'"):
         given(path, "shop.Order", struct(note="string"))
-    with pytest.raises(ConfigError, match="no message 'shop.Nothing'"):
+    with pytest.raises(ConfigError, match=r"no message 'shop\.Nothing'"):
         given(path, "shop.Nothing", struct(id="long"))
     with pytest.raises(ConfigError, match="cannot be read"):
         given(tmp_path / "none.proto", "", struct(id="long"))

@@ -18,9 +18,10 @@ METADATA_BYTES_MAX = 4_096
 def progress_of(topics: int, partitions: int, name: str = "orders-of-a-shop.v{}", epoch: int = 0) -> Progress:
     tps = [TopicPartition(name.format(topic), one) for topic in range(topics) for one in range(partitions)]
     positions = {tp: Position(epoch, 10**12 + number) for number, tp in enumerate(tps)}
-    replays = {tp: 3 for tp in tps[::7]}
+    replays = dict.fromkeys(tps[::7], 3)
     cursor = Cursor(positions, replays, 123_456, "c0ffee00-0000-4000-8000-000000000000")
-    return Progress("order", "dCcVf7kUQGSJ1nRsuVp2Nw", 12, "host.name:12345:abcdef01", 1_800_000_000, 9, cursor, 4, 10**9)
+    owner = "host.name:12345:abcdef01"
+    return Progress("order", "dCcVf7kUQGSJ1nRsuVp2Nw", 12, owner, 1_800_000_000, 9, cursor, 4, 10**9)
 
 
 @pytest.mark.parametrize(("topics", "partitions"), [(1, 0), (1, 1), (1, 200), (200, 1), (3, 500), (1, 5_000)])
