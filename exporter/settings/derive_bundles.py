@@ -117,7 +117,10 @@ class BundlesTable(Table):
         examples=["keep"],
     )
     window_records_max: int = Field(
-        default=1_000_000, ge=1, description="Records of each source that one run takes at most, by their offsets.", examples=[1_000_000]
+        default=1_000_000,
+        ge=1,
+        description="Records of each source that one run takes at most, by their offsets.",
+        examples=[1_000_000],
     )
     shape: Annotated[dict[str, RuleTable], Views] = Field(
         default={}, description="Rules instead of inputs and outputs: rows one by one, and joins of two.",

@@ -64,7 +64,8 @@ def test_the_settings_of_the_page_are_what_it_takes(
     told = tomllib.loads(text)
     e = PageExport(kafka, topic(), tmp_path, fresh_name("app"), more=text)
     orders = [{"type": "order", "order_id": n, "at": "2026-01-31T12:00:00Z", "items": ITEMS[:n]} for n in range(3)]
-    produce(kafka, e.topic, {0: [Record(b"order", json.dumps(one).encode(), millis(NOON)) for one in orders]})
+    records = [Record(b"order", json.dumps(one).encode(), timestamp_ms=millis(NOON)) for one in orders]
+    produce(kafka, e.topic, {0: records})
     e.run(spark)
     settings = e.settings()
     (job,) = jobs_of(settings, Lake(spark, settings.store, settings.app))

@@ -28,7 +28,7 @@ from exporter.stores.stores import open_store
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.support.lakes import EVERYWHERE_SELDOM, create_anchored, stage_offsets
+from tests.support.lakes import EVERYWHERE_SELDOM, create_anchored, seldom, stage_offsets
 from tests.support.places import Place
 from tests.support.services import fresh_name
 
@@ -205,10 +205,10 @@ def test_columns_that_the_source_gains_come_by_select_star_and_another_type_stop
     found = spark.read.format("delta").load(world.lake.derived("copy").uri)
     assert found.schema["more"].dataType.simpleString() == "struct<a:string,b:int>" and "mine" in found.columns
     assert [line.clean for line in job.audit()] == [True]
+    world.add(3)
+    job._query = world.job("SELECT CAST(id AS STRING) AS id FROM source")._query
     with pytest.raises(ConfigError, match="column id is bigint, and the rows have string") as refused:
-        changed = world.job("SELECT * FROM source")
-        changed._query = world.job("SELECT CAST(id AS STRING) AS id FROM source")._query
-        changed.run()
+        job.run()
     assert "--rebuild" in refused.value.hint
 
 
@@ -242,9 +242,9 @@ def test_options_of_tables_hold_and_offsets_have_statistics_in_wide_tables_too(s
 @pytest.mark.parametrize(
     "statement, says",
     [
-        ("DELETE FROM {table} WHERE id = 3", "1 rows are missing"),
+        seldom("DELETE FROM {table} WHERE id = 3", "1 rows are missing"),
         ("UPDATE {table} SET id = -1 WHERE id = 3", "1 rows are missing; 1 rows are there too often"),
-        ("INSERT INTO {table} SELECT * FROM {table} WHERE id < 2", "2 rows are there too often"),
+        seldom("INSERT INTO {table} SELECT * FROM {table} WHERE id < 2", "2 rows are there too often"),
     ],
 )
 def test_the_audit_finds_what_is_missing_changed_or_doubled(world: World, statement: str, says: str) -> None:
