@@ -50,9 +50,34 @@ def test_what_is_wrong_is_told_with_its_place_and_the_nearest_name(
 
 def test_the_settings_of_a_job_are_shown_one_by_one(tmp_path: Path) -> None:
     """Those of tables within too."""
-    bundles = '[derive.b]\nkind = "bundles"\ninputs.o.source = "order"\ninputs.o.transaction = "id"\noutputs.x = "SELECT id FROM o"'
+    bundles = '[derive.b]\nkind = "bundles"\ninputs.o.source = "order"\ninputs.o.transaction = "id"\noutputs.x = "S"'
     settings = load(loaded(tmp_path, bundles), {}, {})
     rows = {row.name: row.value for row in setting_rows(settings) if row.name.startswith("derive.b.")}
     assert rows["derive.b.kind"] == '"bundles"'
     assert rows["derive.b.inputs.o.source"] == '"order"'
     assert rows["derive.b.inputs.o.done"] == '"false"'
+
+
+INPUT = 'kind = "bundles"\ninputs.o = { source = "order", transaction = "id" }'
+OUTPUT = 'outputs.x = "SELECT _transaction FROM o"'
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (INPUT, "either inputs and outputs, or shape"),
+        (f"{INPUT}\n{OUTPUT}\nshape.r = {{ input = 'a', select = 'b' }}", "either inputs and outputs, or shape"),
+        ('kind = "bundles"\nshape.r = { input = "a", select = "b" }\nlate = "redo"', "only with inputs"),
+        ('kind = "bundles"\nshape.r = { input = "a", left = "b", select = "b" }', "either input, or all of left"),
+        ('kind = "bundles"\nshape.r = { left = "a", right = "b", left_key = "i", right_key = "i", join = "left", '
+         'select = "b" }', "within_secs with join"),
+        (f"{INPUT}\noutputs._x = 'SELECT 1'", "begin with no _"),
+        (f"{INPUT.replace('inputs.o', 'inputs.time')}\n{OUTPUT}", "none of done, epoch"),
+        (f"{INPUT}\n{OUTPUT}\nlookups.O.source = 'a'", "two views have one name"),
+        (f"{INPUT}\n{OUTPUT}\ncomplete = 0", "complete"),
+    ],
+)  # fmt: skip
+def test_bundles_that_cannot_be_are_told(tmp_path: Path, lines: str, why: str) -> None:
+    """Inputs or rules, and what each of them has to have."""
+    with pytest.raises(ConfigError, match=why):
+        load(loaded(tmp_path, f"[derive.b]\n{lines}"), {}, {})
