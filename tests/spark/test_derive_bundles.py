@@ -210,6 +210,42 @@ def test_rows_that_a_replay_puts_below_the_cursor_are_members(spark: Any, tmp_pa
     assert [line for line in job.audit() if not line.clean] == []
 
 
+def test_a_row_of_the_left_waits_for_its_other_side_and_is_given_alone_then(spark: Any, tmp_path: Path) -> None:
+    """A left join within a time: whoever comes later begins a transaction of the same key."""
+    lake = Lake(spark, tmp_path, "app")
+    a, b = Source(lake, "a", DDL), Source(lake, "b", DDL)
+    rule = {"left": "a", "right": "b", "left_key": "txn", "right_key": "txn", "join": "left", "within_secs": 50}
+    shape = {"r": {**rule, "where": "v > 0", "select": "left.v AS l, right.v AS r"}}
+    job = BundlesJob("pairs", BundlesTable.model_validate({"kind": "bundles", "shape": shape}), lake, spark, "me")
+    a.add([row(1, "x", v=1), row(2, "y", v=2)])
+    b.add([row(3, "y", v=3), row(4, "x", v=0)])
+    assert job.run().rows == 1
+    a.add([row(5, "z", secs=1100, v=5)])
+    assert job.run().rows == 1
+    b.add([row(6, "x", secs=1101, v=6), row(7, "z", secs=1102, v=7)])
+    assert job.run().rows == 1
+    a.add([row(8, "x", secs=1103, v=8)])
+    assert job.run().rows == 1
+    found = sorted((one["_seq"], one["l"], one["r"]) for one in derived(lake, "pairs") if one["_seq"])
+    assert found == [(1, 2, 3), (2, 1, None), (3, 5, 7), (4, 8, 6)]
+    assert [line for line in job.audit() if not line.clean] == []
+
+
+def test_an_output_reads_its_lookup_at_one_version_and_so_does_its_audit(spark: Any, tmp_path: Path) -> None:
+    """What the lookup gains later is in later rows alone."""
+    lake = Lake(spark, tmp_path, "app")
+    a, b, c = Source(lake, "a", DDL), Source(lake, "b", DDL), Source(lake, "c", "name STRING")
+    names = "SELECT a._transaction, (SELECT max(name) FROM names) AS name FROM a"
+    job = bundle(lake, lookups={"names": {"source": "c"}}, outputs={"named": names})
+    b.add([row(0, "none")])
+    for number, name in enumerate(("k", "m")):
+        c.add([(0, 10 + number, 1000, {"name": name})])
+        a.add([row(1 + number, f"t{number}", done=True)])
+        assert job.run().rows == 1
+    assert sorted(one["name"] for one in derived(lake, "pairs") if one["_seq"]) == ["k", "m"]
+    assert [line for line in job.audit() if not line.clean] == []
+
+
 def test_outputs_that_cannot_be_are_told(spark: Any, tmp_path: Path) -> None:
     """Without the transaction, with a column of two types or of the job's own, or of no transaction of the run."""
     lake = Lake(spark, tmp_path, "app")

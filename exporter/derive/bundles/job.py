@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.derive.bundles.audit import Audited, audit
-from exporter.derive.bundles.judged import DONE, EXPIRED, LATE, Judged, judge
+from exporter.derive.bundles.judged import DONE, EXPIRED, LATE, Before, Judged, Kept, judge
 from exporter.derive.bundles.ledger import Ledger
 from exporter.derive.bundles.members import Reading, union
 from exporter.derive.bundles.outputs import as_written, late_rows, ledger_rows, output_rows, schema_of, views
@@ -77,7 +76,8 @@ class BundlesJob:
         }
         statements = [one.statement for _, one in pairs(self._rules)]
         statements += [f"{name}: {sql}" for rule in self._rules for name, sql in rule.outputs]
-        with self._told(), self._judged(begun) as judged:
+        with self._told(), Kept() as keep:
+            judged = self._judged(begun, self._rows(begun, keep), keep)
             self._made(begun, judged)
             return Planned(self.name, self.kind, ranges, statements, _says(judged))
 
@@ -85,17 +85,21 @@ class BundlesJob:
         """All that is new, or as much as a window holds, in one commit."""
         view = self._target.view()
         begun = self._begun(view)
-        with self._told():
-            if not begun.more and not self._anything_new(begun):
+        if not any(one.source.has_new(one.taken) for one in begun.readings.values()):
+            return Ran(self.name)
+        with self._told(), Kept() as keep:
+            rows = self._rows(begun, keep)
+            if not begun.more and not any(one.any_new(rows[name]) for name, one in begun.readings.items()):
                 return Ran(self.name)
-            return self._committed(view, begun)
+            return self._committed(view, begun, self._judged(begun, rows, keep), keep)
 
     def rebuild(self) -> Ran:
         """Take out all rows and begin with all that the sources hold."""
         view = self._target.view()
         begun = self._begun(None, whole=True)
-        with self._told():
-            return self._committed(view, begun, removes_all=view is not None)
+        with self._told(), Kept() as keep:
+            judged = self._judged(begun, self._rows(begun, keep), keep)
+            return self._committed(view, begun, judged, keep, removes_all=view is not None)
 
     def status(self) -> JobStatus:
         """By what the last commit says."""
@@ -143,37 +147,28 @@ class BundlesJob:
         rows: DataFrame = reader.load(self._target.table.uri)
         return rows
 
-    def _anything_new(self, begun: Begun) -> bool:
-        return any(
-            one.source.has_new(one.taken) and not one.news().isEmpty() for one in begun.readings.values()
-        )
+    def _rows(self, begun: Begun, keep: Kept) -> dict[str, DataFrame]:
+        """What is read of each source, once a run."""
+        return {name: keep(one.rows()) for name, one in begun.readings.items()}
 
-    @contextmanager
-    def _judged(self, begun: Begun) -> Iterator[Judged]:
+    def _judged(self, begun: Begun, rows: Mapping[str, DataFrame], keep: Kept) -> Judged:
         """Nothing expires before all that the sources have is looked at: some would be ahead of others."""
-        judged = judge(begun.readings, self._rules, begun.ledger, begun.numbers["newest"], not begun.more)
-        try:
-            yield judged
-        finally:
-            judged.close()
+        before = Before(begun.ledger, begun.numbers["newest"], not begun.more)
+        return judge(begun.readings, rows, self._rules, before, keep)
 
-    def _committed(self, view: TableView | None, begun: Begun, removes_all: bool = False) -> Ran:
-        run = self._target.runs(view) + 1
-        with self._judged(begun) as judged:
-            made = self._made(begun, judged).persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                count = self._counted(made) if judged.any_done else 0
-                parts = [made] if count else [made.limit(0)]
-                parts += [ledger_rows(judged), *late_rows(judged, self._rules)]
-                pinned = {name: one.view.version for name, one in begun.lookups.items()}
-                rows = as_written(union(parts), self._session, run, pinned)
-                positions = self._positions(begun, judged, view, count)
-                schema = schema_of(self.name, rows, view.schema_json if view else None, removes_all)
-                create, evolve = (schema, None) if view is None else (None, schema)
-                commit = Commit(rows, positions, create=create, evolve=evolve, spec=SPEC, removes_all=removes_all)
-                version = self._target.commit(view, commit)
-            finally:
-                made.unpersist()
+    def _committed(
+        self, view: TableView | None, begun: Begun, judged: Judged, keep: Kept, removes_all: bool = False
+    ) -> Ran:
+        made = keep(self._made(begun, judged))
+        count = self._counted(made) if judged.any_done else 0
+        parts = [made if count else made.limit(0), ledger_rows(judged), *late_rows(judged, self._rules)]
+        pinned = {name: one.view.version for name, one in begun.lookups.items()}
+        rows = as_written(union(parts), self._target.runs(view) + 1, pinned)
+        schema = schema_of(self.name, rows, view.schema_json if view else None, removes_all)
+        create, evolve = (schema, None) if view is None else (None, schema)
+        positions = self._positions(begun, judged, view, count)
+        commit = Commit(rows, positions, create=create, evolve=evolve, spec=SPEC, removes_all=removes_all)
+        version = self._target.commit(view, commit)
         return Ran(self.name, count, version, begun.more, _says(judged))
 
     def _made(self, begun: Begun, judged: Judged) -> DataFrame:

@@ -23,7 +23,7 @@ DONE, EXPIRED, LATE = "done", "expired", "late"
 
 @dataclass(frozen=True)
 class Judged:
-    """members: of all transactions that a run has to do with; kept until close().
+    """members: of all transactions that a run has to do with.
 
     With columns `state` (null: open), `at` (where the transaction was completed, by which outputs are ordered) and
     `is_new`: not in the ledger yet. rows: source -> rows of all members. newest: event time seen, microseconds.
@@ -38,7 +38,6 @@ class Judged:
     open: int
     oldest: int | None
     firsts: Mapping[tuple[str, TopicPartition], Position]
-    close: Callable[[], object]
 
     @property
     def any_done(self) -> bool:
@@ -55,21 +54,45 @@ def _before(first: Position | None) -> Position | None:
     return None if first is None else Position(first.epoch, first.offset - 1)
 
 
-def judge(
-    readings: Mapping[str, Reading], rules: Sequence[Rule], ledger: Ledger, newest: int, expires: bool
-) -> Judged:
-    """newest: event time that was seen before, microseconds. expires: whether a transaction may expire in this run."""
-    kept: list[DataFrame] = []
+class Kept:
+    """Frames that Spark makes once and keeps, in memory and on disk, until the block ends."""
 
-    def keep(frame: DataFrame) -> DataFrame:
-        kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+    def __init__(self) -> None:
+        self._frames: list[DataFrame] = []
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for frame in self._frames:
+            frame.unpersist()
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
         return frame
 
+
+@dataclass(frozen=True)
+class Before:
+    """What is known when a run begins. newest: event time that was seen, microseconds.
+
+    expires: whether a transaction may expire in this run.
+    """
+
+    ledger: Ledger
+    newest: int
+    expires: bool
+
+
+def judge(
+    readings: Mapping[str, Reading], rows: Mapping[str, DataFrame], rules: Sequence[Rule], before: Before, keep: Kept
+) -> Judged:
+    """rows: source -> those of its reading."""
+    ledger = before.ledger
     closed_before = ledger.members(past(readings, rules))
-    rows = {name: keep(reading.rows()) for name, reading in readings.items()}
     new = keep(all_members(rows, rules).join(closed_before, [*MEMBER], "left_anti"))
     told: Any = new.agg(sf.max(sf.unix_micros("time")), sf.min("transaction"), sf.max("transaction")).first()
-    newest = max(newest, told[0] or 0)
+    newest = max(before.newest, told[0] or 0)
     closed = ledger.transactions(told[1], told[2])
     late = [name for rule in rules if rule.late != "again" for name in (one.name for one in rule.inputs)]
     closed = closed.where(sf.col("input").isin(late)).select("transaction").distinct()
@@ -80,9 +103,9 @@ def judge(
         again = all_members(rows, rules).join(former, [*MEMBER], "left_semi")
         members = members.unionByName(again.withColumn("is_new", sf.lit(False)))
     judged = _grouped(members, rules).join(closed.withColumn("closed", sf.lit(True)), "transaction", "left")
-    judged = judged.select(*KEYS, _state(rules, newest, expires).alias("state"), "at")
+    judged = judged.select(*KEYS, _state(rules, newest, before.expires).alias("state"), "at")
     members = keep(members.select(*KEYS, *MEMBER[:1], *PLACE, "time", "is_new").join(judged, KEYS))
-    return Judged(members, rows, readings, newest, *_counts(members, rules), lambda: [one.unpersist() for one in kept])
+    return Judged(members, rows, readings, newest, *_counts(members, rules))
 
 
 def _with_former(

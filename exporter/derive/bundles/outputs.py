@@ -129,7 +129,7 @@ def late_rows(judged: Judged, rules: Sequence[Rule]) -> Iterator[DataFrame]:
             yield _view(rows, one, late).select(sf.lit(KEPT_LATE).alias("_output"), KEY, member, row)
 
 
-def as_written(rows: DataFrame, session: Any, run: int, lookups: Mapping[str, int]) -> DataFrame:
+def as_written(rows: DataFrame, run: int, lookups: Mapping[str, int]) -> DataFrame:
     """The frame of a commit: the job's own columns first, of their types, then those of the outputs."""
     rows = rows.withColumn("_run", sf.lit(run).cast("bigint"))
     pinned = sf.when(sf.col("_output") == LEDGER, sf.lit(json.dumps(dict(lookups), sort_keys=True)))
