@@ -6,11 +6,13 @@ from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from exporter.derive.job import Job
+from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
 from exporter.settings.derive_bundles import BundlesTable
+from exporter.settings.derive_mirror import MirrorTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
 from exporter.settings.model import Settings
@@ -53,4 +55,6 @@ def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: s
     session = lake.session.newSession()  # its configuration and its views are the job's, not the export's
     if isinstance(table, SqlTable):
         return SqlJob(name, table, lake, session, owner)
+    if isinstance(table, MirrorTable):
+        return MirrorJob(name, table, lake, session, owner)
     raise ConfigError(f"[derive.{name}] kind = {table.kind} is not there yet", "choose another kind")
