@@ -157,7 +157,7 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     """
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
-    session = session or _short_lived(settings)
+    session = session or _session(settings)
     configuration = routing_of(settings, session)
     lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
@@ -190,13 +190,13 @@ def registry_options(settings: Settings) -> RegistryOptions:
     )
 
 
-def open_lake(settings: Settings) -> Lake:
-    """The lake alone, on a Spark session of its own; no broker is asked."""
-    return Lake(_short_lived(settings), settings.store, settings.app, settings.sync, table_options(settings))
+def open_lake(settings: Settings, short_lived: bool = True) -> Lake:
+    """The lake alone, on a Spark session of its own; no broker is asked. short_lived: as in spark.start()."""
+    return Lake(_session(settings, short_lived), settings.store, settings.app, settings.sync, table_options(settings))
 
 
-def _short_lived(settings: Settings) -> Any:
-    return spark.start(settings.deployment, f"exporter {settings.app}", short_lived=True, java=settings.store.java)
+def _session(settings: Settings, short_lived: bool = True) -> Any:
+    return spark.start(settings.deployment, f"exporter {settings.app}", short_lived, java=settings.store.java)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:

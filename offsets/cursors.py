@@ -182,6 +182,16 @@ def run_id(app: str, job: str) -> str:
     return f"{head_of(app, job)}run"
 
 
+def rebuilt_id(app: str, job: str) -> str:
+    """The appId that says which run has begun a job's table anew last."""
+    return f"{head_of(app, job)}rebuilt"
+
+
+def rebuilds(transactions: Mapping[str, int], app: str, job: str) -> int:
+    """The run that began a job's table anew last, after another one had made it; 0 if none did."""
+    return transactions.get(rebuilt_id(app, job), 0)
+
+
 def as_transactions(cursor: Cursor, app: str, job: str, source: str) -> dict[str, int]:
     """The txn actions that say it: appId -> version."""
     head = head_of(app, job, source)

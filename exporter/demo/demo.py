@@ -21,26 +21,27 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from exporter import faults
-from exporter.demo import shop
+from exporter.demo import kitchen, shop
 from exporter.demo.child import EXPORT_SECS_MAX, GONE_SECS_MAX, DemoChild, nap
+from exporter.demo.derived import derive
 from exporter.demo.produce import produce
 from exporter.demo.result import differences, read_report, read_tally, show, unknown_commits
 from exporter.demo.settings import TOPIC, WAL_TABLE, settings_toml
 from exporter.demo.shop_types import EVENT_TYPES
+from exporter.demo.stage import Stage
 from exporter.demo.story import Story
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.local import dynamodb as dynamodb_local
 from exporter.local.broker import Broker, create_topic
-from exporter.local.children import EXPORTER, FOLLOW_PARENT, quick_java, sigterm_as_ctrl_c
+from exporter.local.children import EXPORTER, FOLLOW_PARENT, sigterm_as_ctrl_c
 from exporter.local.dynamodb import CREDENTIALS
 from exporter.local.registry import LocalRegistry
 from exporter.operate.audit.report import AuditReport
@@ -59,11 +60,14 @@ has rows, which the write-ahead log knows of; by then about half of the tables h
 _PRODUCER = FOLLOW_PARENT + "from exporter.demo.demo import produce_main; produce_main()"
 
 
-def demo(records: int, keep: bool, folder: Path | None, infer: bool = False, avro: bool = False) -> None:
+def demo(
+    records: int, keep: bool, folder: Path | None, infer: bool = False, avro: bool = False, derives: bool = False
+) -> None:
     """Run the demo with `records` events; keep: leave the broker running until Ctrl-C.
 
     infer: what the events look like is not declared but found out, by `exporter infer`; then none of them is bad. avro:
-    they are Avro, and a schema registry on this machine says what they look like.
+    they are Avro, and a schema registry on this machine says what they look like. derives: tables are made of tables
+    afterwards.
 
     Raises FoundProblem if the audit is not clean or a child fails, else what the broker and the jars raise.
     """
@@ -75,7 +79,9 @@ def demo(records: int, keep: bool, folder: Path | None, infer: bool = False, avr
         _prepare(story)
         broker, endpoint = _start_services(story, place, running)
         registry = _start_registry(story, running) if avro else ""
-        stage = Stage(place, broker.bootstrap, endpoint, records, story, running, registry)
+        stage = Stage(place, broker.bootstrap, endpoint, records, story, running, registry, derives)
+        if derives:
+            create_topic(broker.bootstrap, kitchen.TOPIC)
         produced = _export_until_killed(stage, _inferred(stage) if infer else None)
         _export_the_rest(stage)
         report = _audit(stage)
@@ -83,47 +89,12 @@ def demo(records: int, keep: bool, folder: Path | None, infer: bool = False, avr
         show(report, produced, place, problems)
         if problems:
             raise FoundProblem("; ".join(problems), f"the topic is kept in {place / 'kafka'}, the logs in {place}")
+        if derives:
+            derive(stage)
         story.say(f"done in {time.monotonic() - began:.0f} s")
         if keep:
             _wait_for_ctrl_c(story, stage)
     shutil.rmtree(place / "kafka" / "data", ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What the steps share. endpoint: DynamoDB's, empty where it cannot run. running: ends what was started.
-
-    registry: URL of the schema registry; empty without one.
-    """
-
-    folder: Path
-    bootstrap: str
-    endpoint: str
-    records: int
-    story: Story
-    running: ExitStack
-    registry: str = ""
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "exporter.toml"
-
-    @property
-    def lake(self) -> Path:
-        return self.folder / "lake"
-
-    def start(self, name: str, code: str, arguments: Sequence[str], environment: Mapping[str, str]) -> DemoChild:
-        """A Python process that says what it says to <name>.log and, on stdout, to <name>.json."""
-        child = DemoChild(name, code, arguments, environment, self.folder)
-        self.running.callback(child.end)
-        return child
-
-    def exporter(self, name: str, *arguments: str, fault: str = "") -> DemoChild:
-        """`exporter <arguments> --config ...`, with one fault point armed."""
-        environment = {**quick_java(), **CREDENTIALS}
-        if fault:
-            environment[faults.VARIABLE] = fault
-        return self.start(name, EXPORTER, [*arguments, "--config", str(self.config)], environment)
 
 
 def _make_folder(folder: Path | None) -> Path:
@@ -216,7 +187,8 @@ def _export_until_killed(stage: Stage, produced: shop.Tally | None) -> shop.Tall
     """Export until the exporter has stopped itself where it is to be killed; what is not produced yet is, meanwhile."""
     if produced is None:
         said = stage.bootstrap, stage.lake, stage.records, stage.endpoint
-        stage.config.write_text(settings_toml(*said, registry=stage.registry), "utf-8")
+        text = settings_toml(*said, registry=stage.registry, derives=stage.derives)
+        stage.config.write_text(text, "utf-8")
     fault = f"{faults.Fault.AFTER_DELTA_COMMIT.value}@{KILL_AT_COMMIT_OF}:stop"
     arguments = (stage.bootstrap, str(stage.records), *([stage.registry] if stage.registry else []))
     doing = "the exporter starts" if produced else "producing; the exporter starts"

@@ -5,25 +5,32 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from exporter.demo import shop
+from exporter.demo import kitchen, shop
 
 TOPIC = "shop_events"
 WAL_TABLE = "demo-wal"
 
 
 def settings_toml(
-    bootstrap: str, lake: Path, records: int, endpoint: str = "", described: bool = True, registry: str = ""
+    bootstrap: str,
+    lake: Path,
+    records: int,
+    endpoint: str = "",
+    described: bool = True,
+    registry: str = "",
+    derives: bool = False,
 ) -> str:
     """The settings file. Files are rolled so early that each table gets several commits. endpoint: DynamoDB's.
 
     described: whether it says what the events look like; else `exporter infer` completes it.
-    registry: URL of a schema registry, which knows the types and columns of events that are Avro.
+    registry: URL of a schema registry, which knows the types and columns of events that are Avro. derives: whether the
+    kitchen's topic is exported too, and tables are made of the tables.
     """
     log = [f"wal_table = {_quoted(WAL_TABLE)}", f"wal_endpoint = {_quoted(endpoint)}"] if endpoint else []
     lines = [
         "# Written by `exporter demo`. What is small here for the demo's sake has a better default.",
         f"brokers = [{_quoted(bootstrap)}]",
-        f"topics = [{_quoted(TOPIC)}]",
+        f"topics = [{', '.join(map(_quoted, [TOPIC, *([kitchen.TOPIC] if derives else [])]))}]",
         'group = "demo"',
         f"table_root = {_quoted(str(lake))}",
         'first_position = "earliest"',
@@ -37,7 +44,8 @@ def settings_toml(
         "heartbeat_secs = 5",
         "session_timeout_ms = 6000",
     ]
-    return "\n".join([*lines, *(_registered(registry) if registry else _described() if described else ())]) + "\n"
+    lines += _registered(registry) if registry else _described() if described else ()
+    return "\n".join([*lines, *(kitchen.SETTINGS.splitlines() if derives else ())]) + "\n"
 
 
 def _registered(url: str) -> list[str]:

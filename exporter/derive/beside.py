@@ -14,6 +14,9 @@ from exporter.lake.lake import Lake
 from exporter.settings.model import Settings
 from exporter.spark.session import has_ended
 
+PACE = 1.0
+"""For at least half of the time all cores are the export's."""
+
 
 class Beside:
     """One thread's. Made by another one, which may call all but work().
@@ -37,7 +40,7 @@ class Beside:
     def work(self) -> ExporterError | None:
         """The thread: until stopped, or finished and caught up. What ended a job, if no job is left or it is finished.
 
-        Raises what ends the process, such as a JVM that is gone.
+        Raises JvmEnded.
         """
         self._stopping.enter()
         settings, lake = self._settings, self._lake
@@ -47,7 +50,7 @@ class Beside:
             return error
         self._passes = passes = Passes(
             jobs, lambda ran: None, self._stopping, settings.give_up_secs,
-            made_of=made_of(settings.derive), fatal=lambda error: has_ended(lake.session, error),
+            made_of=made_of(settings.derive), jvm_ended=lambda error: has_ended(lake.session, error), pace=PACE,
         )  # fmt: skip
         passes.follow(settings.derive_secs, self._last.is_set)
         passes.catch_up()

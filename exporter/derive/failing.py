@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from exporter.secrets import masked
 from exporter.text import first_line
 
 
-class _Java(Exception):
-    """A Java exception as first_line() takes it."""
-
-    def __init__(self, java: Any) -> None:
-        super().__init__("")
-        self.java_exception = java
-
-
 def told(error: BaseException) -> str:
-    """The innermost cause's line. error: of Python, of py4j, or one that pyspark made of a Java exception."""
+    """The innermost cause's line; no secret. error: of Python, of py4j, or what pyspark made of a Java exception."""
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if java is None:
         return first_line(error)
     while java.getCause() is not None:
         java = java.getCause()
-    return first_line(_Java(java)).partition(": ")[2] or first_line(_Java(java))
+    lines = (line.strip() for line in str(java.getMessage() or "").splitlines())
+    return masked(next(filter(None, lines), str(java.getClass().getName())))

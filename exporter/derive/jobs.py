@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from exporter.derive.bundles.job import BundlesJob
+from exporter.derive.bundles.rules import rules_of
+from exporter.derive.bundles.rules import sources_of as sources_of_rules
 from exporter.derive.job import Job
 from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
+from exporter.derive.to_kafka import Surroundings, ToKafkaJob
+from exporter.derive.to_kafka_formats import Registered
+from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.errors import ConfigError
+from exporter.kafka.options import kafka_python_options
 from exporter.lake.lake import Lake
+from exporter.registry.client import connect
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
+from exporter.settings.derive_to_kafka import ToKafkaTable
 from exporter.settings.model import Settings
+from exporter.workbench import registry_options
 
 
 def jobs_of(settings: Settings, lake: Lake, only: Collection[str] = ()) -> list[Job]:
@@ -33,7 +43,7 @@ def jobs_of(settings: Settings, lake: Lake, only: Collection[str] = ()) -> list[
 def sources_of(table: DeriveTable) -> tuple[str, ...]:
     """The event types, or other jobs, that a job follows."""
     if isinstance(table, BundlesTable):
-        return tuple(one.source for one in table.inputs.values())
+        return sources_of_rules(rules_of(table))
     return (table.source,)
 
 
@@ -57,4 +67,12 @@ def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: s
         return SqlJob(name, table, lake, session, owner)
     if isinstance(table, MirrorTable):
         return MirrorJob(name, table, lake, session, owner)
-    raise ConfigError(f"[derive.{name}] kind = {table.kind} is not there yet", "choose another kind")
+    if isinstance(table, BundlesTable):
+        return BundlesJob(name, table, lake, session, owner)
+    return _to_kafka(name, table, settings, Surroundings(lake, session, settings.derive, owner))
+
+
+def _to_kafka(name: str, table: ToKafkaTable, settings: Settings, around: Surroundings) -> Job:
+    registered = Registered(table, lambda: connect(registry_options(settings)))
+    topic = TargetTopic(kafka_python_options(settings), settings.app, name, table)
+    return ToKafkaJob(name, table, around, topic, registered)

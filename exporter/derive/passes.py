@@ -27,6 +27,7 @@ from exporter.errors import (
     ExporterError,
     Fenced,
     InvariantBroken,
+    JvmEnded,
     LogCleaned,
     StorageSilent,
 )
@@ -50,7 +51,10 @@ class Stop(Protocol):
         """Whether to stop."""
 
     def rest(self, secs: float) -> object:
-        """Wait for so many seconds, or less."""
+        """Wait for so many seconds, or until there is something to do."""
+
+    def pause(self, secs: float) -> object:
+        """Wait for so many seconds, or until it is to stop."""
 
 
 class Passes:
@@ -64,21 +68,23 @@ class Passes:
         give_up_secs: float,
         *,
         made_of: Mapping[str, Collection[str]] | None = None,
-        fatal: Callable[[BaseException], bool] = lambda error: False,
+        jvm_ended: Callable[[BaseException], bool] = lambda error: False,
+        pace: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """jobs: those of which others are made before these. told: each run that did something.
 
-        made_of: job -> jobs whose tables are its sources. fatal: whether an
-        error ends the process, such as that of a JVM that is gone; it is raised as it is.
+        made_of: job -> jobs whose tables are its sources. jvm_ended:
+        whether an error is that of a JVM that is gone. pace: rest after a pass that follow() makes, as a share of what
+        it took.
         """
         self._jobs = {job.name: job for job in jobs}
         self._told = told
-        self._stopped = stopping.asked
-        self._rest = stopping.rest
+        self._stopping = stopping
         self._give_up_secs = give_up_secs
         self._made_of = made_of or {}
-        self._fatal = fatal
+        self._jvm_ended = jvm_ended
+        self._pace = pace
         self._clock = clock
         self._errors: list[ExporterError] = []
         self.states: Mapping[str, JobState] = {job.name: JobState(job.name, job.kind) for job in jobs}
@@ -86,10 +92,13 @@ class Passes:
 
     def follow(self, every_secs: float, enough: Callable[[], bool] = lambda: False) -> None:
         """Pass after pass, until stopped, it is enough, or no job is left."""
-        while self._is_left() and not self._stopped() and not enough():
+        while self._is_left() and not self._stopping.asked() and not enough():
+            began = self._clock()
             more = [self._turn(name, job.run) for name, job in self._jobs.items()]
-            if not any(more) and not self._stopped():
-                self._rest(min(every_secs, self._next_try_secs()))
+            if self._pace:
+                self._stopping.pause(self._pace * (self._clock() - began))
+            if not any(more) and not self._stopping.asked():
+                self._stopping.rest(min(every_secs, self._next_try_secs()))
 
     def catch_up(self) -> None:
         """Until each job has taken all that its sources held at the beginning of this, or has ended.
@@ -122,7 +131,7 @@ class Passes:
 
     def _through(self, calls: dict[str, Callable[[], Ran]]) -> None:
         """calls: of each job what it does first; then it runs until there is no more to do."""
-        while calls and not self._stopped():
+        while calls and not self._stopping.asked():
             more = {name: self._turn(name, call) for name, call in calls.items()}
             for name in more:
                 state = self.states[name]
@@ -131,8 +140,8 @@ class Passes:
                 of_open = calls.keys() & {*self._made_of.get(name, ())}
                 if state.ended or not (more[name] or state.in_a_row or of_open):
                     del calls[name]
-            if calls and not any(more.values()) and not self._stopped():
-                self._rest(self._next_try_secs())
+            if calls and not any(more.values()) and not self._stopping.asked():
+                self._stopping.rest(self._next_try_secs())
 
     def _next_try_secs(self) -> float:
         now = self._clock()
@@ -140,18 +149,18 @@ class Passes:
         return max(REST_SECS, min(tries, default=float("inf")))
 
     def _turn(self, name: str, call: Callable[[], Ran]) -> bool:
-        """Run a job if it is due; whether there is more to do at once. Raises what is fatal."""
+        """Run a job if it is due; whether there is more to do at once. Raises JvmEnded."""
         began, state = self._clock(), self.states[name]
-        if self._stopped() or not state.due(began):
+        if self._stopping.asked() or not state.due(began):
             return False
         try:
             ran = call()
         except NoSource as error:
             self._set(self._waits(state, error))
             return False
-        except Exception as error:  # whatever it is, it is this job's, unless it is fatal
-            if self._fatal(error):
-                raise
+        except Exception as error:  # whatever it is, it is this job's
+            if isinstance(error, JvmEnded) or self._jvm_ended(error):
+                raise JvmEnded from error
             self._set(self._failed(state, error))
             return False
         self._set(state.ran(ran.version, ran.rows, ran.more, began))
@@ -173,7 +182,7 @@ class Passes:
 
     def _failed(self, state: JobState, failure: Exception) -> JobState:
         now = self._clock()
-        if self._stopped() and not isinstance(failure, ENDS):
+        if self._stopping.asked() and not isinstance(failure, ENDS):
             return state  # it was cut short: the next process goes on
         error = told_of(state.name, failure)
         failed = state.failed(error.message, now)

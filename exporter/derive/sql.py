@@ -11,14 +11,15 @@ from pyspark.sql.types import StructType
 
 from exporter.derive.columns import Unfit, grown
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
+from exporter.derive.locating import failing
 from exporter.derive.query import Query
-from exporter.derive.source import Pinned, pin
+from exporter.derive.source import Pinned, pin, within
 from exporter.derive.sql_audit import compared
-from exporter.derive.target import Commit, Target
-from exporter.errors import ConfigError
+from exporter.derive.target import Commit, RunFailed, Target
+from exporter.errors import ConfigError, ExporterError
 from exporter.lake.lake import Lake
 from exporter.settings.derive_sql import SqlTable
-from offsets.cursors import Cursor, as_transactions, cursor_of, replayed, slices, window
+from offsets.cursors import Cursor, Slice, as_transactions, cursor_of, replayed, slices, window
 from offsets.table_log import TableView
 
 QUERY_PROPERTY = "exporter.derive.sql"
@@ -62,10 +63,13 @@ class SqlJob:
             return Ran(self.name)
         until = self._until(since, source)
         rows = self._query.over(source.rows(since, until))
-        if view is None:
-            return self._made(rows, made, until, source)
-        commit = Commit(rows, self._said(until), evolve=self._grown(view, made))
-        return self._ran(self._target.commit(view, commit), until, source)
+        evolve = None if view is None else self._grown(view, made)
+        try:
+            if view is None:
+                return self._made(rows, made, until, source)
+            return self._ran(self._target.commit(view, Commit(rows, self._said(until), evolve=evolve)), until, source)
+        except RunFailed as failed:
+            raise self._located(failed, source, slices(since, until)) from failed
 
     def rebuild(self) -> Ran:
         """Take out all rows and put in what the source makes now, in one commit."""
@@ -106,6 +110,19 @@ class SqlJob:
     def _ran(self, version: int, until: Cursor, source: Pinned) -> Ran:
         more = until.positions != source.now.positions
         return Ran(self.name, self._target.added_rows(version), version, more)
+
+    def _located(self, failed: RunFailed, source: Pinned, new: Sequence[Slice]) -> ExporterError:
+        """The failure, with the record that the query fails on, if it does."""
+
+        def fails(some: Sequence[Slice]) -> bool:
+            try:
+                self._query.over(source.frame().where(within(some))).write.format("noop").mode("overwrite").save()
+            except Exception:  # noqa: BLE001 - it is asked whether there is one
+                return True
+            return False
+
+        one = failing(new, fails)
+        return failed if one is None else RunFailed(f"{failed.message} (at {one.tp} offset {one.through})", failed.hint)
 
     def _pinned(self) -> Pinned:
         return pin(self._lake, self._session, self._table.source)

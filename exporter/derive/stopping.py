@@ -31,6 +31,10 @@ class Stopping:
         self._wake.wait(secs)
         self._wake.clear()
 
+    def pause(self, secs: float) -> None:
+        """Wait for so long, whatever there is to do; less only if it is to stop."""
+        self._asked.wait(secs)
+
     def wake(self) -> None:
         """End a rest; callable from every thread."""
         self._wake.set()

@@ -18,7 +18,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.log_files import entry_lines
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
-from offsets.cursors import run_id, superseded
+from offsets.cursors import rebuilt_id, run_id, superseded
 from offsets.partitions import Spec
 from offsets.table_log import APP_PROPERTY, TableView, own_metadata
 
@@ -30,6 +30,10 @@ UNCUT = Spec("none")
 def new_owner() -> str:
     """Who runs a job, for the reader of the history and for another process that is refused; unique."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+class RunFailed(ExporterError):
+    """A run's rows could not be made or written: the query, the data, or the system underneath."""
 
 
 class Moved(Exception):
@@ -95,6 +99,7 @@ class Target:
         said = {**made.positions, self.run_id: run}
         if based_on and made.removes_all:
             said |= superseded(based_on.transactions, said, self._lake.app, self.job)
+            said |= {rebuilt_id(self._lake.app, self.job): run}
         change = Change(
             expected=tuple(said),
             positions=said,
@@ -143,7 +148,7 @@ class Target:
         if isinstance(failed, ExporterError):
             raise failed
         what = f"derive {self.job}: the run failed, and nothing of it is in the table: {told(failed)}"
-        raise ExporterError(what, "if it is about the query or the data, correct the query; else try again") from failed
+        raise RunFailed(what, "if it is about the query or the data, correct the query; else try again") from failed
 
     def added_rows(self, version: int) -> int:
         """How many rows a version added, by what it says of its files."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from exporter.derive.job import AuditLine, Job, JobStatus, Planned, Ran
 from exporter.derive.jobs import jobs_of, made_of
-from exporter.derive.passes import Passes
+from exporter.derive.passes import ENDS, Passes
 from exporter.derive.source import NoSource
 from exporter.derive.stopping import Stopping
 from exporter.ending import ending
@@ -32,19 +32,23 @@ class How:
     scheduled: bool = False
     rebuilds: bool = False
 
+    @property
+    def has_an_end(self) -> bool:
+        return self.until_caught_up or self.rebuilds
+
 
 def run_jobs(settings: Settings, only: Collection[str], how: How, told: Callable[[Ran], None]) -> None:
     """Run jobs, as `how` says. Raises ConfigError, and the first error that ended a job, once no job is left."""
     if how.scheduled and not settings.derive_cron:
         raise ConfigError("--schedule needs a schedule", "set `derive_cron`")
-    lake = open_lake(settings)
+    lake = open_lake(settings, short_lived=how.has_an_end)
     try:
         stopping = Stopping(lake.session)
         with jvm_watched(lake.session), ending.stopping(stopping.ask, settings.stop_budget_secs):
             stopping.enter()
             passes = Passes(
                 jobs_of(settings, lake, only), told, stopping, settings.give_up_secs,
-                made_of=made_of(settings.derive), fatal=lambda error: spark.has_ended(lake.session, error),
+                made_of=made_of(settings.derive), jvm_ended=lambda error: spark.has_ended(lake.session, error),
             )  # fmt: skip
             _run(passes, stopping, how, settings)
     finally:
@@ -74,7 +78,7 @@ def _run(passes: Passes, stopping: Stopping, how: How, settings: Settings) -> No
 
 
 def plans(settings: Settings, only: Collection[str]) -> list[Planned]:
-    """What the next run of each job would do; of one whose source is not there, that."""
+    """What the next run of each job would do; of one that cannot run, why not."""
     with open_lake(settings) as lake:
         return [_planned(job) for job in jobs_of(settings, lake, only)]
 
@@ -84,6 +88,8 @@ def _planned(job: Job) -> Planned:
         return job.plan()
     except NoSource as error:
         return Planned(job.name, job.kind, says=error.message)
+    except ENDS as error:
+        return Planned(job.name, job.kind, says=f"it would end: {error.message}; {error.hint}")
 
 
 def statuses(settings: Settings, only: Collection[str]) -> list[JobStatus]:
@@ -97,6 +103,8 @@ def _status(job: Job) -> JobStatus:
         return job.status()
     except NoSource as error:
         return JobStatus(job.name, job.kind, None, {}, {"waits": error.message})
+    except ENDS as error:
+        return JobStatus(job.name, job.kind, None, {}, {"ends": error.message})
 
 
 def audits(settings: Settings, only: Collection[str]) -> list[AuditLine]:
@@ -110,3 +118,5 @@ def _audited(job: Job) -> Collection[AuditLine]:
         return job.audit()
     except NoSource as error:
         return (AuditLine(job.name, "source", True, 0, error.message),)
+    except ENDS as error:
+        return (AuditLine(job.name, "audit", False, 0, error.message),)

@@ -43,7 +43,7 @@ POINTS = (
 ELSEWHERE = frozenset(
     {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR}
     | {Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE}
-    | {Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT}
+    | {Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT, Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND}
 )
 """These need something first: `retention`, `restored` and `replayed`; or they are those of a job (derive)."""
 

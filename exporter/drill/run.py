@@ -79,6 +79,8 @@ class Run:
         self.environment: dict[str, str] = {}
         self.prelude = ""
         self.records_leave = False
+        self.made_topics: dict[str, str] = {}
+        """Topics that tasks make, each with its group; they go with the run's own."""
         self.tasks: list[Task] = []
         self.lake = services.lakes.plain(self.app, folder)
         self.plain_topic = PlainTopic(services.options, self.topic)
@@ -110,7 +112,8 @@ class Run:
         with ExitStack() as removed:
             if self.services.log:
                 removed.callback(self.services.drop_log, self.topic)
-            removed.callback(self.services.drop_topic, self.topic, self.app)
+            for topic, group in {**self.made_topics, self.topic: self.app}.items():
+                removed.callback(self.services.drop_topic, topic, group)
             removed.callback(self.services.lakes.drop, self.app, self.folder, keep)
 
     def load(self, make: Callable[[int], Record] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import kills, mishaps, outages, registry, soak, store, streams
+from exporter.drill import derived, kills, mishaps, outages, registry, soak, store, streams
 from exporter.drill.run import Run
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
@@ -64,6 +64,8 @@ _ALL = (
     Scenario("transactions", streams.transactions_and_compaction, config=COMPACTED),
     Scenario("new-types", streams.new_types),
     Scenario("registry", registry.registry),
+    Scenario("derived", derived.derived),
+    Scenario("derived-rewound", derived.derived_rewound),
     Scenario("store-throttles", store.throttles, needs="store"),
     Scenario("store-slow", store.slow, needs="store"),
     Scenario("store-down", store.down, needs="store"),

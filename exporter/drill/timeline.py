@@ -16,6 +16,8 @@ from exporter.local.children import Said
 
 _MARKS = {"partition_assigned": "owns", "partition_revoked": "gives", "commit_refused": "refused"}
 """Events of tasks that stand in the timeline."""
+JOBS = "derive"
+"""What the names of processes begin with that run jobs."""
 
 
 class Timeline:
@@ -42,12 +44,14 @@ class Timeline:
     def struck(self, task: Task, what: str, at: float | None = None) -> Strike:
         """Note a strike; the first commit of another task to what this one owned ends its recovery.
 
-        Of a task that was struck while it recovered from another strike, that one has no time of recovery.
+        Of a task that was struck while it recovered from another strike, that one has no time of recovery. Nor has any
+        of a job's process: what it owned is nobody else's.
         """
         at = time.time() if at is None else at
         strike = Strike(round(at - self._began, 3), what, task.name)
         self._pending = [one for one in self._pending if self._began + one[0].at > task.started_at]
-        self._pending.append((strike, task, frozenset(owned(task))))
+        if not task.name.startswith(JOBS):
+            self._pending.append((strike, task, frozenset(owned(task))))
         self._record.strikes.append(strike)
         self.mark(task, "strike", what, at)
         return strike

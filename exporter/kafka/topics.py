@@ -14,10 +14,13 @@ from typing import Any, Literal, Protocol
 
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import OffsetSpec
+from kafka.admin import NewTopic, OffsetSpec
 from kafka.errors import (
+    BrokerResponseError,
     GroupAuthorizationFailedError,
     KafkaError,
+    RetriableError,
+    TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
@@ -219,6 +222,21 @@ class TopicReader:
             may_not = isinstance(error.__cause__, GroupAuthorizationFailedError)
             return [*found, f"READ on group {group}"] if may_not else found
         return found + [f"{right} on group {group}" for right in _lacking(described, "READ")]
+
+    def make(self, topic: str, partitions: int, replication: int) -> None:
+        """Make a topic, unless somebody else has just made it. replication: -1 for what the brokers have by default.
+
+        Raises ConfigError for what they refuse, BrokerSilent.
+        """
+        try:
+            self._ask(self._admin.create_topics, [NewTopic(topic, partitions, replication)])
+        except BrokerSilent as error:
+            if isinstance(error.__cause__, TopicAlreadyExistsError):
+                return
+            if isinstance(error.__cause__, BrokerResponseError) and not isinstance(error.__cause__, RetriableError):
+                hint = "make it yourself: a topic that is there is left as it is"
+                raise ConfigError(f"topic {topic} cannot be made: {error.__cause__}", hint) from error
+            raise
 
     def close(self) -> None:
         self._admin.close()

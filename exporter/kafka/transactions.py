@@ -1,15 +1,16 @@
 """Records and the progress that they stand for, in one Kafka transaction; fenced, or out of reach.
 
-    open    init_transactions: whoever had the id before is fenced, what it had begun is ended
+    fence   init_transactions: whoever had the id before is fenced, what it had begun is ended
     send    begin ── records ── progress of consumer groups ── commit
-    close   without a word: what is open then the next one to open aborts
+    close   without a word: what is open then the next one to fence aborts
 
-After an error only close() may follow: what became of a transaction the progress tells, read after the next open().
+After an error only close() may follow: what became of a transaction the progress tells, read after the next fence().
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from exporter.kafka.client import CLOSE_TIMEOUT_MS, never_create_topics
 
 WAIT_MS = 30_000
 """How long one step of a transaction may take; a broker aborts it after TRANSACTION_MS by itself."""
-TRANSACTION_MS = 120_000
+TRANSACTION_MS = 60_000
 BOOTSTRAP_MS = 10_000
 BATCH_BYTES = 256 << 10
 
@@ -90,7 +91,7 @@ class Transactions:
         }
         self._producer: Any = None
 
-    def open(self) -> None:
+    def fence(self) -> None:
         """Fence whoever had the id before, once what it had begun is ended. Raises BrokerSilent, ConfigError."""
         self._producer = self._asked(lambda: KafkaProducer(**self._options))
         never_create_topics(self._producer)
@@ -155,15 +156,13 @@ class Transactions:
         try:
             return call()
         except (KafkaError, OSError) as error:
-            raise _meant(error, self.id, self.topic) from error
+            manager = getattr(self._producer, "_transaction_manager", None)
+            raise _meant(error, self.id, self.topic, manager and manager.last_error) from error
 
 
-def _meant(error: BaseException, id: str, topic: str) -> Exception:
-    """What an error of the client is to whoever sends; it may be wrapped into others."""
-    whole = [error]
-    while (cause := _cause(whole[-1])) is not None and cause not in whole:
-        whole.append(cause)
-    for one in whole:
+def _meant(error: BaseException, id: str, topic: str, first: BaseException | None = None) -> Exception:
+    """What an error of the client is to whoever sends. first: what has put the client into a state of error."""
+    for one in filter(None, (first, error)):
         if isinstance(one, (ProducerFencedError, InvalidProducerEpochError, InvalidProducerIdMappingError)):
             return Overtaken(str(one))
         if isinstance(one, (MessageSizeTooLargeError, RecordListTooLargeError)):
@@ -172,25 +171,21 @@ def _meant(error: BaseException, id: str, topic: str) -> Exception:
             hint = f"it needs Write on topic {topic}, Write on transactional id {id}, and Read on groups {id}*"
             return ConfigError(f"this user may not send to topic {topic}: {type(one).__name__} {one}".strip(), hint)
         if isinstance(one, OffsetMetadataTooLargeError):
-            return ConfigError("the brokers take less metadata of an offset than is usual", "see settings of the broker")
+            hint = "raise offset.metadata.max.bytes of the brokers to its default, 4096"
+            return ConfigError("the brokers take less metadata of an offset than is usual", hint)
     return BrokerSilent(f"the broker did not take a transaction of {id}: {type(error).__name__}: {error}")
 
 
-def _cause(error: BaseException) -> BaseException | None:
-    """kafka-python gives the last error as an argument of the next one."""
-    inner = next((one for one in error.args if isinstance(one, BaseException)), None)
-    return inner or error.__cause__
+def progress_of(client: Mapping[str, Any], group: str, topic: str, settled: bool) -> Progress | None:
+    """What a group has of a topic; None if it has nothing.
 
-
-def progress_of(client: Mapping[str, Any], group: str, topic: str) -> Progress | None:
-    """What a group has of a topic; None if it has nothing. Waits until no transaction is left that might change it.
-
-    Raises BrokerSilent, ConfigError.
+    settled: wait until no transaction is open that might change it; else it is what was committed last. Raises
+    BrokerSilent, ConfigError.
     """
     try:
         consumer = KafkaConsumer(
-            **client, group_id=group, enable_auto_commit=False, isolation_level="read_committed",
-            bootstrap_timeout_ms=BOOTSTRAP_MS,
+            **client, group_id=group, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_MS,
+            isolation_level="read_committed" if settled else "read_uncommitted",
         )  # fmt: skip
         with closing(_Quietly(consumer)):
             never_create_topics(consumer)
@@ -198,6 +193,43 @@ def progress_of(client: Mapping[str, Any], group: str, topic: str) -> Progress |
     except (KafkaError, OSError) as error:
         raise _meant(error, group, topic) from error
     return None if found is None else Progress(found.offset, found.metadata or "")
+
+
+class Committed(NamedTuple):
+    """One record of a topic."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+def committed_records(client: Mapping[str, Any], topic: str) -> Iterator[Committed]:
+    """All that a reader of committed transactions sees now, each partition in order.
+
+    Raises BrokerSilent, ConfigError.
+    """
+    try:
+        consumer = KafkaConsumer(
+            **client, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest",
+            bootstrap_timeout_ms=BOOTSTRAP_MS,
+        )  # fmt: skip
+        with closing(_Quietly(consumer)):
+            never_create_topics(consumer)
+            tps = [KafkaTopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
+            consumer.assign(tps)
+            ends = consumer.end_offsets(tps, timeout_ms=WAIT_MS) if tps else {}
+            deadline = time.monotonic() + WAIT_MS / 1000
+            while any(consumer.position(tp, timeout_ms=WAIT_MS) < end for tp, end in ends.items()):
+                for tp, records in consumer.poll(timeout_ms=500).items():
+                    for one in records:
+                        yield Committed(tp.partition, one.offset, one.key, one.value, tuple(one.headers or ()))
+                    deadline = time.monotonic() + WAIT_MS / 1000
+                if time.monotonic() > deadline:
+                    raise BrokerSilent(f"topic {topic} gives no records before its end")
+    except (KafkaError, OSError) as error:
+        raise _meant(error, "", topic) from error
 
 
 class _Quietly:

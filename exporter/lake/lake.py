@@ -90,6 +90,15 @@ class Lake:
         return tuple(sorted(stored_event_types(self.store)))
 
 
+def stored_jobs(store: Store) -> list[str]:
+    """The jobs of [derive] that have a table in a store. Raises TableUnreadable."""
+    below = store.below(DERIVED_FOLDER)
+    try:
+        return [name for name in sorted(below.names()) if below.has_folder(f"{name}/{LOG_FOLDER}")]
+    except OSError as error:
+        raise TableUnreadable(f"the tables under {below.uri()} cannot be listed: {error}") from error
+
+
 def stored_event_types(store: Store) -> Iterable[str]:
     """The event types that have a table in a store. Raises TableUnreadable."""
     try:

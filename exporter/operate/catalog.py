@@ -13,12 +13,12 @@ from exporter.catalog.registrar import Registered, Registrar
 from exporter.catalog.statements import database_statement, statement
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, ExporterError
-from exporter.lake.lake import Lake, stored_event_types
-from exporter.operate.check.finding import Finding
+from exporter.finding import Finding
+from exporter.lake.lake import Lake, stored_event_types, stored_jobs
 from exporter.settings.model import Settings
 from exporter.text import first_line
 from exporter.workbench import registrar_of
-from offsets.names import table_folder
+from offsets.names import DERIVED_FOLDER, table_folder
 
 WHAT = "catalog"
 CHECK_SECS = 45.0
@@ -27,7 +27,7 @@ CHECK_SECS = 45.0
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the answer. event_type: empty for the database's."""
+    """One line of the answer. event_type: empty for the database's; of a derived table its folder."""
 
     event_type: str
     name: str
@@ -37,6 +37,8 @@ class Statement:
 def statements(settings: Settings, dialect: str, only: Collection[str] = ()) -> list[Statement]:
     """Those of all tables, or of some; of two that want one name, the first by its event type's name.
 
+    Those of derived tables come after all others, where none of these is called so.
+
     Raises ConfigError, TableUnreadable.
     """
     found, database = _chosen(settings, only), settings.catalog_database
@@ -44,6 +46,10 @@ def statements(settings: Settings, dialect: str, only: Collection[str] = ()) -> 
     for name, event_type in found.items():
         entry = Entry(name, with_scheme(settings.store.uri(table_folder(event_type))))
         told.append(Statement(event_type, name, statement(dialect, database, entry)))
+    for job in () if only else stored_jobs(settings.store):
+        if (name := catalog_name(job)) not in found:
+            entry = Entry(name, with_scheme(settings.store.uri(f"{DERIVED_FOLDER}/{job}")))
+            told.append(Statement(f"{DERIVED_FOLDER}/{job}", name, statement(dialect, database, entry)))
     return told
 
 

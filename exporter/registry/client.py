@@ -37,6 +37,7 @@ ERROR_BYTES_SHOWN = 120
 NO_SUCH_ID = 40403
 NO_SUCH_SUBJECT = 40401
 _HINT = "check `[schema_registry]`: urls, the credentials and their rights, the certificates; what is exported waits"
+_SENT = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 T = TypeVar("T")
 Kind = Literal["AVRO", "PROTOBUF", "JSON"]
 
@@ -57,6 +58,12 @@ class Registered:
     text: str
     references: tuple[Reference, ...] = ()
     id: int = -1
+
+
+class _Refused(NamedTuple):
+    """What a registry says of a schema that it does not take."""
+
+    says: str
 
 
 class _Trouble(Exception):
@@ -93,6 +100,22 @@ class Server:
     def subjects(self) -> list[str]:
         return self._list("/subjects", str)
 
+    def register(self, subject: str, kind: Kind, text: str) -> int:
+        """The id of a schema under a subject, which gets it as a new version if it has not got it.
+
+        Raises ConfigError for one that the registry refuses.
+        """
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        asked = {"schema": text, **({} if kind == "AVRO" else {"schemaType": kind})}
+        found = self._get(path, body=json.dumps(asked).encode(), refused=(409, 422))
+        if isinstance(found, _Refused):
+            hint = f"a change of columns has to be one that subject {subject} allows; or name another `subject`"
+            raise ConfigError(masked(f"{self.shown} refuses the schema of {subject}: {found.says}"), hint)
+        number = found.get("id") if isinstance(found, dict) else None
+        if type(number) is not int:
+            raise self._unreachable(f"{path} gave no id")
+        return number
+
     def _list(self, path: str, of: type[T], no: int = 0) -> list[T]:
         found = self._get(path, no)
         if found is None:
@@ -114,25 +137,30 @@ class Server:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._unreachable(f"it gave what is no schema: {type(error).__name__} {error}") from error
 
-    def _get(self, path: str, no: int = 0) -> Any:
-        """The answer as parsed JSON; None for 404 with the error code `no`."""
+    def _get(self, path: str, no: int = 0, body: bytes = b"", refused: tuple[int, ...] = ()) -> Any:
+        """The answer as parsed JSON; None for 404 with the error code `no`, _Refused for a status of `refused`.
+
+        body: of a POST.
+        """
         from urllib3.exceptions import HTTPError  # it takes 0.1 s: only who asks a registry waits for it
 
         try:
-            status, body = self._answer(path)
-            content = _parsed(body)
+            status, answer = self._answer(path, body)
+            content = _parsed(answer)
             if status == 200 and content is not None:
                 return content
             code = content.get("error_code") if isinstance(content, dict) else None
             if no and status == 404 and code == no:
                 return None
-            says = body[:ERROR_BYTES_SHOWN].decode("utf-8", "replace").strip()
+            says = answer[:ERROR_BYTES_SHOWN].decode("utf-8", "replace").strip()
+            if status in refused and isinstance(content, dict):
+                return _Refused(str(content.get("message", says)))
             raise _Trouble(f"HTTP {status} {says}".strip())
         except (_Trouble, HTTPError, OSError, ValueError) as error:
             raise self._unreachable(f"{path}: {_why(error)}") from error
 
-    def _answer(self, path: str) -> tuple[int, bytes]:
-        """Status and body. A body that drips is cut off at the time-out too."""
+    def _answer(self, path: str, asked: bytes) -> tuple[int, bytes]:
+        """Status and body. A body that drips is cut off at the time-out too. asked: what is sent, if it is a POST."""
         import urllib3
 
         deadline = time.monotonic() + self.timeout_secs
@@ -141,8 +169,8 @@ class Server:
         with ExitStack() as stack:
             pool = stack.enter_context(urllib3.PoolManager(1, ssl_context=self.context))
             response = pool.request(
-                "GET", self.url + path, headers=self.headers, timeout=limits, retries=False, redirect=False,
-                preload_content=False,
+                "POST" if asked else "GET", self.url + path, headers={**self.headers, **(_SENT if asked else {})},
+                body=asked or None, timeout=limits, retries=False, redirect=False, preload_content=False,
             )  # fmt: skip
             stack.callback(response.close)
             while chunk := response.read1(1 << 16):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -24,6 +25,23 @@ KINDS: dict[str, type[Table]] = {
     "sql": SqlTable,
     "to_kafka": ToKafkaTable,
 }
+
+
+def names_at(kind: str, path: Sequence[str]) -> list[str]:
+    """What a table can have that stands at a path in one of a kind: names of settings, and of tables between them."""
+    table = KINDS[kind]
+    for name in path:
+        if name in table.model_fields:
+            table = _table_in(table.model_fields[name].annotation) or table
+    return [*table.model_fields]
+
+
+def _table_in(annotation: Any) -> type[Table] | None:
+    """The first table in a setting's type, such as one of tables by name."""
+    if inner := get_args(annotation):
+        return next(filter(None, map(_table_in, inner)), None)
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Table) else None
+
 
 DeriveTable = MirrorTable | BundlesTable | SqlTable | ToKafkaTable
 

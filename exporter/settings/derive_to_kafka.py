@@ -44,6 +44,9 @@ class ToKafkaTable(Table):
         description="Name of a header -> SQL whose value it has, as text (BINARY as it is); none where that is null.",
         examples=[{"type": "'order'", "at": "_event_time"}],
     )
+    where: str = Field(
+        default="", description="SQL: the rows that are sent; all without it.", examples=["_output = 'totals'"]
+    )
     delete: str = Field(
         default="",
         description="SQL: of a row for which it is true the value is null, which deletes its key in a compacted topic.",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from exporter.errors import ConfigError
-from exporter.settings.derive_tables import DERIVE, KINDS
+from exporter.settings.derive_tables import DERIVE, KINDS, names_at
 from exporter.settings.model import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
 from exporter.settings.pem import pem_problems, registry_problems
 from exporter.settings.problem import Problem
@@ -158,9 +158,9 @@ def read_toml(path: Path) -> dict[str, object]:
 def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
     """The file's content with its relative paths joined to the file's folder."""
     resolved = dict(table)
-    for name in TABLES.keys() & table.keys():
+    for name in {*TABLES, DERIVE} & table.keys():
         inner = table[name]
-        if name in NAMED and isinstance(inner, dict):
+        if name in {*NAMED, DERIVE} and isinstance(inner, dict):
             resolved[name] = {one: _resolved_table(of_one, folder) for one, of_one in inner.items()}
         else:
             resolved[name] = _resolved_table(inner, folder)
@@ -259,11 +259,9 @@ def _derive_problem(loc: list[str], kind: str, reason: str, given: _Given) -> Pr
     table, of_kind, inner = f"[{'.'.join(loc[:2])}]", "".join(loc[2:3]), loc[3:]
     where = " ".join([table, ".".join(inner)]).strip()
     hint = f"see [{'.'.join([DERIVE, *filter(None, [of_kind])])}] in what {EXAMPLE} prints"
-    if kind == "extra_forbidden" and len(inner) == 1:
-        known = {name: name for name in KINDS[of_kind].model_fields}
-        return Problem(f"unknown setting {where} {given.in_file}", _did_you_mean(inner[0], known))
     if kind == "extra_forbidden":
-        return Problem(f"unknown setting {where} {given.in_file}", hint)
+        known = {name: name for name in names_at(of_kind, inner[:-1])}
+        return Problem(f"unknown setting {where} {given.in_file}", _did_you_mean(inner[-1], known))
     if kind == "missing":
         return Problem(f"{where} is missing {given.in_file}", hint)
     if kind.startswith("union_tag"):

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
 from exporter.core.table_properties import property_problem
+from exporter.settings.derive_tables import DERIVE, Derive, DeriveTable
+from exporter.settings.derive_to_kafka import ToKafkaTable
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
 from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
 from exporter.settings.values import ENDPOINT
@@ -163,10 +165,35 @@ def _each_complete(others: Mapping[str, ValueFormatTable], registry: SchemaRegis
             raise ValueError(f"{pattern!r}: {error}") from None
 
 
-def _used(registry: SchemaRegistry, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]) -> None:
+def _used(
+    registry: SchemaRegistry, form: ValueFormatTable, others: Mapping[str, ValueFormatTable], derive: Derive
+) -> None:
     all_formats = (form, *others.values())
-    if registry.urls and not any(one.kind in REGISTERED and one.framed(True) == "confluent" for one in all_formats):
+    used = any(one.kind in REGISTERED and one.framed(True) == "confluent" for one in all_formats)
+    if registry.urls and not used and not any(map(_registers, derive.values())):
         raise ValueError(f"has no effect: no format is one of {', '.join(REGISTERED)} with frame = confluent")
+
+
+def _registers(job: DeriveTable) -> bool:
+    return isinstance(job, ToKafkaTable) and job.format != "json"
+
+
+def _a_registry_for_records(derive: Derive, registry: SchemaRegistry) -> None:
+    for name, job in derive.items():
+        if _registers(job) and not registry.urls:
+            raise ValueError(f"{name}: its format needs [schema_registry] urls")
+
+
+def _own_topics(derive: Derive, topics: tuple[str, ...], pattern: str) -> None:
+    sent: dict[str, str] = {}
+    for name, job in derive.items():
+        if not isinstance(job, ToKafkaTable):
+            continue
+        if job.topic in topics or (pattern and Topics((), pattern).match(job.topic)):
+            raise ValueError(f"{name}: topic {job.topic} is exported: what is sent there would come back for ever")
+        if job.topic in sent:
+            raise ValueError(f"{name}: topic {job.topic} is that of {sent[job.topic]} too; each job has one of its own")
+        sent[job.topic] = name
 
 
 def _type_is_said(type_from: TypeFromTable, form: ValueFormatTable, others: Mapping[str, ValueFormatTable]) -> None:
@@ -239,7 +266,9 @@ RULES = (
     Rule("unknown_fields", ("unknown_fields", "types", "new_type", *_FORMATS), _rescued_where_columns_come),
     Rule("value_format", ("value_format", "schema_registry"), _complete),
     Rule("topic_formats", ("topic_formats", "schema_registry"), _each_complete),
-    Rule("schema_registry", ("schema_registry", *_FORMATS), _used),
+    Rule("schema_registry", ("schema_registry", *_FORMATS, DERIVE), _used),
+    Rule(DERIVE, (DERIVE, "schema_registry"), _a_registry_for_records),
+    Rule(DERIVE, (DERIVE, "topics", "topics_pattern"), _own_topics),
     Rule("worker_archive", ("worker_archive", "worker_python"), _used_archive),
     Rule("spark", ("spark", "table_root"), _passed_on),
     Rule("type_from", ("type_from", *_FORMATS), _type_is_said),

@@ -48,11 +48,11 @@ def _read(path: Path) -> str:
     if suffix == ".proto":
         from exporter.formats.protobuf.compile import descriptor_set
 
-        return base64.b64encode(descriptor_set(_with_imports(path), path.name)).decode()
+        return base64.b64encode(descriptor_set(with_imports(path), path.name)).decode()
     return json.dumps(json.loads(path.read_text("utf-8")), separators=(",", ":"), ensure_ascii=False)
 
 
-def _with_imports(path: Path) -> dict[str, str]:
+def with_imports(path: Path) -> dict[str, str]:
     """The texts of a .proto file and of all that it imports, by the names by which they are imported.
 
     What is imported is looked for beside the first file and in the folders above it: one of them is where the names

@@ -258,5 +258,6 @@ NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
 
 PATHS = frozenset(
     {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file", "schema_files", "ca_file", "cert_file", "key_file"}
+    | {"proto"}
 )
 """The settings in tables that are paths, relative to the TOML file."""

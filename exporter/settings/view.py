@@ -48,7 +48,18 @@ def setting_rows(settings: Settings) -> Iterator[SettingRow]:
 def _table_rows(head: str, table: BaseModel, origin: str) -> Iterator[SettingRow]:
     for name in type(table).model_fields:
         where = origin if name in table.model_fields_set else "default"
-        yield SettingRow(f"{head}.{name}", _shown(getattr(table, name)), where)
+        yield from _rows(f"{head}.{name}", getattr(table, name), where)
+
+
+def _rows(name: str, value: object, origin: str) -> Iterator[SettingRow]:
+    """One row; of a table, or of tables by name, one row for each of their settings."""
+    if isinstance(value, BaseModel):
+        yield from _table_rows(name, value, origin)
+    elif isinstance(value, dict) and any(isinstance(one, BaseModel) for one in value.values()):
+        for key, one in value.items():
+            yield from _rows(f"{name}.{key}", one, origin)
+    else:
+        yield SettingRow(name, _shown(value), origin)
 
 
 def _shown(value: object) -> str | None:

@@ -29,6 +29,7 @@ from exporter.spark import class_data, jars
 from tests.bench import (
     catch_up,
     commits,
+    derive,
     evolving,
     formats,
     freshness,
@@ -75,6 +76,7 @@ PARTS = {
     "evolving": Part("Columns that evolution made", evolving.run, 300, usual=False),
     "formats": Part("JSON, Avro and Protobuf", formats.run, 600, usual=False),
     "s3": Part("A folder and an object store", object_store.run, 480, usual=False),
+    "derive": Part("Tables and topics that are made of others", derive.run, 600, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

@@ -260,10 +260,10 @@ _FIELDS = st.fixed_dictionaries(
 
 
 @each_format
-@pytest.mark.parametrize("policy", ["rescue", "ignore", "dead_letter"])
-@pytest.mark.parametrize("routing", [PLAIN, TYPED], ids=["plain", "typed"])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    policy=st.sampled_from(["rescue", "ignore", "dead_letter"]), routing=st.sampled_from([PLAIN, TYPED]), data=st.data()
+)
 def test_alone_is_as_in_a_batch(place: Place, policy: Any, routing: Routing, data: st.DataObject) -> None:
     """ROUTE: what is said of a value depends on neither its neighbours nor what the reader has read before."""
     config = replace(routing, unknown_fields=policy)
@@ -326,12 +326,12 @@ def test_such_columns_are_empty_where_unknown_fields_are_not_kept(place: Place) 
 
 
 @each_format
-@pytest.mark.parametrize("declared", [(("id", "long", True), ("s", "string", True)), (("id", "long", False),), ()])
-@pytest.mark.parametrize(
-    "others", [{"u": "long", "v": "long"}, {"t": "string", "at": "long"}, {"t": "long", "at": "string"}]
+@settings(max_examples=90, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    declared=st.sampled_from([(("id", "long", True), ("s", "string", True)), (("id", "long", False),), ()]),
+    others=st.sampled_from([{"u": "long", "v": "long"}, {"t": "string", "at": "long"}, {"t": "long", "at": "string"}]),
+    data=st.data(),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
 def test_no_such_column_changes_a_verdict(
     place: Place, declared: Sequence[tuple[str, Any, bool]], others: Mapping[str, str], data: st.DataObject
 ) -> None:

@@ -84,7 +84,7 @@ STRUCK_ELSEWHERE = {
     Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR,
     Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE,
     Fault.BEFORE_WAL_STARTED, Fault.AFTER_WAL_STARTED, Fault.BEFORE_WAL_COMPLETED, Fault.AFTER_WAL_COMPLETED,
-    Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT,
+    Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT, Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND,
 }  # fmt: skip
 """In tests/e2e: test_gaps.py, test_accidents.py and test_dead_letters.py need an accident first; and test_wal.py."""
 

@@ -47,7 +47,8 @@ def take_over(e: Export, spark: Any, more: bool) -> None:
 SLEEPS = {"group-more": (True, True), "group-less": (True, False), "driver-less": (False, False),
           "driver-more": (False, True)}  # fmt: skip
 """Who sleeps, its driver or all of its processes; whether the next owner commits more or less than it holds."""
-OFTEN = {("file", "group-more"), ("s3", "group-more"), ("s3", "group-less")}
+OFTEN = {("s3", "group-more"), ("s3", "group-less")}
+"""In either order; on a folder tests/spark/test_commit.py has them in one process."""
 
 
 @pytest.mark.parametrize(

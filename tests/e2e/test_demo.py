@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import psutil
 import pytest
 
@@ -112,6 +113,24 @@ def test_the_demo_takes_types_and_columns_from_a_schema_registry(tmp_path: Path)
     settings = load(folder / "exporter.toml", {}, {})
     assert settings.value_format.kind == "avro" and not settings.types
     assert {one.name for one in EVENT_TYPES} <= {path.name for path in (folder / "lake").iterdir()}
+    assert [process for process in seen if alive(process)] == []
+
+
+@pytest.mark.long
+@pytest.mark.broker
+@pytest.mark.drill
+@pytest.mark.timeout(1000)
+def test_the_demo_makes_tables_of_its_tables(tmp_path: Path) -> None:
+    """A mirror has one row of each user that logged in, and the orders of the example come to what they must."""
+    folder, log = tmp_path / "demo", tmp_path / "demo.log"
+    exit_code, shown, seen = run_demo(folder, log, "--derive")
+    told = log.read_text()
+    assert exit_code == 0, told
+    assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
+    assert "order 200 is done, {1, 200, 2, 3.98}" in told and "order 100 is done, {2, 100, 1, 5.99}" in told
+    lake = folder / "lake"
+    users = set(deltalake.DeltaTable(str(lake / "login")).to_pyarrow_table(columns=["user_id"])["user_id"].to_pylist())
+    assert f"last_login: {len(users):,} rows" in told
     assert [process for process in seen if alive(process)] == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +11,14 @@ from typing import Any
 
 import deltalake
 import pytest
+import tomllib
 
+from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
-from tests.support.lakes import Export, mixed
-from tests.support.services import fresh_name, produce
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
+from tests.support.lakes import NOON, ROOT, Export, millis, mixed
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -27,7 +32,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
 
 
 def test_a_query_follows_its_source_and_takes_each_row_once(export: Export, spark: Any) -> None:
-    """What the source gains is appended in one commit; a run without anything new makes no version."""
+    """What the source gains comes in one commit; without anything new there is none; maintenance does not see it."""
     e = export
 
     def even() -> list[int]:
@@ -49,3 +54,46 @@ def test_a_query_follows_its_source_and_takes_each_row_once(export: Export, spar
     assert job.run().version == 1
     assert even() == expected()
     assert job.run().idle
+    maintenance = Maintenance(e.lake(spark), MaintenanceLimits(0.0, 1 << 29, 21_600.0))
+    assert maintenance.tables(()) == e.tables() == ["click", DEAD_LETTERS, "order", "payment"]
+    assert [(line.clean, line.rows) for line in job.audit()] == [(True, len(even()))]
+
+
+def test_the_settings_of_the_page_are_what_it_takes(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """As they are written there, but for the places: a row for each item, with its record's place."""
+    page = (ROOT / "deploy" / "handbook" / "derive-sql.md").read_text()
+    text = re.findall(r"```toml\n(.*?)```", page, re.S)[0]
+    assert len(text.splitlines()) <= 15
+    told = tomllib.loads(text)
+    e = PageExport(kafka, topic(), tmp_path, fresh_name("app"), more=text)
+    orders = [{"type": "order", "order_id": n, "at": "2026-01-31T12:00:00Z", "items": ITEMS[:n]} for n in range(3)]
+    records = [Record(b"order", json.dumps(one).encode(), timestamp_ms=millis(NOON)) for one in orders]
+    produce(kafka, e.topic, {0: records})
+    e.run(spark)
+    settings = e.settings()
+    (job,) = jobs_of(settings, Lake(spark, settings.store, settings.app))
+    assert (job.name, job.run().rows, job.audit()[0].clean) == (*told["derive"], 2, True)
+    found = deltalake.DeltaTable(str(tmp_path / "lake" / "_derived.tables" / job.name)).to_pyarrow_table().to_pylist()
+    made = sorted((row["order_id"], row["sku"], row["amount"], row["_kafka"]["offset"]) for row in found)
+    assert made == [(1, "a", 2, 1), (2, "a", 2, 2)]
+
+
+ITEMS = [{"sku": "a", "amount": 2}, {"sku": "b", "amount": 0}]
+
+
+class PageExport(Export):
+    """Of the settings that `more` is, with the places of here."""
+
+    def write(self) -> Path:
+        ours = {
+            "brokers": [self.kafka], "topics": [self.topic], "group": self.app, "app": self.app,
+            "table_root": self.place.table_root,
+        }  # fmt: skip
+        lines = [line for line in self.more.splitlines() if line.split(" = ")[0] not in ours]
+        path = self.root / f"{fresh_name('exporter')}.toml"
+        more = {"spark_master": "local[2]", "poll_secs": 0.2, "roll_age_max_secs": 1.0, "heartbeat_secs": 1.0}
+        head = [f"{name} = {json.dumps(value)}" for name, value in {**ours, **more}.items()]
+        path.write_text("\n".join([*head, *lines]) + "\n")
+        return path

@@ -19,6 +19,8 @@ from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
 from exporter.local.broker import create_topic
+from exporter.operate.chosen import parse_ranges
+from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.operate.repair.repair import repair
 from tests.support.lakes import DDL, Export, event, mixed, wait_until
@@ -88,11 +90,8 @@ def test_rows_of_a_replay_below_the_cursor_come_once_wherever_their_files_went(e
 
 def replayed(e: Export, spark: Any, first: int, last: int) -> None:
     """The dead letters of these offsets become rows."""
-    from exporter.operate.chosen import parse_ranges
-    from exporter.operate.letters.letters import Chosen
-
     with e.bench(spark) as bench:
-        chosen = Chosen(offsets=tuple(parse_ranges([f"{e.topic}-0:{first}..{last}"])))
+        chosen = Chosen(offsets=parse_ranges(f"0:{first}-{last}", [e.topic]))
         Replay(bench.lake, bench.routing, chosen).run(apply=True)
 
 
@@ -108,7 +107,9 @@ def test_a_replay_that_the_log_no_longer_tells_stops_the_job_until_it_begins_ane
     caught_up(job)
     replayed(e, spark, first=0, last=100)
     version = e.table("click").version()
-    spark.sql(f"OPTIMIZE {e.sql_name('click')}")
+    produce(e.kafka, e.topic, {0: [event("click", 101)]})
+    e.run(spark)
+    assert e.lake(spark).table("click").checkpoint(0, apply=True)
     entry = e.folder("click") / "_delta_log" / f"{version:020d}.json"
     hidden = entry.rename(e.root / "entry")
     with pytest.raises(InvariantBroken, match="no longer in its log") as stopped:

@@ -12,7 +12,10 @@ from typing import Any
 from tests.model import world
 from tests.model.search import Found, RoleSearch, Search
 
-ROLED = ("switch", "met", "condemn", "evolve", "schema", "sweep", "restore", "wal", "lease", "reading")
+ROLED = (
+    "switch", "met", "condemn", "evolve", "schema", "sweep", "restore", "wal", "lease", "reading",
+    "derive", "mirror", "sent",
+)  # fmt: skip
 """Worlds of their own, each imported when it is asked for: a search is often shorter than the imports of the others."""
 
 

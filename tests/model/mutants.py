@@ -38,6 +38,8 @@ BISECTION = "exporter/core/bisection.py"
 LEASE, LEASES = "exporter/wal/lease_keeper.py", "offsets/leases.py"
 EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
 SCHEMA, SCHEMAS = "tests/model/schema_world.py", "exporter/core/schemas.py"
+DERIVE, CURSORS = "tests/model/derive_world.py", "offsets/cursors.py"
+MIRROR, SENT = "tests/model/mirror_world.py", "tests/model/sent_world.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -126,6 +128,15 @@ EVOLVED_REFUSES = (
     EVOLVE, "return D if kind == BAD else A", "return D if kind == BAD or self.is_unfit(kind, columns) else A"
 )  # fmt: skip
 COLUMNS = frozenset({"COLUMNS"})
+NEWEST = frozenset({"NEWEST"})
+CURSOR_IGNORED = (CURSORS, "after = -1 if taken is None or taken.epoch < first else taken.offset", "after = -1")
+SETBACKS_IGNORED = (CURSORS, "        if through < taken.offset:\n", "        if False:\n")
+TOLD_APART = (
+    SENT,
+    "        return owner, before, seen, ((opened or ((), None))[0], progress)\n",
+    "        return owner, progress, seen, opened\n",
+)
+FENCES_NO_RUN = (DERIVE, "        if dict(target[0]).get(run_id(APP, JOB_NAME), 0) != run:\n", "        if False:\n")
 ROWS = frozenset({"ONCE", "COVER"})
 UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
 TWICE = {"log": "A", "restores": 2}
@@ -150,7 +161,7 @@ MUTANTS = (
         "3.1 a round behind another is integrated, though what the other staged was dropped",
         (NO_BOUND_CHECK,),
         LOSS,
-        {"log": "AA", "rounds_max": 2},
+        {"log": "A", "rounds_max": 2},
         "one",
     ),
     Mutant(
@@ -1262,6 +1273,233 @@ MUTANTS = (
         frozenset({"LEASE"}),
         {},
         "lease",
+    ),
+    Mutant(
+        "cursor_of_another_version",
+        "9.1 a run takes the rows of one version of its source and the position of a later one",
+        (
+            (DERIVE, '"reads its table", (JOB, anew, target,', '"reads its table", (JOB, anew, (*target, source),'),
+            (DERIVE, "in self.taken(source, since, until))", "in self.taken(known[2], since, until))"),
+        ),
+        ROWS,
+        {"log": "a"},
+        "derive",
+    ),
+    Mutant(
+        "cursor_ignored",
+        "9.1 a run takes the offsets from the start whatever its cursor is",
+        (CURSOR_IGNORED,),
+        ROWS,
+        {"jobs": 1},
+        "derive",
+    ),
+    Mutant(
+        "former_topic_taken_again",
+        "9.1 a slice of offsets is taken of all topics of the name that there have been",
+        ((CURSORS, "yield Slice(tp, after, through, first, before)", "yield Slice(tp, after, through)"),),
+        ROWS,
+        {"log": "a", "jobs": 1, "rebases": 1},
+        "derive",
+    ),
+    Mutant(
+        "run_not_compared",
+        "9.2 a job's commit does not compare the job's run",
+        (FENCES_NO_RUN,),
+        ROWS,
+        {"log": "a"},
+        "derive",
+    ),
+    Mutant(
+        "replays_not_taken",
+        "9.3 rows that a replay puts at or below the cursor are not looked for",
+        ((CURSORS, "if last > taken and tp in since.positions}", "if False}"),),
+        ROWS,
+        {"log": "X", "jobs": 1},
+        "derive",
+    ),
+    Mutant(
+        "setbacks_ignored",
+        "9.3 a job goes on whatever epochs its source has begun",
+        (SETBACKS_IGNORED,),
+        ROWS,
+        {"jobs": 1, "restores": 1},
+        "derive",
+    ),
+    Mutant(
+        "setbacks_by_the_newest_epoch",
+        "9.3 of the epochs since the cursor only the last one is looked at",
+        ((CURSORS, "through = min(begun, default=taken.offset)", "through = [*begun, taken.offset][len(begun) - 1]"),),
+        ROWS,
+        {"jobs": 1, "restores": 2},
+        "derive",
+    ),
+    Mutant(
+        "setbacks_of_another_version",
+        "9.3 what the source took back is looked at before the version is pinned whose rows are taken",
+        (
+            (
+                DERIVE,
+                '            yield "reads its table", (JOB',
+                "            if self.stops(source, NO_TABLE if anew else target):\n                return\n"
+                '            yield "reads its table", (JOB',
+            ),
+            (DERIVE, "        if why:\n", "        if False:\n"),
+        ),
+        ROWS,
+        {"log": "aaa", "jobs": 1, "restores": 1},
+        "derive",
+    ),
+    Mutant(
+        "source_made_anew",
+        "9.3 a job does not compare the id of its source's table",
+        ((DERIVE, "since.table_id != self.view(source).table_id", "False"),),
+        ROWS,
+        {"log": "a", "jobs": 1, "drops": 1},
+        "derive",
+    ),
+    Mutant(
+        "former_cursors_stay",
+        "9.3 a job that begins anew leaves the cursors of before beside its own",
+        ((DERIVE, "said |= superseded(dict(known[0]), said, APP, JOB_NAME)", "pass"),),
+        frozenset({"STOP"}),
+        {"log": "aa", "jobs": 1, "drops": 1},
+        "derive",
+    ),
+    Mutant(
+        "accidents_ignored_alone",
+        "9.3 a job goes on while rows of its source are missing: held by the epoch that the repair begins",
+        ((DERIVE, "MISSING if source[5] is not None else ", ""),),
+        NOTHING,
+        {"jobs": 1, "restores": 1},
+        "derive",
+    ),
+    Mutant(
+        "offered_again_unseen",
+        "9.4 a commit whose answer was lost is offered again without a look at the log",
+        (
+            (
+                DERIVE,
+                '        return "looks, and ends", START, world\n',
+                "        runs = dict(world[1][0]).get(run_id(APP, JOB_NAME), 0)\n"
+                "        said = {**dict(process[3][1]), run_id(APP, JOB_NAME): runs + 1}\n"
+                "        offer = (runs, tuple(sorted(said.items())), *process[3][2:])\n"
+                '        return "offers it again", (*process[:3], offer, ""), world\n',
+            ),
+        ),
+        ROWS,
+        {"log": "a", "jobs": 1},
+        "derive",
+    ),
+    Mutant(
+        "mirror_by_arrival",
+        "9.5 the row of a key is the one that came last, whatever its order",
+        ((MIRROR, "            if old is None or row > old:\n", "            if True:\n"),),
+        NEWEST,
+        {"log": ("a1", "a0"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_forgets_deletes",
+        "9.5 a deleted key has no row, so that a late update brings it back",
+        ((MIRROR, "        return tuple(newest[key] for key in sorted(newest))\n",
+          "        return tuple(newest[key] for key in sorted(newest) if not newest[key][3])\n"),),
+        NEWEST,
+        {"log": ("a2-", "a1"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_purges_at_once",
+        "9.5 a deleted row is purged though an older row of its key may still come",
+        ((MIRROR, "if row[3] and not self.may_be_late(source, row)", "if row[3]"),),
+        NEWEST,
+        {"log": ("a2-", "a1"), "jobs": 1, "purges": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_goes_on",
+        "9.5 a mirror goes on whatever epochs its source has begun",
+        (SETBACKS_IGNORED,),
+        NEWEST,
+        {"jobs": 1, "restores": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_of_an_older_version",
+        "9.5 a MERGE lands whose version of the source is not above the table's: held by the next run",
+        ((MIRROR, "if any(version <= txns", "if False and any(version <= txns"),),
+        NOTHING,
+        {"log": ("a1", "a2"), "restores": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_over_another",
+        "9.5 a mirror goes on though its last MERGE was made of an older state than it landed on",
+        ((MIRROR, 'if dict(target[0]).get(OVER) else ""', 'if False else ""'),),
+        NEWEST,
+        {"log": ("a1", "b1", "b2"), "restores": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_begins_anew_beside_the_old",
+        "9.5 a mirror that begins anew merges into the rows that it has",
+        ((DERIVE, "self.put(() if anew else target[1], rows)", "self.put(target[1], rows)"),),
+        NEWEST,
+        {"jobs": 1, "restores": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_takes_rows_again",
+        "9.5 a mirror takes all rows in each run: held by the order, in which the newest is the newest again",
+        ((DERIVE, "in self.taken(source, since, until))", "in self.taken(source, Cursor(), until))"),),
+        NOTHING,
+        {"log": ("a2-", "a1", "a3"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "sent_reads_before_it_fences",
+        "9.7 a sender reads how far the topic is before it has fenced others",
+        ((SENT, '("fences", "reads how far it is")', '("reads how far it is", "fences")'),),
+        frozenset({"ONCE"}),
+        {"rows": 1},
+        "sent",
+    ),
+    Mutant(
+        "sent_unfenced",
+        "9.7 whoever sends under an older producer epoch is heard",
+        ((SENT, "return bool(name == world[1][0])", "return bool(world[1][0])"),),
+        ROWS,
+        {"rows": 1},
+        "sent",
+    ),
+    Mutant(
+        "sent_progress_first",
+        "9.7 how far a sender is, is told before the transaction commits and outside of it",
+        (TOLD_APART,),
+        frozenset({"COVER"}),
+        {"rows": 1, "senders": 1},
+        "sent",
+    ),
+    Mutant(
+        "sent_progress_last",
+        "9.7 how far a sender is, is told after the transaction has committed",
+        (TOLD_APART, (SENT, '("sends", "tells how far", "commits")', '("sends", "commits", "tells how far")')),
+        frozenset({"ONCE"}),
+        {"rows": 1, "senders": 1},
+        "sent",
+    ),
+    Mutant(
+        "sent_again_unseen",
+        "9.7 rows whose commit has no answer are sent again, without asking how far the topic is",
+        (
+            (
+                SENT,
+                '        return "ends, and starts again", begun(process[1]), world\n',
+                '        return "sends them again", (*process[:5], SENDING[0]), world\n',
+            ),
+        ),
+        frozenset({"ONCE"}),
+        {"rows": 1, "senders": 1},
+        "sent",
     ),
 )
 

@@ -9,6 +9,8 @@
     evolve_world.py   4.10: columns that grow, beside records that fit them or do not
     schema_world.py   3.8: values whose schemas a registry has, or has not, or has later
     sweep_world.py    6: who may delete
+    derive_world.py   9: jobs over a source that is replayed, RESTOREd, re-based and made anew; mirror_world.py: the
+                      newest row of each key; sent_world.py: records of a topic
     test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
     pytest tests/model -s                      sizes, depths and the shortest history for each rule taken out
@@ -26,14 +28,17 @@ from typing import Any
 import pytest
 
 from offsets.positions import Position
+from tests.model.derive_world import START, DeriveScope, DeriveWorld
 from tests.model.evolve_world import EvolveScope, EvolveWorld
 from tests.model.met_world import MetScope, MetWorld
+from tests.model.mirror_world import MirrorScope, MirrorWorld
 from tests.model.mutant_run import search
 from tests.model.mutants import MUTANTS, Mutant, run
 from tests.model.pair_world import PairScope, PairWorld
 from tests.model.restore_world import REPAIR, STARTS, RestoreScope, RestoreWorld
 from tests.model.schema_world import TASK, SchemaScope, SchemaWorld
 from tests.model.search import RoleSearch, Search
+from tests.model.sent_world import SentScope, SentWorld, begun
 from tests.model.switch_world import NEW, READS, SwitchScope, SwitchWorld
 from tests.model.world import ALL, Scope, SharedMove, State, World
 
@@ -152,7 +157,34 @@ ACCIDENTS_LARGE = (
     ("restore", {"log": "AA", "restores": 2, "repairs": 2}),
     ("restore", {"log": "AD", "restorable": "AD", "restores": 2}),
     ("restore", {"log": "ABD", "types": "ABD", "restorable": "ABD"}),
+    ("derive", {"log": "a", "restores": 1, "rebases": 1, "drops": 1}),
+    ("derive", {"restores": 1, "rebases": 1, "drops": 1, "jobs": 1}),
+    ("derive", {"log": "aXa", "restores": 2, "most": 1, "jobs": 1}),
+    ("derive", {"log": "aXa", "rebases": 2, "most": 1}),
+    ("derive", {"jobs": 3, "restores": 1}),
+    ("mirror", {"log": ("a1", "b1", "b2"), "restores": 1}),
+    ("mirror", {"log": ("a1", "b1", "a0", "b2-"), "restores": 1, "purges": 1}),
+    ("sent", {"rows": 3, "senders": 3}),
 )
+DERIVES = (
+    {},
+    {"log": "aaa", "most": 1},
+    {"log": "aX"},
+    {"restores": 1},
+    {"log": "aX", "restores": 1, "jobs": 1},
+    {"restores": 2, "jobs": 1},
+    {"rebases": 1},
+    {"rebases": 1, "most": 1, "jobs": 1},
+    {"drops": 1},
+)
+MIRRORS = (
+    {"log": ("a2-", "a1", "a3")},
+    {"log": ("a2-", "A1", "a3"), "jobs": 1},
+    {"log": ("a1", "b1", "a0"), "jobs": 1, "restores": 1},
+    {"log": ("a1", "a2-", "b1"), "jobs": 1, "restores": 1, "purges": 1},
+    {"restores": 1},
+)
+SENTS = ({}, {"rows": 3, "senders": 1, "most": 1})
 STEPS_MAX = 200
 
 
@@ -232,7 +264,9 @@ def test_a_record_is_where_the_first_decision_on_its_schema_puts_it(scope: dict[
     hold_in_every_state("schema", scope)
 
 
-@pytest.mark.parametrize("scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], SCHEMA_IDS[6]), ids=name_of)
+@pytest.mark.parametrize(
+    "scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], pytest.param(SCHEMA_IDS[6], marks=pytest.mark.long)), ids=name_of
+)
 def test_a_task_that_looks_schemas_up_finishes_from_every_state(scope: dict[str, Any]) -> None:
     """No partition waits for ever: whatever others have decided, a task left alone covers what there is."""
     world = SchemaWorld(SchemaScope(**scope))
@@ -255,6 +289,43 @@ def test_a_task_that_looks_schemas_up_finishes_from_every_state(scope: dict[str,
 def test_a_reading_counts_for_what_is_still_as_it_was(scope: dict[str, Any]) -> None:
     """A partition comes and goes while its tables are read: an old reading puts no record into a second place."""
     hold_in_every_state("reading", scope)
+
+
+@pytest.mark.parametrize("scope", DERIVES, ids=name_of)
+def test_a_job_takes_each_row_of_its_source_once(scope: dict[str, Any]) -> None:
+    """Whatever is replayed, restored, repaired, re-based or dropped there, and however many processes run the job."""
+    hold_in_every_state("derive", scope)
+
+
+@pytest.mark.parametrize("scope", MIRRORS, ids=name_of)
+def test_a_mirror_shows_the_newest_row_of_each_key(scope: dict[str, Any]) -> None:
+    """Late rows, deletes, purges and a source that took rows back among it."""
+    hold_in_every_state("mirror", scope)
+
+
+@pytest.mark.parametrize("scope", SENTS, ids=name_of)
+def test_a_topic_has_each_row_of_its_table_once_and_in_order(scope: dict[str, Any]) -> None:
+    """However senders crash, sleep and wake up, and whatever the broker ends."""
+    hold_in_every_state("sent", scope)
+
+
+@pytest.mark.parametrize(
+    ("world", "process"),
+    [(DeriveWorld(DeriveScope(**scope)), START) for scope in (*DERIVES[1:6], DERIVES[7], DERIVES[8])]
+    + [(MirrorWorld(MirrorScope(**scope)), START) for scope in MIRRORS]
+    + [(SentWorld(SentScope(**scope)), begun("S1")) for scope in SENTS],
+    ids=lambda one: str(getattr(one, "scope", "")),
+)
+def test_a_job_finishes_from_every_state(world: Any, process: State) -> None:
+    """None stops for ever: a process that begins, alone, over a source that is repaired, comes to all of its rows."""
+    roles, names = world.roles()
+    searched = RoleSearch(world, roles, names)
+    assert searched.run(*world.first_state()).complete
+    starts = {(process, searched.tables.values[tables]) for tables, *_ in searched.parents if tables >= 0}
+    done: set[tuple[State, State]] = set()
+    for one in starts:
+        finish(world, one, done)
+    print(f"\n{world.scope}: {len(starts)} states of the tables, all finish")
 
 
 @pytest.mark.parametrize("scope", EVOLVES, ids=name_of)

@@ -52,7 +52,7 @@ def test_what_is_made_of_each_row_alone_is_taken_and_has_the_row_s_place(
     "text, says",
     [
         ("SELECT nothing FROM source", "nothing"),
-        ("SELECT FROM WHERE", "PARSE_SYNTAX_ERROR"),
+        ("SELECT (id FROM source", "PARSE_SYNTAX_ERROR"),
         ("SELECT count(*) AS c FROM source", "an aggregate"),
         ("SELECT id FROM source GROUP BY ALL", "an aggregate"),
         ("SELECT DISTINCT id FROM source", "DISTINCT"),

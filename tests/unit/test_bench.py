@@ -22,6 +22,7 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit, replay
 from tests.bench import pairs, sparse
 from tests.bench.__main__ import PARTS
+from tests.bench.derive import Accounts, lags, live_bytes, written_bytes
 from tests.bench.desk import Desk, Filled, log_lines, settings_toml
 from tests.bench.figures import (
     Outcome,
@@ -290,3 +291,40 @@ def test_the_rows_of_all_formats_are_the_same(form: Any, monkeypatch: pytest.Mon
             there = {field.name for field, _ in found.ListFields()} | {"seq", "user_id"}
             told = {name for name, one in wanted.items() if one not in (None, [], {}) and name != "type"}
             assert told <= there | {field.name for field in found.DESCRIPTOR.fields if not field.has_presence}
+
+
+def test_an_account_is_written_once_and_then_only_the_newest_change() -> None:
+    """Each key in order, then in each round other changes of the last three in a hundred; columns as declared."""
+    load = Accounts(keys=200)
+    first = [json.loads(record.value or b"") for at in range(2) for record in load.records(200, at)]
+    assert sorted(one["id"] for one in first) == list(range(200))
+    again = [json.loads(r.value or b"") for n in (1, 2) for r in Accounts(keys=200, round=n).records(20, 0)]
+    assert {one["id"] for one in again} <= set(range(194, 200)) and len({one["seq"] for one in again}) == 20
+    assert first[0].keys() - {"type"} == {one.split()[0] for one in load.declared()["account"].split(", ")}
+
+
+def version(log: Path, number: int, at: float, *actions: dict[str, Any]) -> None:
+    """One version of a table's log, written at a time."""
+    log.mkdir(parents=True, exist_ok=True)
+    path = log / f"{number:020d}.json"
+    path.write_text("".join(json.dumps(one) + "\n" for one in actions))
+    os.utime(path, (at, at))
+
+
+def test_what_a_job_writes_and_how_far_it_is_behind_is_read_from_the_logs(tmp_path: Path) -> None:
+    """New files and vectors count, files that only got a vector do not; a lag ends with the commit that has looked."""
+
+    def add(path: str, size: int, vector: int = 0) -> dict[str, Any]:
+        more = {"deletionVector": {"sizeInBytes": vector}} if vector else {}
+        return {"add": {"path": path, "size": size, **more}}
+
+    def looked(number: int) -> dict[str, Any]:
+        return {"txn": {"appId": "app/derive/m/order/version/id", "version": number}}
+
+    job = tmp_path / "_derived.tables" / "m" / "_delta_log"
+    version(job, 0, 100.0, add("a", 1_000), looked(1))
+    version(job, 1, 107.0, {"remove": {"path": "a"}}, add("a", 1_000, 7), add("b", 50), looked(3))
+    for number, at in enumerate((10.0, 90.0, 101.0, 104.0, 200.0)):
+        version(tmp_path / "order" / "_delta_log", number, at, *([] if number == 2 else [add(f"{number}", 9)]))
+    assert (live_bytes(tmp_path, "m"), written_bytes(tmp_path, "m", 1)) == (1_050, 57)
+    assert lags(tmp_path, "order", "m") == [90.0, 10.0, 3.0]

@@ -12,7 +12,7 @@ from exporter.cli.output import FORMAT, Output, Text
 from exporter.errors import ConfigError, ExporterError, FoundProblem
 
 if TYPE_CHECKING:
-    from exporter.operate.check.finding import Finding
+    from exporter.finding import Finding
 
 
 @click.command()
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 @with_settings(EXPORTED)
 def check(create_wal: bool, deep: bool, output: Output, load: Loading) -> None:
     """Would a task start here? Settings, Java, jars, brokers, topics, log, port, tables; leaves nothing behind."""
+    from exporter.derive.check import check_derive
     from exporter.operate.check.check import check as findings
 
     bad = 0
     kind: type[ExporterError] = FoundProblem
-    for finding in findings(load(), create_wal, deep):
+    for finding in findings(load(), create_wal, deep, check_derive):
         bad += finding.level == "error"
         kind = ConfigError if finding.in_settings else kind
         output.show(vars(finding), partial(_tell, finding))

@@ -16,10 +16,13 @@ import click
     "--format", "form", type=click.Choice(["json", "avro"]), default="json", show_default=True,
     help="Of the events; with avro a schema registry says what they look like.",
 )  # fmt: skip
-def demo(records: int, keep: bool, folder: Path | None, infer: bool, form: str) -> None:
+@click.option("--derive", "derives", is_flag=True, help="Make tables of the tables, too: a mirror, and bundles.")
+def demo(records: int, keep: bool, folder: Path | None, infer: bool, form: str, derives: bool) -> None:
     """A real broker, mixed events, an export that is killed once, an audit, and what to query next."""
     from exporter.demo.demo import demo as run_demo
 
     if infer and form != "json":
         raise click.UsageError("--infer looks at JSON: a schema registry says what Avro looks like")
-    run_demo(records, keep, folder, infer, avro=form == "avro")
+    if derives and (infer or form != "json"):
+        raise click.UsageError("--derive goes with neither --infer nor --format avro")
+    run_demo(records, keep, folder, infer, avro=form == "avro", derives=derives)

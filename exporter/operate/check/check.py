@@ -16,6 +16,7 @@ from typing import Any
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.finding import Finding
 from exporter.kafka.login import Greeting
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader
@@ -28,7 +29,6 @@ from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
 from exporter.operate.catalog import check_catalog
 from exporter.operate.check.executors import check_executors
-from exporter.operate.check.finding import Finding
 from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
 from exporter.operate.status import fetch, server_url
@@ -51,10 +51,20 @@ VALUES_MAX = 100
 """Combinations of values in one day, or what else cuts a table, from which on its files are too many."""
 
 
-def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> Iterator[Finding]:
+More = Callable[[Settings, Lake], Iterator[Finding]]
+
+
+def _no_more(_settings: Settings, _lake: Lake) -> Iterator[Finding]:
+    return iter(())
+
+
+def check(
+    settings: Settings, create_wal: bool = False, deep: bool = False, more: More = _no_more
+) -> Iterator[Finding]:
     """Settings, Java, jars, brokers, topic, registry, log, executors, schemas, tables, in that order, as earlier allow.
 
-    create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too.
+    create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too. more: what
+    else is found of the lake, after its tables.
     """
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
     if not settings.declared and settings.new_type != "table":
@@ -74,7 +84,7 @@ def check(settings: Settings, create_wal: bool = False, deep: bool = False) -> I
     yield from storage
     is_out = storage[0].level == "error" and settings.store.trouble()
     if java.level == jars.level == "ok" and not is_out:
-        yield from _tables(settings, deep)
+        yield from _tables(settings, deep, more)
 
 
 def _found(what: str, find: Any) -> Finding:
@@ -201,7 +211,7 @@ def _storage(settings: Settings) -> Iterator[Finding]:
         yield Finding.of("table_root", found)
 
 
-def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
+def _tables(settings: Settings, deep: bool, more: More) -> Iterator[Finding]:
     session = spark.start(settings.deployment, "exporter check", short_lived=True, java=settings.store.java)
     try:
         if (executors := check_executors(settings, session)) is not None:
@@ -211,7 +221,7 @@ def _tables(settings: Settings, deep: bool) -> Iterator[Finding]:
         schemas = _found("schemas", lambda: f"{_parsed(settings, session)} parsed")
         yield schemas
         if schemas.level == "ok":
-            yield from check_tables(settings, session)
+            yield from check_tables(settings, session, more)
         if deep and schemas.level == "ok":
             from exporter.operate.check.deep import check_deep
 
@@ -224,7 +234,7 @@ def _parsed(settings: Settings, session: Any) -> int:
     return len(routing_of(settings, session).types)
 
 
-def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
+def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Iterator[Finding]:
     """Whether each table under the root is ours, can be filled, and holds what is declared or can be made to."""
     try:
         lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
@@ -261,6 +271,7 @@ def check_tables(settings: Settings, session: Any) -> Iterator[Finding]:
             declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
             yield _looked_at(what, view, declared, in_force, settings.type_widening)
             yield from check_values(what, lake.table(name).live_sizes, lake.specs.of(name))
+    yield from more(settings, lake)
 
 
 def _properties(lake: Lake) -> Iterator[Finding]:

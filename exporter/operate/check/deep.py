@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from exporter.errors import ExporterError, LogCleaned
+from exporter.finding import Finding
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
 from exporter.operate.audit.audit import audit
-from exporter.operate.check.finding import Finding
 from exporter.settings.meaning import table_options
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken

@@ -6,7 +6,7 @@ import concurrent.futures
 from typing import Any
 
 from exporter.aside import aside
-from exporter.operate.check.finding import Finding
+from exporter.finding import Finding
 from exporter.rounds.read import warm
 from exporter.settings.model import Settings
 from exporter.text import why

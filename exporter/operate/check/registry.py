@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, ExporterError
+from exporter.finding import Finding
 from exporter.formats.registered import registered
-from exporter.operate.check.finding import Finding
 from exporter.operate.ddl import ddl_of
 from exporter.registry.looking import Subject, look
 from exporter.settings.model import Settings

@@ -40,6 +40,9 @@ class Clock:
     def asked(self) -> bool:
         return self.now >= self.ends_at
 
+    def pause(self, secs: float) -> None:
+        self.now += secs
+
     def rest(self, secs: float) -> None:
         assert secs > 0
         self.rests.append(secs)
@@ -85,10 +88,11 @@ class Fake:
 
 def passes(
     *jobs: Fake, clock: Clock | None = None, give_up_secs: float = 100.0, made_of: Mapping[str, set[str]] | None = None,
-    told: Callable[[Ran], None] = lambda ran: None, fatal: Callable[[BaseException], bool] = lambda error: False,
+    told: Callable[[Ran], None] = lambda ran: None, jvm_ended: Callable[[BaseException], bool] = lambda error: False,
+    pace: float = 0.0,
 ) -> Passes:  # fmt: skip
     time = clock or Clock()
-    return Passes(jobs, told, time, give_up_secs, made_of=made_of, fatal=fatal, clock=time)
+    return Passes(jobs, told, time, give_up_secs, made_of=made_of, jvm_ended=jvm_ended, pace=pace, clock=time)
 
 
 def test_caught_up_is_when_no_job_has_more() -> None:
@@ -233,12 +237,28 @@ def test_a_rebuild_begins_anew_once_and_catches_up() -> None:
     assert job.ran == ["rebuild a"]
 
 
-def test_an_error_that_ends_the_process_is_raised_as_it_is() -> None:
-    """A JVM that is gone runs no other job."""
-    other = Fake("b", 0)
-    with pytest.raises(JvmEnded):
-        passes(Fake("a", JvmEnded()), other, fatal=lambda error: isinstance(error, JvmEnded)).catch_up()
-    assert other.ran == []
+def test_a_jvm_that_is_gone_ends_the_process() -> None:
+    """It runs no other job; whichever error it is that tells."""
+    for error in (JvmEnded(), ConnectionError("refused")):
+        other = Fake("b", 0)
+        with pytest.raises(JvmEnded):
+            passes(Fake("a", error), other, jvm_ended=lambda one: isinstance(one, ConnectionError)).catch_up()
+        assert other.ran == []
+
+
+def test_beside_something_else_a_pass_is_followed_by_as_long_a_rest() -> None:
+    """Also if there is more to do; what has nothing to do rests until the next look."""
+    clock = Clock(ends_at=26)
+
+    class Slow(Fake):
+        def run(self) -> Ran:
+            ran = super().run()
+            clock.now += 4 * bool(ran.rows)
+            return ran
+
+    job = Slow("a", -1, 1, 0, clock=clock)
+    passes(job, clock=clock, pace=1.0).follow(10)
+    assert job.times == [0, 8]
 
 
 def test_seconds_behind_count_from_the_last_run_that_left_nothing() -> None:

@@ -17,7 +17,7 @@ from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.memory import MemoryCatalog
 from exporter.cli.main import cli
 from exporter.errors import ConfigError
-from exporter.operate.catalog import check_catalog, register_all
+from exporter.operate.catalog import check_catalog, register_all, statements
 from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.stores.stores import open_store
@@ -70,6 +70,16 @@ def settings(tmp_path: Path) -> Callable[..., Settings]:
 
 
 HIVE = ('catalog = "hive"', 'catalog_database = "lake"')
+
+
+def test_derived_tables_have_statements_too(tmp_path: Path, settings: Callable[..., Settings]) -> None:
+    """After all others; one whose name is an exported table's has none."""
+    Tables(tmp_path / "lake", "order")
+    for job in ("Order", "daily-orders"):
+        (tmp_path / "lake" / "_derived.tables" / job / "_delta_log").mkdir(parents=True)
+    found = [(one.event_type, one.name) for one in statements(settings(HIVE[1]), "spark")]
+    assert found == [("", "lake"), ("order", "order"), ("_derived.tables/daily-orders", "daily_orders")]
+    assert statements(settings(HIVE[1]), "spark")[-1].text.count("_derived.tables/daily-orders") == 1
 
 
 def test_the_statements_of_all_tables_are_printed(tmp_path: Path, settings: Callable[..., Settings]) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from exporter.finding import Finding
 from exporter.monitor.health import Health, HealthServer
 from exporter.monitor.watch import Watch
 from exporter.operate.check.check import _port, _storage
-from exporter.operate.check.finding import Finding
 from exporter.settings.load import load
 from exporter.settings.model import Settings
 from tests.support.snapshots import snapshot

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from exporter.finding import Finding
 from exporter.operate.check.check import _registry_files
-from exporter.operate.check.finding import Finding
 from exporter.operate.check.registry import check_registry
 from exporter.registry.pins import Pins
 from exporter.settings.load import load

@@ -249,3 +249,26 @@ def test_what_cannot_be_used_is_told_before_anything_is_asked(tmp_path: Path) ->
             connect(RegistryOptions(("https://registry:8081",), cert_file=file))
     with pytest.raises(ConfigError, match="no schema registry"):
         client_of().ask(lambda server: server.subjects())
+
+
+def test_a_schema_is_registered_once_and_its_id_stays(registry: FakeRegistry) -> None:
+    """The same text under the same subject is the same id; Avro is not named, other kinds are."""
+    client = client_of(registry.url)
+    first = client.ask(lambda server: server.register("a/b-value", "AVRO", '"long"'))
+    assert first == client.ask(lambda server: server.register("a/b-value", "AVRO", '"long"'))
+    other = client.ask(lambda server: server.register("a/b-value", "PROTOBUF", "CgA="))
+    assert registry.schemas[other]["schemaType"] == "PROTOBUF" != registry.schemas[first]["schemaType"]
+    assert registry.paths[0] == "/subjects/a%2Fb-value/versions"
+
+
+def test_a_schema_that_is_refused_is_the_settings_fault(registry: FakeRegistry) -> None:
+    """409 is an incompatible one, 422 one that is none; whatever else comes is trouble, as ever."""
+    client = client_of(registry.url)
+    registry.failure = Failure(409, b'{"error_code": 409, "message": "Schema being registered is incompatible"}')
+    with pytest.raises(ConfigError, match="is incompatible") as told:
+        client.ask(lambda server: server.register("s", "AVRO", '"long"'))
+    assert "another `subject`" in told.value.hint
+    for failure in (Failure(409, b"<html>"), Failure(500, b"{}"), Failure(200, b'{"id": "1"}')):
+        registry.failure = failure
+        with pytest.raises(RegistryUnreachable):
+            client.ask(lambda server: server.register("s", "AVRO", '"long"'))

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from exporter.cli.main import cli
 from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.finding import Finding
 from exporter.operate.check import check as checking
 from exporter.operate.check.check import _storage
-from exporter.operate.check.finding import Finding
 from exporter.settings.load import load
 from exporter.spark import session as spark
 from exporter.stores import object_client

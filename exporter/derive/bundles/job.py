@@ -1,0 +1,228 @@
+"""kind = "bundles": what transactions of several rows come to, each once (protocol 9.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.derive.bundles.audit import Audited, audit
+from exporter.derive.bundles.judged import DONE, EXPIRED, LATE, Judged, judge
+from exporter.derive.bundles.ledger import Ledger
+from exporter.derive.bundles.members import Reading, union
+from exporter.derive.bundles.outputs import as_written, late_rows, ledger_rows, output_rows, schema_of, views
+from exporter.derive.bundles.rules import pairs, rules_of, sources_of
+from exporter.derive.failing import told
+from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
+from exporter.derive.source import Pinned, pin
+from exporter.derive.target import Commit, RunFailed, Target
+from exporter.errors import ConfigError
+from exporter.lake.lake import Lake
+from exporter.settings.derive_bundles import BundlesTable
+from offsets.cursors import as_transactions, cursor_of, head_of, slices, superseded, window
+from offsets.partitions import Spec
+from offsets.table_log import TableView
+
+OPEN = "open.members"
+"""Behind the job in the appIds of where the first open member is. No folder of an event type has a dot."""
+NUMBERS = ("seq", "newest", "judged", "open", "oldest")
+"""What else a commit says, as <app>/derive/<job>/<name>: the last number of a row, the newest event time that was seen,
+that by which transactions expired, how many members are open, and the oldest one's time. Times are microseconds."""
+SPEC = Spec("none", ("_output",))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a run is based on."""
+
+    readings: Mapping[str, Reading]
+    lookups: Mapping[str, Pinned]
+    numbers: Mapping[str, int]
+    ledger: Ledger
+
+    @property
+    def more(self) -> bool:
+        """Whether sources have more than this run takes."""
+        return any(slices(one.until, one.source.now) for one in self.readings.values())
+
+
+class BundlesJob:
+    """One [derive.<name>] of kind bundles."""
+
+    kind = "bundles"
+
+    def __init__(self, name: str, table: BundlesTable, lake: Lake, session: Any, owner: str) -> None:
+        """session: the job's own, of which nobody else uses the views and the configuration."""
+        self.name = name
+        self._table = table
+        self._rules = rules_of(table)
+        self._lake = lake
+        self._session = session
+        self._target = Target(lake, name, self.kind, owner)
+
+    def plan(self) -> Planned:
+        """The offsets that are new, what would become of their transactions, and the SQL."""
+        begun = self._begun(self._target.view())
+        ranges = {
+            str(one.tp): str(one)
+            for reading in begun.readings.values()
+            for one in slices(reading.taken, reading.until)
+        }
+        statements = [one.statement for _, one in pairs(self._rules)]
+        statements += [f"{name}: {sql}" for rule in self._rules for name, sql in rule.outputs]
+        with self._told(), self._judged(begun) as judged:
+            self._made(begun, judged)
+            return Planned(self.name, self.kind, ranges, statements, _says(judged))
+
+    def run(self) -> Ran:
+        """All that is new, or as much as a window holds, in one commit."""
+        view = self._target.view()
+        begun = self._begun(view)
+        with self._told():
+            if not begun.more and not self._anything_new(begun):
+                return Ran(self.name)
+            return self._committed(view, begun)
+
+    def rebuild(self) -> Ran:
+        """Take out all rows and begin with all that the sources hold."""
+        view = self._target.view()
+        begun = self._begun(None, whole=True)
+        with self._told():
+            return self._committed(view, begun, removes_all=view is not None)
+
+    def status(self) -> JobStatus:
+        """By what the last commit says."""
+        view = self._target.view()
+        begun = self._begun(view)
+        behind = {
+            name: sum(one.through - one.after for one in slices(reading.taken, reading.source.now))
+            for name, reading in begun.readings.items()
+        }
+        numbers = begun.numbers
+        facts = {"rows": numbers["seq"], "members open": numbers["open"], "oldest open": _time(numbers["oldest"])}
+        return JobStatus(self.name, self.kind, view.version if view else None, behind, facts)
+
+    def audit(self) -> Sequence[AuditLine]:
+        """Each member once, each row reproduced, the numbers without a hole."""
+        view = self._target.view()
+        if view is None:
+            return ()
+        begun = self._begun(view)
+        with self._told():
+            lookups = {name: one.source for name, one in self._table.lookups.items()}
+            table, of = self._rows_of(view), (begun.readings, begun.ledger, begun.numbers)
+            return audit(Audited(self.name, self._session, self._rules, *of, lookups, table, self._lake))
+
+    def _begun(self, view: TableView | None, whole: bool = False) -> Begun:
+        """whole: however much it is."""
+        transactions = view.transactions if view else {}
+        app = self._lake.app
+        names = [*sources_of(self._rules), *(one.source for one in self._table.lookups.values())]
+        pinned = {name: pin(self._lake, self._session, name) for name in dict.fromkeys(names)}
+        readings = {}
+        for name in sources_of(self._rules):
+            source, taken = pinned[name], cursor_of(transactions, app, self.name, name)
+            source.require_kept(taken, self.name)
+            until = source.now if whole else window(taken, source.now, self._table.window_records_max)
+            first = cursor_of(transactions, app, f"{self.name}/{OPEN}", name)
+            readings[name] = Reading(source, first, taken, until)
+        lookups = {view: pinned[one.source] for view, one in self._table.lookups.items()}
+        head = head_of(app, self.name)
+        numbers = {name: transactions.get(f"{head}{name}", 0) for name in NUMBERS}
+        return Begun(readings, lookups, numbers, Ledger(self._session, self._rows_of(view) if view else None))
+
+    def _rows_of(self, view: TableView) -> DataFrame:
+        reader = self._session.read.format("delta").option("versionAsOf", view.version)
+        rows: DataFrame = reader.load(self._target.table.uri)
+        return rows
+
+    def _anything_new(self, begun: Begun) -> bool:
+        return any(
+            one.source.has_new(one.taken) and not one.news().isEmpty() for one in begun.readings.values()
+        )
+
+    @contextmanager
+    def _judged(self, begun: Begun) -> Iterator[Judged]:
+        """Nothing expires before all that the sources have is looked at: some would be ahead of others."""
+        judged = judge(begun.readings, self._rules, begun.ledger, begun.numbers["newest"], not begun.more)
+        try:
+            yield judged
+        finally:
+            judged.close()
+
+    def _committed(self, view: TableView | None, begun: Begun, removes_all: bool = False) -> Ran:
+        run = self._target.runs(view) + 1
+        with self._judged(begun) as judged:
+            made = self._made(begun, judged).persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                count = self._counted(made) if judged.any_done else 0
+                parts = [made] if count else [made.limit(0)]
+                parts += [ledger_rows(judged), *late_rows(judged, self._rules)]
+                pinned = {name: one.view.version for name, one in begun.lookups.items()}
+                rows = as_written(union(parts), self._session, run, pinned)
+                positions = self._positions(begun, judged, view, count)
+                schema = schema_of(self.name, rows, view.schema_json if view else None, removes_all)
+                create, evolve = (schema, None) if view is None else (None, schema)
+                commit = Commit(rows, positions, create=create, evolve=evolve, spec=SPEC, removes_all=removes_all)
+                version = self._target.commit(view, commit)
+            finally:
+                made.unpersist()
+        return Ran(self.name, count, version, begun.more, _says(judged))
+
+    def _made(self, begun: Begun, judged: Judged) -> DataFrame:
+        """The output rows; not read yet."""
+        views(judged.rows, self._rules, judged.members.where(sf.col("state") == DONE), begun.lookups)
+        return output_rows(self._session, self.name, self._rules, judged, begun.numbers["seq"])
+
+    def _counted(self, made: DataFrame) -> int:
+        """How many rows. Raises ConfigError if one is of no transaction that is done."""
+        astray = sf.max(sf.when(sf.col("_at").isNull(), sf.col("_output")))
+        count, placed, output = made.agg(sf.count("*"), sf.count("_at"), astray).first() or (0, 0, "")
+        if count != placed:
+            what = f"output {output}: {count - placed} rows have a _transaction that is none of its views'"
+            raise ConfigError(f"[derive.{self.name}] {what}", "select the _transaction of an input's view")
+        return int(count)
+
+    def _positions(self, begun: Begun, judged: Judged, view: TableView | None, count: int) -> dict[str, int]:
+        app = self._lake.app
+        said: dict[str, int] = {}
+        for name, reading in begun.readings.items():
+            said |= as_transactions(reading.until, app, self.name, name)
+            said |= as_transactions(judged.open_of(name), app, f"{self.name}/{OPEN}", name)
+        if view is not None:
+            said |= superseded(view.transactions, said, app, f"{self.name}/{OPEN}")
+        numbers = {
+            "seq": begun.numbers["seq"] + count,
+            "newest": judged.newest,
+            "judged": begun.numbers["judged"] if begun.more else judged.newest,
+            "open": judged.open,
+            "oldest": judged.oldest or 0,
+        }
+        return said | {f"{head_of(app, self.name)}{name}": number for name, number in numbers.items()}
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raises ConfigError for what Spark says of the SQL before it runs, RunFailed for what it says later."""
+        try:
+            yield
+        except PySparkException as error:
+            kind = ConfigError if isinstance(error, AnalysisException) else RunFailed
+            hint = f"`exporter derive plan {self.name}` shows the SQL"
+            raise kind(f"derive {self.name}: {told(error)}", hint) from error
+
+
+def _says(judged: Judged) -> str:
+    found = {name: judged.transactions.get(name, 0) for name in (DONE, EXPIRED, LATE, "open")}
+    return ", ".join(f"{number} transactions {name}" for name, number in found.items())
+
+
+def _time(micros: int) -> str:
+    at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+    return at.isoformat(timespec="seconds") if micros else "none"

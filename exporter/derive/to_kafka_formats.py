@@ -1,0 +1,88 @@
+"""What keys and values are as bytes: texts that Spark made, or Avro and Protobuf behind a schema's id.
+
+    0 | id, 4 bytes | the value                       Confluent's wire format, of Avro
+    0 | id, 4 bytes | which message | the value       of Protobuf
+
+A schema is registered when a run first meets its columns; the same text gets the same id for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
+from exporter.derive.to_kafka_protobuf import derived, given
+from exporter.registry.client import Client, Kind
+from exporter.settings.derive_to_kafka import ToKafkaTable
+
+
+class Form(Protocol):
+    """A way to write the columns of a key or value."""
+
+    kind: Kind
+
+    def text(self) -> str:
+        """Its schema, as it is registered."""
+
+    def encoded(self, row: Mapping[str, Any]) -> bytes:
+        """One row, without what stands in front of it."""
+
+
+class Avro:
+    """By the schema that follows from the columns."""
+
+    kind: Kind = "AVRO"
+
+    def __init__(self, columns: Mapping[str, Any], subject: str) -> None:
+        """columns: a Spark struct, as its JSON has it. Raises ConfigError."""
+        self.schema = avro_schema(columns, record_name(subject))
+        self._write = writer(columns)
+
+    def text(self) -> str:
+        return json.dumps(self.schema, separators=(",", ":"))
+
+    def encoded(self, row: Mapping[str, Any]) -> bytes:
+        out = bytearray()
+        self._write(out, row)
+        return bytes(out)
+
+
+class Registered:
+    """Forms with their ids: of each subject the columns that came last."""
+
+    def __init__(self, table: ToKafkaTable, client: Callable[[], Client]) -> None:
+        """client: opens the registry's, when it is needed first."""
+        self._table = table
+        self.client = client
+        self._known: dict[str, tuple[str, Callable[[Mapping[str, Any]], bytes]]] = {}
+
+    def encoder(self, subject: str, columns_json: str) -> Callable[[Mapping[str, Any]], bytes]:
+        """Registers what is new. Raises RegistryUnreachable, ConfigError for columns that cannot be written or that the
+        registry refuses."""
+        known = self._known.get(subject)
+        if known is None or known[0] != columns_json:
+            form = form_of(self._table, subject, json.loads(columns_json))
+            number = self.client().ask(lambda server: server.register(subject, form.kind, form.text()))
+            head = struct.pack(">bI", 0, number)
+            known = columns_json, lambda row: head + form.encoded(row)
+            self._known[subject] = known
+        return known[1]
+
+
+def form_of(table: ToKafkaTable, subject: str, columns: Mapping[str, Any]) -> Form:
+    """How a subject's columns are written. Raises ConfigError."""
+    if table.format == "avro":
+        return Avro(columns, subject)
+    is_value = subject == value_subject(table)
+    return given(table.proto, table.message, columns) if table.proto and is_value else derived(columns, subject)
+
+
+def value_subject(table: ToKafkaTable) -> str:
+    return table.subject or f"{table.topic}-value"
+
+
+def key_subject(table: ToKafkaTable) -> str:
+    return f"{table.topic}-key"

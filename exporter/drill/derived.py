@@ -1,0 +1,123 @@
+"""Scenarios of derived tables: jobs as processes of their own beside the export, killed, doubled, and put to sleep.
+
+    topic ──> exporter ──> tables ──> jobs of each kind (kill -9, SIGSTOP) ──> audit of the export, audit of the jobs
+                             ^
+              OPTIMIZE, VACUUM, RESTORE and repair meanwhile
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from exporter.drill import schedule
+from exporter.drill.mishaps import UNCHECKED
+from exporter.drill.run import LIFE_SECS_MAX, Run
+from exporter.faults import Fault
+
+TOPIC = "{topic}"
+"""Stands for one of the run's own."""
+Sections = Mapping[str, dict[str, Any]]
+JOBS: Mapping[str, Sections] = {
+    "sql": {
+        "derive.sql": {"kind": "sql", "source": "order", "query": "SELECT id, amount FROM source WHERE id % 2 = 0"},
+    },
+    "bundles": {
+        "derive.bundles": {"kind": "bundles", "complete": "any"},
+        "derive.bundles.inputs.orders": {"source": "order", "transaction": "id div 6"},
+        "derive.bundles.inputs.clicks": {"source": "click", "transaction": "id div 6", "done": "id % 6 = 4"},
+        "derive.bundles.outputs": {"sums": "SELECT _transaction, count(*) AS n FROM orders GROUP BY _transaction"},
+    },
+    "to_kafka": {
+        "derive.to_kafka": {"kind": "to_kafka", "source": "order", "topic": TOPIC, "key": "id", "rows_max": 50},
+    },
+}
+"""Job, called as its kind is -> its settings."""
+COMMIT = (Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
+STEPS: Mapping[str, Sequence[Fault]] = {
+    "sql": COMMIT,
+    "bundles": COMMIT,
+    "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
+}
+"""Job -> the named steps that its runs pass; the last but one is the last before a commit."""
+STAYS = frozenset({"to_kafka"})
+"""What is not put right when its source takes rows back: a topic takes nothing back."""
+QUICK = {"derive_secs": 0.2}
+
+
+def derived(run: Run) -> None:
+    """Jobs of each kind beside the export: killed at each named step and at random, and two of the same at once."""
+    exporter = _begun(run, JOBS)
+    steps = [(job, point) for job in JOBS for point in STEPS[job]]
+    for job, point in run.rng.sample(steps, min(len(steps), run.size.kills)):
+        armed = f"{point.value}@{job}:kill:{run.rng.randint(1, 2)}"
+        run.strike_by(run.start("run", job, verb="derive", armed=armed), f"at {point.value} of {job}")
+        run.sql(f"OPTIMIZE {run.table('order')}")
+    for kill in schedule.kills(run.rng, run.size.kills):
+        task = run.start("run", verb="derive")
+        if kill.after_commit:
+            run.wait_event(task, "derive_ran")
+        run.nap(kill.secs)
+        run.kill(task, kill.whole)
+    for job in run.rng.sample([*JOBS], min(len(JOBS), run.size.kills)):
+        _two_at_once(run, job)
+    run.check()
+    run.stop(exporter)
+    _proven(run)
+
+
+def derived_rewound(run: Run) -> None:
+    """The source of jobs is vacuumed, restored and repaired: each says so and begins anew, or puts its table right."""
+    jobs = [job for job in JOBS if job not in STAYS]
+    exporter = _begun(run, jobs)
+    run.wait_commit(exporter, 3)
+    run.sql(f"OPTIMIZE {run.table('order')}")
+    run.wait_commit(exporter, 6)
+    run.stop(exporter)
+    run.ends(run.start("run", "--until-caught-up", verb="derive"), 0)
+    run.sql(f"SET {UNCHECKED} = false", f"VACUUM {run.table('order')} RETAIN 0 HOURS")
+    run.sql(f"RESTORE TABLE {run.table('order')} TO VERSION AS OF {run.version('order') - 2}")
+    for job in jobs:
+        run.ends(run.start("run", job, "--until-caught-up", verb="derive"), 70)
+    run.repair(run.start())
+    exporter = run.start()
+    run.wait_commit(exporter, 3)
+    for job in jobs:
+        task = run.start("run", job, "--until-caught-up", verb="derive")
+        run.ends(task, 70, 0)
+        if task.ended():
+            run.ends(run.start("run", job, "--rebuild", verb="derive"), 0)
+    run.stop(exporter)
+    _proven(run)
+
+
+def _begun(run: Run, jobs: Collection[str]) -> Any:
+    """An exporter at work, and jobs in the settings from now on."""
+    made = f"{run.topic}-made"
+    for name, settings in ((name, settings) for job in jobs for name, settings in JOBS[job].items()):
+        run.sections[name] = {key: made if value == TOPIC else value for key, value in settings.items()}
+    run.made_topics[made] = f"{run.app}.derive.to_kafka"
+    run.scalars |= QUICK
+    run.load()
+    exporter = run.start()
+    run.wait_commit(exporter)
+    return exporter
+
+
+def _two_at_once(run: Run, job: str) -> None:
+    """One falls asleep before its commit, the other runs the job, the first wakes up and is refused."""
+    sleeper = run.start("run", job, verb="derive", armed=f"{STEPS[job][-2].value}@{job}:stop:1")
+    run.wait(sleeper.stopped, LIFE_SECS_MAX, f"{sleeper.name} sleeps", sleeper)
+    sleeper.signal(signal.SIGSTOP, whole=True)
+    run.struck(sleeper, f"SIGSTOP before a commit of {job}")
+    run.ends(run.start("run", job, "--until-caught-up", verb="derive"), 0)
+    sleeper.signal(signal.SIGCONT, whole=True)
+    run.ends(sleeper, 75)
+
+
+def _proven(run: Run) -> None:
+    """The export's own proof, and that of the jobs."""
+    run.finish()
+    run.ends(run.start("run", "--until-caught-up", verb="derive"), 0)
+    run.ends(run.start("audit", verb="derive"), 0)

@@ -1,0 +1,65 @@
+"""Sources of jobs without an export: tables as the export makes them, filled row by row."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import deltalake
+
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from offsets.names import DERIVED_FOLDER, AppId
+from offsets.partitions import Spec
+from offsets.ranges import TopicPartition
+
+TOPIC = "t.v1"
+Row = tuple[int, int, int, Mapping[str, Any]]
+"""Partition, offset, seconds since 1970, columns."""
+
+
+class Source:
+    """One exported table of some columns. ddl: as in the settings."""
+
+    def __init__(self, lake: Lake, event_type: str, ddl: str) -> None:
+        from pyspark.sql.types import StructType
+
+        self.lake = lake
+        self.event_type = event_type
+        self._schema = table_schema(StructType.fromDDL(ddl).json(), Spec("none"))
+        self._type = StructType.fromJson(json.loads(self._schema))
+
+    def add(self, rows: Sequence[Row], replay: int = 0) -> None:
+        """Commit rows, all in one file. replay: the number of one that brings them, of one partition; 0: it is none."""
+        positions: dict[str, int] = {}
+        spans: dict[TopicPartition, list[int]] = {}
+        made = []
+        for partition, offset, secs, columns in rows:
+            tp = TopicPartition(TOPIC, partition)
+            spans.setdefault(tp, []).append(offset)
+            app_id = str(AppId(self.lake.app, tp, replay, "replay" if replay else None))
+            positions[app_id] = max(offset, positions.get(app_id, -1))
+            at = datetime.fromtimestamp(secs, timezone.utc)
+            kafka = {"topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "timestamp": at}
+            values = {"_kafka": kafka, **columns}
+            made.append(tuple(values.get(name) for name in self._type.names))
+        table = self.lake.table(self.event_type)
+        metadata: dict[str, Any] = {"commit_id": uuid.uuid4().hex, "app": self.lake.app}
+        if replay:
+            told = {str(tp): {"replay": replay, "first": min(of), "last": max(of)} for tp, of in spans.items()}
+            metadata["replayed"] = told
+        create = None if table.view() else self._schema
+        change = Change(tuple(positions), positions, metadata, create=create, spec=Spec("none"))
+        frame = self.lake.session.createDataFrame(made, self._type).coalesce(1)
+        table.commit(change, lambda view: None, frame)
+
+
+def derived(lake: Lake, job: str) -> list[dict[str, Any]]:
+    """All rows of a job's table, through deltalake."""
+    uri = lake.store.below(DERIVED_FOLDER).below(job).uri().removeprefix("file://")
+    found: list[dict[str, Any]] = deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist()
+    return found
