@@ -95,8 +95,8 @@ class Transactions:
         """Fence whoever had the id before, once what it had begun is ended. Raises BrokerSilent, ConfigError."""
         self._producer = self._asked(lambda: KafkaProducer(**self._options))
         never_create_topics(self._producer)
-        # An epoch that is no longer valid is another producer's doing: this client would take a new one, and so fence
-        # the other one, in the middle of a transaction (kafka-python 3.0.12).
+        # An epoch that is refused is another producer's doing: this client would ask for a new one, at last without
+        # saying who it was (kafka-python 3.0.12, by its source), and a broker that gave it would fence the other one.
         self._producer._transaction_manager._supports_epoch_bump = lambda: False
         self._asked(self._producer.init_transactions)
 
