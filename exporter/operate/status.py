@@ -234,6 +234,7 @@ def head_lines(status: Status) -> list[str]:
     for table in status.get("tables", ()):
         if table["parked"]:
             lines.append(f"PARKED: table {table['event_type']}: {table['parked']}")
+    lines += [_of_job(job) for job in status.get("derive", ())]
     complete = [table["complete_through_ms"] for table in status.get("tables", ())]
     if complete and None not in complete:
         at = datetime.fromtimestamp(min(complete) / 1000, timezone.utc)
@@ -241,6 +242,13 @@ def head_lines(status: Status) -> list[str]:
     if spent := status.get("secs"):
         lines.append(f"where the time went: {times(spent)}")
     return lines
+
+
+def _of_job(job: Mapping[str, Any]) -> str:
+    """How a job of [derive] fares that runs in the task."""
+    if job["error"]:
+        return f"derive {job['job']}: {'ENDED: ' if job['ended'] else ''}{job['error']}"
+    return f"derive {job['job']}: {job['rows']:,} rows in {job['runs']:,} runs, {job['behind_secs']:.0f} s behind"
 
 
 def times(secs: Mapping[str, float]) -> str:

@@ -200,6 +200,16 @@ def test_nobody_has_caught_up_before_the_positions_are_known() -> None:
         assert (moments, found["positions"][0]["committed"]) == ([], 30)
 
 
+def test_jobs_that_run_in_the_task_have_a_line_each() -> None:
+    """How far they are, or why they do not go on."""
+    found = busy_snapshot().as_dict()
+    well = found["derive"][0]
+    ended = {**well, "job": "b", "error": "another process runs it", "ended": True}
+    lines = how_far.head_lines({**found, "from": "here", "derive": [well, ended]})
+    assert "derive mirrored: 70 rows in 3 runs, 40 s behind" in lines
+    assert "derive b: ENDED: another process runs it" in lines
+
+
 def test_a_screen_shows_those_that_are_furthest_behind() -> None:
     """More positions than lines: the rest is counted; the columns fit into a hundred characters."""
     writers = [writer(f"type_{number:03d}", P0, number) for number in range(200)]

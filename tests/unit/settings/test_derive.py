@@ -50,7 +50,8 @@ def test_what_is_wrong_is_told_with_its_place_and_the_nearest_name(
 
 def test_the_settings_of_a_job_are_shown_one_by_one(tmp_path: Path) -> None:
     """Those of tables within too."""
-    bundles = '[derive.b]\nkind = "bundles"\ninputs.o.source = "order"\ninputs.o.transaction = "id"\noutputs.x = "SELECT id FROM o"'
+    inputs = 'inputs.o.source = "order"\ninputs.o.transaction = "id"'
+    bundles = f'[derive.b]\nkind = "bundles"\n{inputs}\noutputs.x = "SELECT id FROM o"'
     settings = load(loaded(tmp_path, bundles), {}, {})
     rows = {row.name: row.value for row in setting_rows(settings) if row.name.startswith("derive.b.")}
     assert rows["derive.b.kind"] == '"bundles"'
