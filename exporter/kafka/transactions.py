@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
@@ -114,7 +114,8 @@ class Transactions:
         if producer is None:
             return
         producer._sender.force_close()  # else it would wait for what it cannot send
-        producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
+        with suppress(KafkaError):  # what it still has is sent anew, or by somebody else
+            producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
 
     def _send(self, records: Iterable[Outgoing], progress: Mapping[str, Progress], job: str, flush_every: int) -> int:
         producer, sent, last = self._producer, [], 0
