@@ -81,13 +81,17 @@ class Pinned:
 
     def require_whole(self) -> None:
         """Raises InvariantBroken while rows are missing that a position stands for, until the export is repaired."""
-        history = History(self.table, self.lake.app, self.view)
-        if history.accidents:
-            raise history.broken()
+        if self._history.accidents:
+            raise self._history.broken()
+
+    @cached_property
+    def _history(self) -> History:
+        return History(self.table, self.lake.app, self.view)
 
     def require_kept(self, since: Cursor, job: str) -> None:
         """Raises InvariantBroken if rows at or below the cursor were taken back since, or may have been."""
-        self.require_whole()
+        if self.view.version != since.version:  # else that was looked at when the cursor came there
+            self.require_whole()
         if since.table_id and since.table_id != self.view.table_id:
             self._broken(job, f"table {self.name} is another one by now: it was made anew")
         for one in setbacks(since, self.view, self.lake.app):

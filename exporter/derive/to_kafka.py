@@ -32,6 +32,7 @@ KEEP_SECS = 86_400
 RECORD_BYTES = 100
 """Of a record beside its key, value and headers, at most."""
 EXAMPLES = 3
+AUDITS_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,15 @@ class ToKafkaJob:
         return JobStatus(self.name, self.kind, version, {self._table.source: source.behind(progress)}, facts)
 
     def audit(self) -> Sequence[AuditLine]:
-        """The topic against the rows that the progress says are in it. Fences nobody."""
-        progress = self._topic.progress()
-        if progress is None:
-            return ()
+        """The topic against the rows that the progress says are in it; again if the job runs meanwhile."""
+        for _ in range(AUDITS_MAX):
+            progress = self._topic.progress()
+            lines = () if progress is None else self._audited(progress)
+            if self._topic.progress() == progress:
+                return lines
+        return lines
+
+    def _audited(self, progress: Progress) -> Sequence[AuditLine]:
         version = progress.cursor.version if self._table.source not in self._around.jobs else None
         source = self._source(None if version is None or version < 0 else version)
         shape = self._shape(source, texts=False)
@@ -117,8 +123,10 @@ class ToKafkaJob:
                 f"derive {self.name}: this process was fenced: the job is run by {by} now",
                 "one process runs a job: stop one of the two; nothing was sent twice",
             ) from error
-        except BaseException:
+        except BaseException as error:
             self._close()
+            if isinstance(error, InvariantBroken) and "--rebuild" in error.hint:
+                error.hint = ANEW  # what helps a table does not help a topic
             raise
 
     def _close(self) -> None:
@@ -133,7 +141,7 @@ class ToKafkaJob:
         if self._progress is None:
             self._topic.fence(self._table.partitions, self._table.replication)
             point(Fault.AFTER_DERIVE_FENCE, self.name)
-            progress = self._topic.progress()
+            progress = self._topic.progress(settled=True)
             if progress is None:
                 self._require_new()
                 progress = self._fresh()

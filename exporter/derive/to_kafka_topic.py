@@ -72,28 +72,31 @@ class TargetTopic:
         }
         self._next = max(self._next, self._transactions.send(records, said, job, flush_every))
 
-    def progress(self) -> Progress | None:
-        """What the group has of this very topic; None if it has nothing. Raises BrokerSilent, ConfigError."""
+    def progress(self, settled: bool = False) -> Progress | None:
+        """What the group has of this very topic; None if it has nothing. settled: see progress_of().
+
+        Raises BrokerSilent, ConfigError.
+        """
         with self._reader() as reader:
             if self._look(reader) is None:
                 return None
         for _ in range(TORN_MAX):
             try:
-                found = self._read()
+                found = self._read(settled)
             except Torn:
                 continue
             return found if found is not None and found.topic_id == self.id else None
         raise BrokerSilent(f"the texts of group {self.group} are never of one transaction")
 
-    def _read(self) -> Progress | None:
-        first = transactions.progress_of(self.client, self.group, self.name)
+    def _read(self, settled: bool) -> Progress | None:
+        first = transactions.progress_of(self.client, self.group, self.name, settled)
         if first is None:
             return None
         self._next = max(self._next, first.offset)
         try:
             texts = [first.says]
             for group in groups_of(self.group, texts_of(first.says))[1:]:
-                more = transactions.progress_of(self.client, group, self.name)
+                more = transactions.progress_of(self.client, group, self.name, settled)
                 texts += [more.says] if more else []
             return progress_from(texts)
         except (ValueError, KeyError, TypeError) as error:

@@ -34,7 +34,7 @@ from exporter.kafka.client import CLOSE_TIMEOUT_MS, never_create_topics
 
 WAIT_MS = 30_000
 """How long one step of a transaction may take; a broker aborts it after TRANSACTION_MS by itself."""
-TRANSACTION_MS = 120_000
+TRANSACTION_MS = 60_000
 BOOTSTRAP_MS = 10_000
 BATCH_BYTES = 256 << 10
 
@@ -176,15 +176,16 @@ def _meant(error: BaseException, id: str, topic: str, first: BaseException | Non
     return BrokerSilent(f"the broker did not take a transaction of {id}: {type(error).__name__}: {error}")
 
 
-def progress_of(client: Mapping[str, Any], group: str, topic: str) -> Progress | None:
-    """What a group has of a topic; None if it has nothing. Waits until no transaction is left that might change it.
+def progress_of(client: Mapping[str, Any], group: str, topic: str, settled: bool) -> Progress | None:
+    """What a group has of a topic; None if it has nothing.
 
-    Raises BrokerSilent, ConfigError.
+    settled: wait until no transaction is open that might change it; else it is what was committed last. Raises
+    BrokerSilent, ConfigError.
     """
     try:
         consumer = KafkaConsumer(
-            **client, group_id=group, enable_auto_commit=False, isolation_level="read_committed",
-            bootstrap_timeout_ms=BOOTSTRAP_MS,
+            **client, group_id=group, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_MS,
+            isolation_level="read_committed" if settled else "read_uncommitted",
         )  # fmt: skip
         with closing(_Quietly(consumer)):
             never_create_topics(consumer)

@@ -117,11 +117,9 @@ class BundlesTable(Table):
         examples=["keep"],
     )
     window_records_max: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="Records of each source that one run takes at most, by their offsets.",
+        default=1_000_000, ge=1, description="Records of each source that one run takes at most, by their offsets.",
         examples=[1_000_000],
-    )
+    )  # fmt: skip
     shape: Annotated[dict[str, RuleTable], Views] = Field(
         default={}, description="Rules instead of inputs and outputs: rows one by one, and joins of two.",
         examples=[{"placed": {"input": "order", "where": "op = 'c'", "select": "order_id, amount"}}],
@@ -131,7 +129,8 @@ class BundlesTable(Table):
     def _one_of_both(self) -> BundlesTable:
         if bool(self.shape) == bool(self.inputs) or bool(self.inputs) != bool(self.outputs):
             raise ValueError("should have either inputs and outputs, or shape")
-        names = [name.lower() for name in (*self.inputs, *self.lookups, *self.shape)]
+        sides = [f"{name}_{side}" for name, rule in self.shape.items() if rule.left for side in ("left", "right")]
+        names = [name.lower() for name in (*self.inputs, *self.lookups, *self.shape, *sides)]
         if len({*names}) < len(names):
             raise ValueError("two views have one name")
         if self.shape and {"complete", "expire_secs", "late"} & self.model_fields_set:

@@ -28,7 +28,7 @@ MERGE_SECS_MAX, REWRITTEN_MAX = 5.0, 1.0
 ORDERS, ORDERS_MORE = 500_000, 1_000
 SENT, SENT_MIN = 400_000, 20_000
 BACKLOG, PAIRS, SHARE_MIN = 1_500_000, 2, 0.7
-PER_SEC, FED_SECS, LAG_SECS_MAX = 5_000, 60.0, 30.0
+PER_SEC, FED_SECS, ROLL_AGE_SECS, LAG_SECS_MAX = 5_000, 60.0, 5, 30.0
 JOB = FOLLOW_PARENT + "from tests.bench.derive_job import main; main()"
 MIRROR = '[derive.mirror]\nkind = "mirror"\nsource = "{source}"\nkeys = ["{key}"]\norder = ["{order}"]\n'
 VECTORS = "deletion_vectors = true\n"
@@ -120,9 +120,9 @@ def _mirror(desk: Desk, outcome: Outcome) -> None:
     with desk.running([JOB, *derive_job.words(config, "mirror", "account")]) as task:
         told(task, 1)
         for number in range(1, ROUNDS + 1):
-            before = live_bytes(lake, "mirror")
+            before, runs = live_bytes(lake, "mirror"), len(task.so_far().of("ran"))
             more(desk, topic, config, replace(load, round=number), changed)
-            done = told(task, number + 1)
+            done = told(task, runs + 1)
             ran = done.of("ran")[-1]
             percent = rounded(100 * written_bytes(lake, "mirror", int(ran["version"])) / before)
             rows.append({"run": number, "secs": ran["secs"], "rewritten, %": percent, "files read": ran["read"]})
@@ -200,14 +200,14 @@ def _lag(desk: Desk, outcome: Outcome) -> None:
     load, lake = Load(types=1), desk.lake()
     topic = desk.topic(load, 0)
     per_sec = desk.count(PER_SEC, least=100) if desk.scale < 1 else PER_SEC
-    config = with_job(desk.config(topic, lake), PAGES)
+    config = with_job(desk.config(topic, lake, roll_age_max_secs=ROLL_AGE_SECS), PAGES)
     with desk.exporting(config) as export, desk.running(following(config)) as mirror:
         export.until("positions", lambda run: bool(run.of("positions_recovered")))
         words = feeder.words(topic.bootstrap, topic.name, load, per_sec, desk.secs(FED_SECS, least=10.0))
         with desk.running([FEEDER, *words]) as feeding:
             sent = int(feeding.wait().of("fed")[0]["sent"])
         export.until("the last commit", lambda run: run.rows >= sent, secs_max=300)
-        last = newest(lake / "page_view")
+        last = filled(lake / "page_view")[-1]
         mirror.until("the mirror has all", lambda _: max(through(lake, "mirror").values(), default=-1) >= last, 300.0)
     found = lags(lake, "page_view", "mirror")
     outcome.tables[f"A mirror behind an export of {per_sec:,} records/s"] = [
@@ -231,6 +231,12 @@ def actions(log: Path, version: int) -> list[dict[str, Any]]:
 def newest(table: Path) -> int:
     """Its newest version."""
     return max(int(path.stem) for path in (table / "_delta_log").glob("*.json") if path.stem.isdigit())
+
+
+def filled(table: Path) -> list[int]:
+    """The versions that brought files, which alone a job has to take."""
+    log = table / "_delta_log"
+    return [at for at in range(newest(table) + 1) if any("add" in action for action in actions(log, at))]
 
 
 def live_bytes(lake: Path, job: str) -> int:
@@ -270,7 +276,7 @@ def lags(lake: Path, source: str, job: str) -> list[float]:
     table, log = lake / source / "_delta_log", log_of(lake, job)
     looked = sorted(through(lake, job).items())
     found = []
-    for version in range(1, newest(lake / source) + 1):
+    for version in filled(lake / source):
         written = (table / f"{version:020d}.json").stat().st_mtime
         at = next((mine for mine, seen in looked if seen >= version), None)
         if at is not None:

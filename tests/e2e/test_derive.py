@@ -13,8 +13,10 @@ import deltalake
 import pytest
 import tomllib
 
+from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from tests.support.lakes import NOON, ROOT, Export, millis, mixed
 from tests.support.services import Record, fresh_name, produce
 
@@ -30,7 +32,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
 
 
 def test_a_query_follows_its_source_and_takes_each_row_once(export: Export, spark: Any) -> None:
-    """What the source gains is appended in one commit; a run without anything new makes no version."""
+    """What the source gains comes in one commit; without anything new there is none; maintenance does not see it."""
     e = export
 
     def even() -> list[int]:
@@ -52,6 +54,9 @@ def test_a_query_follows_its_source_and_takes_each_row_once(export: Export, spar
     assert job.run().version == 1
     assert even() == expected()
     assert job.run().idle
+    maintenance = Maintenance(e.lake(spark), MaintenanceLimits(0.0, 1 << 29, 21_600.0))
+    assert maintenance.tables(()) == e.tables() == ["click", DEAD_LETTERS, "order", "payment"]
+    assert [(line.clean, line.rows) for line in job.audit()] == [(True, len(even()))]
 
 
 def test_the_settings_of_the_page_are_what_it_takes(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
@@ -22,7 +24,7 @@ from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
-from tests.support.lakes import DDL, NOON, ROOT, Export, event, millis, mixed
+from tests.support.lakes import DDL, NOON, ROOT, Export, event, millis, mixed, running
 from tests.support.sent import Got, got
 from tests.support.services import Record, administered, fresh_name, produce
 
@@ -241,7 +243,7 @@ def test_the_table_of_a_query_is_sent_row_by_row(exported: Exported) -> None:
     job, to = exported.job("parts", more=more, rows_max=2)
     with pytest.raises(ConfigError, match="has not made its table yet"):
         job.run()
-    maker = opened(job_export(exported, more), exported.spark, "parts")
+    maker = opened(replace(exported.export, more=more), exported.spark, "parts")
     until_caught_up(maker)
     assert until_caught_up(job) == 3 * len(exported.rows())
     assert sorted({*ids(exported.got(to))}) == sorted(row["id"] for row in exported.rows())
@@ -251,8 +253,47 @@ def test_the_table_of_a_query_is_sent_row_by_row(exported: Exported) -> None:
         job.run()
 
 
-def job_export(exported: Exported, more: str) -> Export:
-    return replace(exported.export, more=more)
+BUNDLES = """[derive.sums]
+kind = "bundles"
+inputs.o.source = "order"
+inputs.o.transaction = "CAST(id % 7 AS STRING)"
+inputs.o.done = "id >= 1030"
+outputs.sums = "SELECT _transaction, count(*) AS n, max(id) AS id FROM o GROUP BY _transaction"
+"""
+
+
+def test_bundles_are_sent_in_the_order_of_their_sequence(exported: Exported) -> None:
+    """And only those of the output that `where` names."""
+    job, to = exported.job("sums", more=BUNDLES, where="_output = 'sums'", rows_max=2)
+    maker = opened(replace(exported.export, more=BUNDLES), exported.spark, "sums")
+    until_caught_up(maker)
+    assert until_caught_up(job) > 3
+    assert job.run().idle
+    table = deltalake.DeltaTable(str(exported.export.root / "lake" / "_derived.tables" / "sums")).to_pyarrow_table()
+    made = sorted((row["_seq"], row["n"], row["id"]) for row in table.to_pylist() if row["_output"] == "sums")
+    sent = [json.loads(one.value or b"") for one in exported.got(to)]
+    assert [(one["n"], one["id"]) for one in sent] == [(n, number) for _, n, number in made]
+    require_clean(job)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_verb_is_killed_at_each_step_and_its_audit_is_clean(exported: Exported) -> None:
+    """ONCE: as a process, with Spark; 2,000 rows more in small transactions; `derive audit` ends with 0."""
+    e, to = exported.export, fresh_name("sent")
+    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(10_000, 12_000)]})
+    e.run(exported.spark)
+    lines = {"kind": "to_kafka", "source": "order", "topic": to, "key": "id", "rows_max": 50, "partitions": 2}
+    more = "\n".join(["[derive.out]", *(f"{name} = {json.dumps(one)}" for name, one in lines.items())])
+    e = replace(e, more=more)
+    for step, passing in (("fence", 1), ("send", 5), ("send", 9), ("commit", 7)):
+        faults = f"after_derive_{step}:kill:{passing}"
+        with running(e, "--until-caught-up", verb="derive run out", faults=faults) as one:
+            assert one.wait() == -signal.SIGKILL
+    for verb in ("derive run out --until-caught-up", "derive audit out"):
+        with running(e, verb=verb) as one:
+            assert one.wait() == 0, one.text
+    assert ids(exported.got(to)) == sorted(row["id"] for row in exported.rows())
 
 
 PAGE = ROOT / "deploy" / "handbook" / "derive-to-kafka.md"

@@ -33,19 +33,25 @@ class Source:
         self._schema = table_schema(StructType.fromDDL(ddl).json(), Spec("none"))
         self._type = StructType.fromJson(json.loads(self._schema))
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """Commit rows, all in one file."""
+    def add(self, rows: Sequence[Row], replay: int = 0) -> None:
+        """Commit rows, all in one file. replay: the number of one that brings them, of one partition; 0: it is none."""
         positions: dict[str, int] = {}
+        spans: dict[TopicPartition, list[int]] = {}
         made = []
         for partition, offset, secs, columns in rows:
-            app_id = str(AppId(self.lake.app, TopicPartition(TOPIC, partition), 0))
+            tp = TopicPartition(TOPIC, partition)
+            spans.setdefault(tp, []).append(offset)
+            app_id = str(AppId(self.lake.app, tp, replay, "replay" if replay else None))
             positions[app_id] = max(offset, positions.get(app_id, -1))
             at = datetime.fromtimestamp(secs, timezone.utc)
             kafka = {"topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "timestamp": at}
             values = {"_kafka": kafka, **columns}
             made.append(tuple(values.get(name) for name in self._type.names))
         table = self.lake.table(self.event_type)
-        metadata = {"commit_id": uuid.uuid4().hex, "app": self.lake.app}
+        metadata: dict[str, Any] = {"commit_id": uuid.uuid4().hex, "app": self.lake.app}
+        if replay:
+            told = {str(tp): {"replay": replay, "first": min(of), "last": max(of)} for tp, of in spans.items()}
+            metadata["replayed"] = told
         create = None if table.view() else self._schema
         change = Change(tuple(positions), positions, metadata, create=create, spec=Spec("none"))
         frame = self.lake.session.createDataFrame(made, self._type).coalesce(1)

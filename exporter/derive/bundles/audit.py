@@ -47,14 +47,13 @@ def audit(of: Audited) -> list[AuditLine]:
     members = union(slim(rows[one.source], rule, one) for rule, one in pairs(of.rules))
     closed = of.ledger.rows().withColumnRenamed("transaction", "noted")
     both = members.join(closed, [*MEMBER], "full").persist()
+    closings = _closings(of, both).persist()
     try:
-        closings = _closings(of, both).persist()
         lines = [_members(of, both), _open(of, both), _states(of, closings)]
-        lines += [_outputs(of, rows, both, closings), _numbers(of)]
-        closings.unpersist()
+        return [*lines, _outputs(of, rows, both, closings), _numbers(of)]
     finally:
+        closings.unpersist()
         both.unpersist()
-    return lines
 
 
 def _rows(reading: Reading) -> DataFrame:
