@@ -48,8 +48,9 @@ QUICK = {"derive_secs": 0.2}
 
 def derived(run: Run) -> None:
     """Jobs of each kind beside the export: killed at each named step and at random, and two of the same at once."""
-    exporter = _begun(run, JOBS)
-    steps = [(job, point) for job in JOBS for point in STEPS[job]]
+    jobs = run.rng.sample([*JOBS], min(len(JOBS), 1 + run.size.kills))
+    exporter = _begun(run, jobs)
+    steps = [(job, point) for job in jobs for point in STEPS[job]]
     for job, point in run.rng.sample(steps, min(len(steps), run.size.kills)):
         armed = f"{point.value}@{job}:kill:{run.rng.randint(1, 2)}"
         run.strike_by(run.start("run", job, verb="derive", armed=armed), f"at {point.value} of {job}")
@@ -60,7 +61,7 @@ def derived(run: Run) -> None:
             run.wait_event(task, "derive_ran")
         run.nap(kill.secs)
         run.kill(task, kill.whole)
-    for job in run.rng.sample([*JOBS], min(len(JOBS), run.size.kills)):
+    for job in jobs[: run.size.kills]:
         _two_at_once(run, job)
     run.check()
     run.stop(exporter)
