@@ -29,6 +29,9 @@ JOBS: Mapping[str, Sections] = {
         "derive.bundles.inputs.clicks": {"source": "click", "transaction": "id div 6", "done": "id % 6 = 4"},
         "derive.bundles.outputs": {"sums": "SELECT _transaction, count(*) AS n FROM orders GROUP BY _transaction"},
     },
+    "mirror": {
+        "derive.mirror": {"kind": "mirror", "source": "click", "keys": ["page"], "order": ["id"]},
+    },
     "to_kafka": {
         "derive.to_kafka": {"kind": "to_kafka", "source": "order", "topic": TOPIC, "key": "id", "rows_max": 50},
     },
@@ -37,6 +40,7 @@ JOBS: Mapping[str, Sections] = {
 COMMIT = (Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
 STEPS: Mapping[str, Sequence[Fault]] = {
     "sql": COMMIT,
+    "mirror": COMMIT,
     "bundles": COMMIT,
     "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
 }
