@@ -96,7 +96,6 @@ class Target:
         """
         commit_id = uuid.uuid4().hex
         run = self.runs(based_on) + 1
-        metadata = {"commit_id": commit_id, "app": self._lake.app, "owner": self.owner, "derive": self.job, "run": run}
         said = {**made.positions, self.run_id: run}
         if based_on and made.removes_all:
             said |= superseded(based_on.transactions, said, self._lake.app, self.job)
@@ -104,7 +103,7 @@ class Target:
         change = Change(
             expected=tuple(said),
             positions=said,
-            user_metadata={**metadata, **made.says},
+            user_metadata={**self.metadata(commit_id), "run": run, **made.says},
             properties={**made.properties, **({DERIVE_PROPERTY: self.kind} if made.create else {})},
             create=made.create,
             evolve=made.evolve,
@@ -114,6 +113,10 @@ class Target:
         point(Fault.BEFORE_DERIVE_COMMIT, self.job)
         check = self._same(run - 1, based_on if made.evolve else None)
         return self.settled(based_on, commit_id, lambda: self.table.commit(change, check, made.rows))
+
+    def metadata(self, commit_id: str) -> dict[str, Any]:
+        """What each commit of the job says of itself."""
+        return {"commit_id": commit_id, "app": self._lake.app, "owner": self.owner, "derive": self.job}
 
     def settled(self, based_on: TableView | None, commit_id: str, offer: Callable[[], int | None]) -> int:
         """The version that a commit made, whatever its call said. offer: makes it; its version if it tells one.
@@ -134,7 +137,7 @@ class Target:
         found = self._since(based_on, now)
         if commit_id in found:
             return found[commit_id][0]
-        if self.runs(now) != self.runs(based_on):
+        if found or self.runs(now) != self.runs(based_on):
             by = next((owner for _, owner in reversed(found.values())), "another process")
             raise Fenced(
                 f"derive {self.job}: this run was refused, for the job is run by {by} too",
