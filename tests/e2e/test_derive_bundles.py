@@ -53,7 +53,7 @@ class Following:
         for value in values:
             self.sent += 1
             text = {"at": "2026-01-31T12:00:00Z", **value}
-            records.append(Record(b"k", json.dumps(text).encode(), millis(NOON) + self.sent))
+            records.append(Record(b"k", json.dumps(text).encode(), timestamp_ms=millis(NOON) + self.sent))
         produce(self.e.kafka, self.e.topic, {0: records})
         self.e.run(self._spark)
         assert not self.job.run().idle
