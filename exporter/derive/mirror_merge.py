@@ -15,6 +15,8 @@ from offsets.table_log import TableView
 
 TXN = "spark.databricks.delta.write."
 SAYS = "spark.databricks.delta.commitInfo.userMetadata"
+BASED_ON = "based_on"
+"""In the metadata of such a commit: the version of the table that the statement was made of."""
 TRIES = 3
 CONFLICT = "CONCURRENT"
 """In what Delta says where another commit was in the way: OPTIMIZE, or a user's DELETE."""
@@ -43,7 +45,7 @@ class Statements:
         while True:
             tries += 1
             commit_id, changed = uuid.uuid4().hex, [-1]
-            metadata = {**self._target.metadata(commit_id), **says}
+            metadata = {**self._target.metadata(commit_id), BASED_ON: based_on.version, **says}
             point(Fault.BEFORE_DERIVE_COMMIT, job)
 
             def offer(metadata: Mapping[str, Any] = metadata, changed: list[int] = changed) -> None:

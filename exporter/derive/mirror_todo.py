@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as sf
 
+from exporter.derive.mirror_merge import BASED_ON
 from exporter.derive.mirror_rows import DELETED, quoted
 from exporter.derive.source import Pinned
 from exporter.errors import LogCleaned
@@ -48,7 +49,7 @@ def todo(mirror: DeltaTable, view: TableView, source: Pinned, job: str) -> Todo:
         source.require_whole()
     if since.table_id != source.view.table_id:
         return replace(everything, rewound=f"table {source.name} was made anew")
-    if own := restored(mirror, view):
+    if own := restored(mirror, view) or overtaken(mirror, view, job):
         everything = replace(everything, says=f"all rows once more: {own}", forgets=True)
         return _all_after(mirror, view, source, everything)
     if since.version < 0:
@@ -107,6 +108,27 @@ def lost_keys(
     reader = source.session.read.format("delta").option("versionAsOf", view.version)
     mine = reader.load(mirror.uri).where(kept & ~sf.col(DELETED)).select(*named)
     return int(mine.join(source.frame().select(*named), [f"key{n}" for n in range(len(keys))], "left_anti").count())
+
+
+def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
+    """Whether the job's last statement landed on another commit of the job than it was made of; empty if not.
+
+    Then it took no account of what the source has taken back of the rows that the one beneath brought (protocol 9.5).
+    """
+    based_on: int | None = None
+    for version in range(view.version, -1, -1):
+        if based_on is not None and version <= based_on:
+            return ""
+        try:
+            said = own_metadata(mirror.logged(version).user_metadata)
+        except LogCleaned:
+            return ""
+        if said.get("derive") != job:
+            continue
+        if based_on is not None:
+            return f"version {version} of the mirror lies beneath a statement that did not know it"
+        based_on = int(said.get(BASED_ON, version - 1))
+    return ""
 
 
 def restored(mirror: DeltaTable, view: TableView) -> str:

@@ -111,7 +111,7 @@ class Target:
             spec=made.spec,
         )
         point(Fault.BEFORE_DERIVE_COMMIT, self.job)
-        check = self._same(run - 1, based_on if made.evolve else None)
+        check = self._same(run - 1, based_on if made.evolve or made.removes_all else None)
         return self.settled(based_on, commit_id, lambda: self.table.commit(change, check, made.rows))
 
     def metadata(self, commit_id: str) -> dict[str, Any]:
@@ -156,14 +156,17 @@ class Target:
             adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
         return sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in adds)
 
-    def _same(self, runs: int, evolved: TableView | None) -> Callable[[TableView | None], str | None]:
-        """evolved: on whose columns those rest that the commit gives the table."""
+    def _same(self, runs: int, newest: TableView | None) -> Callable[[TableView | None], str | None]:
+        """newest: whose columns the commit changes, or whose rows it takes out; it has to be the newest version then.
+
+        What a statement has done since, which counts no run, would lie beneath without being known.
+        """
 
         def check(view: TableView | None) -> str | None:
             if self.runs(view) != runs:
                 raise Moved(f"{self.runs(view)} runs instead of {runs}")
-            if evolved is not None and (view is None or view.schema_json != evolved.schema_json):
-                raise Moved("its columns were changed meanwhile")
+            if newest is not None and (view is None or view.version != newest.version):
+                raise Moved(f"version {newest.version} is not the newest any more")
             return None
 
         return check
