@@ -49,7 +49,7 @@ def test_an_export_with_an_end_runs_the_jobs_too_and_tells_what_ended_one(export
     states = service._watch.jobs
     assert (states["even"].rows, states["even"].failures, states["waits"].waits) == (len(even(e)), 0, True)
     produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
-    with pytest.raises(FoundProblem, match="everything was exported; derive wrong: "):
+    with pytest.raises(FoundProblem, match=r"everything was exported; \[derive.wrong\] query: "):
         replace(e, more=EVEN + WRONG).run(spark)
     assert even(e) == expected(e)
 
@@ -68,7 +68,7 @@ def test_an_export_without_an_end_runs_the_jobs_beside_it(export: Export, spark:
         task.stop()
         assert time.monotonic() - began < 20
     assert (watch.jobs["even"].failures, watch.jobs["even"].rows) == (0, len(even(e)))
-    assert watch.snapshot.as_dict()["derive"][1]["error"].startswith("derive wrong: ")
+    assert watch.snapshot.as_dict()["derive"][1]["error"].startswith("[derive.wrong] query: ")
 
 
 def test_a_process_that_is_killed_after_its_commit_goes_on_where_it_was(export: Export, spark: Any) -> None:
