@@ -1,6 +1,6 @@
 """`exporter demo --derive`: tables that are made of the tables, beside an export, and their audit.
 
-    the menu ──> an order that is done, one that is not ──> its last record ──> exporter derive audit
+    logins ──> the last one of each user      orders, then their prices ──> sales      ──> exporter derive audit
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from exporter.demo import kitchen
 from exporter.demo.child import EXPORT_SECS_MAX, DemoChild, nap
-from exporter.demo.kitchen import BILLS, EXPECTED, MIRROR
+from exporter.demo.kitchen import EXPECTED, MIRROR, SALES
 from exporter.demo.stage import Stage
 from exporter.demo.story import Step
 from exporter.errors import FoundProblem
@@ -24,20 +24,20 @@ from offsets.names import DERIVED_FOLDER
 
 def derive(stage: Stage) -> None:
     """Both jobs inside an export. Raises FoundProblem if they come to anything else than they must."""
+    found: list[str] = []
     with stage.story.step("Tables of the tables", "an exporter starts, with the jobs of [derive] inside") as step:
         exporter = stage.exporter("run-3", "run", "--derive-inline", "true")
         step.note(f"{MIRROR}: {_ran(exporter, step, MIRROR):,} rows, the newest login of each user.")
-        kitchen.send(stage.bootstrap, kitchen.MENU)
-        _until(exporter, step, "the menu was not exported", "commit_landed", table="menu")
-        bills: list[str] = []
-        for records, expected in ((kitchen.FIRST, "200"), (kitchen.SECOND, "100")):
-            kitchen.send(stage.bootstrap, records)
-            bills = _bills(stage, exporter, step, len(bills) + 1)
-            step.note(f"{BILLS}: order {expected} is done, {bills[-1]} (number, order, pieces, price).")
+        kitchen.send(stage.bootstrap, kitchen.ORDERS)
+        _until(exporter, step, "the orders were not exported", "commit_landed", table="order")
+        for priced in kitchen.MENU:
+            kitchen.send(stage.bootstrap, (priced,))
+            found = _sales(stage, exporter, step, len(found) + 1)
+            step.note(f"{SALES}: {priced['product']} has a price, so transaction {priced['txn']} is done: {found[-1]}.")
         exporter.end()
-        step.result = f"{len(bills)} orders put together of their records, one login of each user"
-    if tuple(bills) != EXPECTED:
-        raise FoundProblem(f"the bills are {', '.join(bills)}, not {', '.join(EXPECTED)}", f"read {exporter.log}")
+        step.result = f"one row of each user, and one of each of {len(found)} orders"
+    if tuple(found) != EXPECTED:
+        raise FoundProblem(f"the sales are {', '.join(found)}, not {', '.join(EXPECTED)}", f"read {exporter.log}")
     _audit(stage)
 
 
@@ -57,24 +57,26 @@ def _until(exporter: DemoChild, step: Step, what: str, event: str, **fields: str
         _living(exporter, step, deadline, what)
 
 
-def _bills(stage: Stage, exporter: DemoChild, step: Step, count: int) -> list[str]:
-    """All bills, in their order, once there are so many."""
+def _sales(stage: Stage, exporter: DemoChild, step: Step, count: int) -> list[str]:
+    """All sales, in their order, once there are so many."""
     deadline = time.monotonic() + EXPORT_SECS_MAX
-    while len(found := bills(stage.lake)) < count:
-        _living(exporter, step, deadline, f"{count} bills were not written")
+    while len(found := sales(stage.lake)) < count:
+        _living(exporter, step, deadline, f"{count} sales were not written")
     return found
 
 
 def _living(exporter: DemoChild, step: Step, deadline: float, what: str) -> None:
     if exporter.state() == "ended":
         raise exporter.failed("ended too soon")
+    if stopped := exporter.first("derive_ended") or exporter.first("derive_stopped"):
+        raise FoundProblem(str(stopped.fields["error"]), f"read {exporter.log}")
     step.progress("")
     nap(deadline, what)
 
 
-def bills(lake: Path) -> list[str]:
-    """The rows of the bills' table, by its log and its files alone."""
-    rows = [row for row in _rows(lake / DERIVED_FOLDER / BILLS) if row.get("price") is not None]
+def sales(lake: Path) -> list[str]:
+    """The rows of their table, by its log and its files alone."""
+    rows = [row for row in _rows(lake / DERIVED_FOLDER / SALES) if row.get("total") is not None]
     return [kitchen.shown(row) for row in sorted(rows, key=lambda row: int(row["_seq"]))]
 
 

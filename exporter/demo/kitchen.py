@@ -1,4 +1,4 @@
-"""A menu and two orders of several records each, and what they come to: the example of the bundles."""
+"""Orders and their prices, which come in records of their own, and what they come to: the example of the bundles."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kafka.errors import KafkaError
 from exporter.errors import DependencyUnreachable
 
 TOPIC = "kitchen_events"
-MIRROR, BILLS = "last_login", "bills"
+MIRROR, SALES = "last_login", "sales"
 SETTINGS = f"""
-[types.menu]
-columns = "ts TIMESTAMP, item STRING, price DECIMAL(10,2)"
-
 [types.order]
-columns = "ts TIMESTAMP, order_id BIGINT, item STRING, quantity INT, done BOOLEAN"
+columns = "ts TIMESTAMP, txn BIGINT, done BOOLEAN, customer STRING, product STRING, qty INT"
+
+[types.menu]
+columns = "ts TIMESTAMP, txn BIGINT, done BOOLEAN, product STRING, price DECIMAL(8,2)"
 
 # the newest login of each user
 [derive.{MIRROR}]
@@ -27,34 +27,38 @@ source = "login"
 keys = ["user_id"]
 order = ["ts"]
 
-# an order is several records; when one of them says that it is done, its bill is written
-[derive.{BILLS}]
+# what was ordered, once its price has come, which is the last record of its transaction
+[derive.{SALES}]
 kind = "bundles"
-inputs.orders = {{ source = "order", transaction = "CAST(order_id AS STRING)", done = "done" }}
-lookups.menu = {{ source = "menu" }}
+inputs.orders = {{ source = "order", transaction = "txn", done = "done" }}
+inputs.menu = {{ source = "menu", transaction = "txn", done = "done" }}
 
-[derive.{BILLS}.outputs]
-bill = '''
-SELECT _transaction, sum(quantity) AS quantity, sum(quantity * price) AS price
-FROM orders JOIN menu ON orders.item = menu.item GROUP BY _transaction'''
+[derive.{SALES}.outputs]
+sales = '''
+SELECT _transaction, map('jane', 1, 'bob', 2)[customer] AS customerID,
+  map('taco', 200, 'burrito', 100)[product] AS menuID, qty, qty * price AS total
+FROM orders JOIN menu USING (_transaction, product)'''
 """
-MENU = ({"type": "menu", "item": "burger", "price": "5.99"}, {"type": "menu", "item": "fries", "price": "1.99"})
-FIRST = (
-    {"type": "order", "order_id": 100, "item": "burger", "quantity": 1, "done": False},
-    {"type": "order", "order_id": 200, "item": "fries", "quantity": 2, "done": True},
+Event = dict[str, Any]
+ORDERS: tuple[Event, ...] = (
+    {"type": "order", "txn": 10000, "done": False, "customer": "jane", "product": "taco", "qty": 2},
+    {"type": "order", "txn": 10001, "done": False, "customer": "bob", "product": "burrito", "qty": 1},
 )
-SECOND = ({"type": "order", "order_id": 100, "done": True},)
+MENU: tuple[Event, ...] = (
+    {"type": "menu", "txn": 10000, "done": True, "product": "taco", "price": "1.99"},
+    {"type": "menu", "txn": 10001, "done": True, "product": "burrito", "price": "5.99"},
+)
 EXPECTED = ("{1, 200, 2, 3.98}", "{2, 100, 1, 5.99}")
-"""The bills, as shown(): the second order is done first."""
+"""The rows of sales, as shown()."""
 SEND_SECS_MAX = 30.0
 
 
-def shown(bill: dict[str, Any]) -> str:
-    """A row: its number, the order, pieces, price."""
-    return f"{{{bill['_seq']}, {bill['_transaction']}, {bill['quantity']}, {bill['price']}}}"
+def shown(sale: Event) -> str:
+    """A row: customer, dish, pieces, price."""
+    return f"{{{sale['customerID']}, {sale['menuID']}, {sale['qty']}, {sale['total']}}}"
 
 
-def send(bootstrap: str, events: Sequence[dict[str, Any]]) -> None:
+def send(bootstrap: str, events: Sequence[Event]) -> None:
     """Write some of the events to the topic. Raises DependencyUnreachable."""
     try:
         producer = KafkaProducer(bootstrap_servers=bootstrap, max_block_ms=int(SEND_SECS_MAX * 1000))

@@ -9,6 +9,7 @@ from exporter.derive.bundles.job import BundlesJob
 from exporter.derive.bundles.rules import rules_of
 from exporter.derive.bundles.rules import sources_of as sources_of_rules
 from exporter.derive.job import Job
+from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
 from exporter.derive.to_kafka import Surroundings, ToKafkaJob
@@ -19,6 +20,7 @@ from exporter.kafka.options import kafka_python_options
 from exporter.lake.lake import Lake
 from exporter.registry.client import connect
 from exporter.settings.derive_bundles import BundlesTable
+from exporter.settings.derive_mirror import MirrorTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
 from exporter.settings.derive_to_kafka import ToKafkaTable
@@ -63,11 +65,11 @@ def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: s
     session = lake.session.newSession()  # its configuration and its views are the job's, not the export's
     if isinstance(table, SqlTable):
         return SqlJob(name, table, lake, session, owner)
+    if isinstance(table, MirrorTable):
+        return MirrorJob(name, table, lake, session, owner)
     if isinstance(table, BundlesTable):
         return BundlesJob(name, table, lake, session, owner)
-    if isinstance(table, ToKafkaTable):
-        return _to_kafka(name, table, settings, Surroundings(lake, session, settings.derive, owner))
-    raise ConfigError(f"[derive.{name}] kind = {table.kind} is not there yet", "choose another kind")
+    return _to_kafka(name, table, settings, Surroundings(lake, session, settings.derive, owner))
 
 
 def _to_kafka(name: str, table: ToKafkaTable, settings: Settings, around: Surroundings) -> Job:

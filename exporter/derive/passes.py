@@ -202,7 +202,7 @@ def told_of(job: str, error: Exception) -> ExporterError:
     if isinstance(error, AnalysisException):
         return ConfigError(f"derive {job}: {first_line(error)}", f"correct [derive.{job}]")
     if isinstance(error, ExporterError):
-        if f"derive {job}" not in error.message:
+        if f"derive {job}" not in error.message and f"[derive.{job}]" not in error.message:
             error.message = f"derive {job}: {error.message}"
         return error
     return ExporterError(f"derive {job}: {first_line(error)}", "the lines before say more")

@@ -96,7 +96,6 @@ class Target:
         """
         commit_id = uuid.uuid4().hex
         run = self.runs(based_on) + 1
-        metadata = {"commit_id": commit_id, "app": self._lake.app, "owner": self.owner, "derive": self.job, "run": run}
         said = {**made.positions, self.run_id: run}
         if based_on and made.removes_all:
             said |= superseded(based_on.transactions, said, self._lake.app, self.job)
@@ -104,7 +103,7 @@ class Target:
         change = Change(
             expected=tuple(said),
             positions=said,
-            user_metadata={**metadata, **made.says},
+            user_metadata={**self.metadata(commit_id), "run": run, **made.says},
             properties={**made.properties, **({DERIVE_PROPERTY: self.kind} if made.create else {})},
             create=made.create,
             evolve=made.evolve,
@@ -112,8 +111,12 @@ class Target:
             spec=made.spec,
         )
         point(Fault.BEFORE_DERIVE_COMMIT, self.job)
-        check = self._same(run - 1, based_on if made.evolve else None)
+        check = self._same(run - 1, based_on if made.evolve or made.removes_all else None)
         return self.settled(based_on, commit_id, lambda: self.table.commit(change, check, made.rows))
+
+    def metadata(self, commit_id: str) -> dict[str, Any]:
+        """What each commit of the job says of itself."""
+        return {"commit_id": commit_id, "app": self._lake.app, "owner": self.owner, "derive": self.job}
 
     def settled(self, based_on: TableView | None, commit_id: str, offer: Callable[[], int | None]) -> int:
         """The version that a commit made, whatever its call said. offer: makes it; its version if it tells one.
@@ -134,7 +137,7 @@ class Target:
         found = self._since(based_on, now)
         if commit_id in found:
             return found[commit_id][0]
-        if self.runs(now) != self.runs(based_on):
+        if found or self.runs(now) != self.runs(based_on):
             by = next((owner for _, owner in reversed(found.values())), "another process")
             raise Fenced(
                 f"derive {self.job}: this run was refused, for the job is run by {by} too",
@@ -153,14 +156,17 @@ class Target:
             adds = [action["add"] for action in map(json.loads, lines) if "add" in action]
         return sum(json.loads(add.get("stats") or "{}").get("numRecords", 0) for add in adds)
 
-    def _same(self, runs: int, evolved: TableView | None) -> Callable[[TableView | None], str | None]:
-        """evolved: on whose columns those rest that the commit gives the table."""
+    def _same(self, runs: int, newest: TableView | None) -> Callable[[TableView | None], str | None]:
+        """newest: whose columns the commit changes, or whose rows it takes out; it has to be the newest version then.
+
+        What a statement has done since, which counts no run, would lie beneath without being known.
+        """
 
         def check(view: TableView | None) -> str | None:
             if self.runs(view) != runs:
                 raise Moved(f"{self.runs(view)} runs instead of {runs}")
-            if evolved is not None and (view is None or view.schema_json != evolved.schema_json):
-                raise Moved("its columns were changed meanwhile")
+            if newest is not None and (view is None or view.version != newest.version):
+                raise Moved(f"version {newest.version} is not the newest any more")
             return None
 
         return check

@@ -8,6 +8,7 @@ A schema is registered when a run first meets its columns; the same text gets th
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from collections.abc import Callable, Mapping
@@ -15,7 +16,8 @@ from typing import Any, Protocol
 
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
 from exporter.derive.to_kafka_protobuf import derived, given
-from exporter.registry.client import Client, Kind
+from exporter.registry.client import Client, Kind, Server, whole
+from exporter.registry.protobuf import as_one_set
 from exporter.settings.derive_to_kafka import ToKafkaTable
 
 
@@ -26,6 +28,12 @@ class Form(Protocol):
 
     def text(self) -> str:
         """Its schema, as it is registered."""
+
+    def require_follows(self, before: bytes) -> None:
+        """Raises ConfigError where it cannot be the next version after a Protobuf one, though a registry may take it.
+
+        before: the FileDescriptorSet of that.
+        """
 
     def encoded(self, row: Mapping[str, Any]) -> bytes:
         """One row, without what stands in front of it."""
@@ -40,6 +48,9 @@ class Avro:
         """columns: a Spark struct, as its JSON has it. Raises ConfigError."""
         self.schema = avro_schema(columns, record_name(subject))
         self._write = writer(columns)
+
+    def require_follows(self, before: bytes) -> None:
+        """A registry's own rules say all of it."""
 
     def text(self) -> str:
         return json.dumps(self.schema, separators=(",", ":"))
@@ -65,11 +76,18 @@ class Registered:
         known = self._known.get(subject)
         if known is None or known[0] != columns_json:
             form = form_of(self._table, subject, json.loads(columns_json))
-            number = self.client().ask(lambda server: server.register(subject, form.kind, form.text()))
+            number = self.client().ask(lambda server: _register(server, subject, form))
             head = struct.pack(">bI", 0, number)
             known = columns_json, lambda row: head + form.encoded(row)
             self._known[subject] = known
         return known[1]
+
+
+def _register(server: Server, subject: str, form: Form) -> int:
+    if form.kind == "PROTOBUF" and (versions := server.versions(subject)):
+        newest = as_one_set(whole(server, server.version(subject, versions[-1])))
+        form.require_follows(base64.b64decode(newest.text))
+    return server.register(subject, form.kind, form.text())
 
 
 def form_of(table: ToKafkaTable, subject: str, columns: Mapping[str, Any]) -> Form:

@@ -37,11 +37,14 @@ class Protobuf:
 
     kind: Kind = "PROTOBUF"
 
-    def __init__(self, file: bytes, message: Any, index: bytes, columns: Mapping[str, Any]) -> None:
+    def __init__(
+        self, file: bytes, message: Any, index: bytes, columns: Mapping[str, Any], is_derived: bool = False
+    ) -> None:
         """file: its FileDescriptorProto. message: the class. columns: a Spark struct, as its JSON has it.
 
         Raises ConfigError for columns that it has no field for.
         """
+        self._is_derived = is_derived
         self._file = file
         self._message = message
         self._index = index
@@ -49,6 +52,19 @@ class Protobuf:
 
     def text(self) -> str:
         return base64.b64encode(self._file).decode()
+
+    def require_follows(self, before: bytes) -> None:
+        """Raises ConfigError if a number of a derived message means another column than in the version before.
+
+        before: its FileDescriptorSet. Registries take that for a new name of the same field, and may allow it.
+        """
+        if not self._is_derived:
+            return
+        proto2 = _google("descriptor_pb2")
+        old = proto2.FileDescriptorSet.FromString(before).file[-1].message_type
+        new = proto2.FileDescriptorProto.FromString(self._file).message_type
+        if old and (what := _renumbered(old[0], new[0])):
+            raise ConfigError(what, "new columns come last: name them all in `value`, in the order that they had")
 
     def encoded(self, row: Mapping[str, Any]) -> bytes:
         made = self._message()
@@ -67,7 +83,7 @@ def derived(columns: Mapping[str, Any], subject: str) -> Protobuf:
     pool = _pool()
     pool.Add(file)
     message = _google("message_factory").GetMessageClass(pool.FindMessageTypeByName(name))
-    return Protobuf(file.SerializeToString(deterministic=True), message, b"\0", columns)
+    return Protobuf(file.SerializeToString(deterministic=True), message, b"\0", columns, is_derived=True)
 
 
 def given(path: Path, name: str, columns: Mapping[str, Any]) -> Protobuf:
@@ -92,6 +108,16 @@ def given(path: Path, name: str, columns: Mapping[str, Any]) -> Protobuf:
     index = b"\0" if number == 0 else bytes((2, *_zigzag(number)))  # one index
     message = _google("message_factory").GetMessageClass(pool.FindMessageTypeByName(wanted))
     return Protobuf(own.SerializeToString(deterministic=True), message, index, columns)
+
+
+def _renumbered(old: Any, new: Any) -> str:
+    """The first number that another field has, in words, or empty; in messages of the same name below too."""
+    names = {field.number: field.name for field in old.field}
+    for field in new.field:
+        if (before := names.get(field.number, field.name)) != field.name:
+            return f"field {field.number} of message {new.name} would be {field.name}, and was {before}"
+    below = {one.name: one for one in old.nested_type}
+    return next(filter(None, (_renumbered(below[one.name], one) for one in new.nested_type if one.name in below)), "")
 
 
 def _zigzag(number: int) -> bytes:

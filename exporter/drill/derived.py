@@ -29,6 +29,9 @@ JOBS: Mapping[str, Sections] = {
         "derive.bundles.inputs.clicks": {"source": "click", "transaction": "id div 6", "done": "id % 6 = 4"},
         "derive.bundles.outputs": {"sums": "SELECT _transaction, count(*) AS n FROM orders GROUP BY _transaction"},
     },
+    "mirror": {
+        "derive.mirror": {"kind": "mirror", "source": "click", "keys": ["page"], "order": ["id"]},
+    },
     "to_kafka": {
         "derive.to_kafka": {"kind": "to_kafka", "source": "order", "topic": TOPIC, "key": "id", "rows_max": 50},
     },
@@ -37,6 +40,7 @@ JOBS: Mapping[str, Sections] = {
 COMMIT = (Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
 STEPS: Mapping[str, Sequence[Fault]] = {
     "sql": COMMIT,
+    "mirror": COMMIT,
     "bundles": COMMIT,
     "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
 }
@@ -48,8 +52,9 @@ QUICK = {"derive_secs": 0.2}
 
 def derived(run: Run) -> None:
     """Jobs of each kind beside the export: killed at each named step and at random, and two of the same at once."""
-    exporter = _begun(run, JOBS)
-    steps = [(job, point) for job in JOBS for point in STEPS[job]]
+    jobs = run.rng.sample([*JOBS], min(len(JOBS), 1 + run.size.kills))
+    exporter = _begun(run, jobs)
+    steps = [(job, point) for job in jobs for point in STEPS[job]]
     for job, point in run.rng.sample(steps, min(len(steps), run.size.kills)):
         armed = f"{point.value}@{job}:kill:{run.rng.randint(1, 2)}"
         run.strike_by(run.start("run", job, verb="derive", armed=armed), f"at {point.value} of {job}")
@@ -60,7 +65,7 @@ def derived(run: Run) -> None:
             run.wait_event(task, "derive_ran")
         run.nap(kill.secs)
         run.kill(task, kill.whole)
-    for job in run.rng.sample([*JOBS], min(len(JOBS), run.size.kills)):
+    for job in jobs[: run.size.kills]:
         _two_at_once(run, job)
     run.check()
     run.stop(exporter)

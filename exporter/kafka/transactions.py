@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
@@ -95,8 +95,8 @@ class Transactions:
         """Fence whoever had the id before, once what it had begun is ended. Raises BrokerSilent, ConfigError."""
         self._producer = self._asked(lambda: KafkaProducer(**self._options))
         never_create_topics(self._producer)
-        # An epoch that is no longer valid is another producer's doing: this client would take a new one, and so fence
-        # the other one, in the middle of a transaction (kafka-python 3.0.12).
+        # An epoch that is refused is another producer's doing: this client would ask for a new one, at last without
+        # saying who it was (kafka-python 3.0.12, by its source), and a broker that gave it would fence the other one.
         self._producer._transaction_manager._supports_epoch_bump = lambda: False
         self._asked(self._producer.init_transactions)
 
@@ -114,7 +114,8 @@ class Transactions:
         if producer is None:
             return
         producer._sender.force_close()  # else it would wait for what it cannot send
-        producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
+        with suppress(KafkaError):  # what it still has is sent anew, or by somebody else
+            producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
 
     def _send(self, records: Iterable[Outgoing], progress: Mapping[str, Progress], job: str, flush_every: int) -> int:
         producer, sent, last = self._producer, [], 0

@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 COMMIT = (Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
 STEPS: Mapping[str, tuple[Fault, ...]] = {
     "sql": COMMIT,
+    "mirror": COMMIT,
     "bundles": COMMIT,
     "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
 }
@@ -49,6 +50,11 @@ source = "click"
 transaction = "id"
 [derive.bundles.outputs]
 sums = "SELECT _transaction, sum(amount) AS total FROM orders GROUP BY _transaction"
+""",
+    "mirror": """
+source = "order"
+keys = ["id"]
+order = ["_event_time"]
 """,
     "to_kafka": """
 source = "order"

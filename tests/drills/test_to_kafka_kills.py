@@ -191,8 +191,8 @@ def test_an_idle_job_keeps_its_progress_alive(kafka: str, no_spark: None, monkey
 
 
 def test_an_epoch_that_is_gone_is_never_taken_back(kafka: str, topic: Callable[..., str]) -> None:
-    """FENCE: in the middle of a transaction the brokers refuse records; the client would take a new epoch then, and
-    fence whoever has fenced it (kafka-python 3.0.12)."""
+    """FENCE: a process whose records are refused in the middle of a transaction does not fence whoever has fenced it,
+    as it would with a new epoch, which its client asks for if it is let."""
     id, to = fresh_name("id"), topic(1)
     first, second = (Transactions({"bootstrap_servers": [kafka]}, id, to, 1_000, "none") for _ in range(2))
     try:

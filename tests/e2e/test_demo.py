@@ -127,7 +127,8 @@ def test_the_demo_makes_tables_of_its_tables(tmp_path: Path) -> None:
     told = log.read_text()
     assert exit_code == 0, told
     assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
-    assert "order 200 is done, {1, 200, 2, 3.98}" in told and "order 100 is done, {2, 100, 1, 5.99}" in told
+    assert "transaction 10000 is done: {1, 200, 2, 3.98}." in told
+    assert "transaction 10001 is done: {2, 100, 1, 5.99}." in told
     lake = folder / "lake"
     users = set(deltalake.DeltaTable(str(lake / "login")).to_pyarrow_table(columns=["user_id"])["user_id"].to_pylist())
     assert f"last_login: {len(users):,} rows" in told

@@ -95,6 +95,7 @@ def replayed(e: Export, spark: Any, first: int, last: int) -> None:
         Replay(bench.lake, bench.routing, chosen).run(apply=True)
 
 
+@pytest.mark.long
 def test_a_replay_that_the_log_no_longer_tells_stops_the_job_until_it_begins_anew(export: Export, spark: Any) -> None:
     """Exit 70 with the command; the rows of other replays are not guessed."""
     e = export.with_({"order": DDL["order"]}, new_type="dead_letter")
@@ -146,6 +147,7 @@ def test_no_job_reads_over_a_hole_and_what_a_rewind_gives_again_needs_a_rebuild(
     assert [epoch for epoch, _ in places(e)] == [0] * 30 + [1] * 30
 
 
+@pytest.mark.long
 def test_a_rewind_of_what_was_not_taken_yet_changes_nothing(export: Export, spark: Any) -> None:
     """The cursor lies below what the RESTORE took; what is exported again is taken once."""
     e = export

@@ -315,7 +315,7 @@ def test_the_settings_of_the_page_are_what_it_takes(
     (name,) = told["derive"]
     job = opened(e, spark, name)
     assert job.run().rows == 3
-    value = b'{"order_id":%d,"at":"2026-01-31T12:00:00Z","amount":%d.00,"cancelled":false}'
+    value = b'{"order_id":%d,"at":"2026-01-31T12:00:00.000000Z","amount":%d.00,"cancelled":false}'
     assert [(one.key, one.value) for one in got(kafka, to)] == [
         (b"0", value % (0, 0)), (b"1", value % (1, 1)), (b"2", None),
     ]  # fmt: skip

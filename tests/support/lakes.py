@@ -38,6 +38,7 @@ from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import StagedFile
 from exporter.executor.stage import stage
+from exporter.faults import InjectedFault
 from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.topics import TopicReader
@@ -73,6 +74,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 """Kafka timestamp of records that do not say otherwise."""
 RUN_SECS_MAX = 120.0
 END_SECS_MAX = 120.0
+GONE_SECS_MAX = 60.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """Tasks of tests live for seconds: their JVM's second compiler would not pay off."""
 
@@ -236,7 +238,7 @@ class Export:
 
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""
-        with self.service(spark) as service:
+        with self.service(spark) as service, gone_whole():
             service.run()
         return service
 
@@ -329,7 +331,8 @@ class Going:
 
     def _run(self) -> None:
         try:
-            self.service.run()
+            with gone_whole():
+                self.service.run()
         except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
             self.error = error
 
@@ -438,6 +441,18 @@ def stage_offsets(
 
 class Crash(BaseException):
     """The process is gone."""
+
+
+@contextmanager
+def gone_whole() -> Iterator[None]:
+    """A task that a Crash or an armed fault ends in here has no thread left: none would commit, or be struck, later."""
+    before = {*threading.enumerate()}
+    try:
+        yield
+    except (Crash, InjectedFault):
+        its = [thread for thread in threading.enumerate() if thread not in before and not thread.daemon]
+        wait_until(lambda: not any(thread.is_alive() for thread in its), GONE_SECS_MAX, f"the end of {its}")
+        raise
 
 
 def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:

@@ -14,9 +14,14 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
+from exporter.derive.to_kafka_formats import Registered
 from exporter.derive.to_kafka_protobuf import derived, given
-from exporter.derive.to_kafka_readers import since_1970
+from exporter.derive.to_kafka_readers import reader_of, since_1970
 from exporter.errors import ConfigError
+from exporter.registry.client import connect
+from exporter.registry.options import RegistryOptions
+from exporter.settings.derive_to_kafka import ToKafkaTable
+from tests.support.fake_registry import FakeRegistry
 
 
 def column(name: str, kind: Any) -> dict[str, Any]:
@@ -144,6 +149,41 @@ def test_protobuf_of_columns_is_a_file_that_compiles() -> None:
 
     file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(derived(struct(a="long"), "t-value").text()))
     assert (file.syntax, file.message_type[0].name, file.message_type[0].field[0].name) == ("proto3", "t_value", "a")
+
+
+def test_a_number_of_a_derived_message_never_means_another_column() -> None:
+    """A registry takes that for a new name; more columns come last, in structs too."""
+    with FakeRegistry() as registry:
+        table = ToKafkaTable(kind="to_kafka", source="o", topic="t", format="protobuf")
+
+        def encoder(columns: dict[str, Any]) -> Any:
+            made = Registered(table, lambda: connect(RegistryOptions(urls=(registry.url,))))
+            return made.encoder("t-value", json.dumps(columns))
+
+        first = encoder(struct(a="long", r=struct(x="long")))
+        more = encoder(struct(a="long", r=struct(x="long", y="string"), b="string"))
+        row = {"a": 1, "r": {"x": 2}}
+        assert first(row) == b"\0\0\0\0\1\0\x08\x01\x12\x02\x08\x02"
+        assert more({**row, "r": {"x": 2, "y": None}, "b": None})[:5] == b"\0\0\0\0\2"
+        with pytest.raises(ConfigError, match="field 1 of message t_value would be b, and was a"):
+            encoder(struct(b="string", a="long"))
+        with pytest.raises(ConfigError, match="field 1 of message r_struct would be y, and was x"):
+            encoder(struct(a="long", r=struct(y="string", x="long"), b="string"))
+        assert len(registry.schemas) == 2
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_the_audit_reads_of_each_row_what_was_written(form: str) -> None:
+    """By the schema that the registry has; each type, at its edges and null."""
+    columns = struct(**{field["name"]: field["type"] for field in ALL["fields"] if field["name"] != "u"})
+    table = ToKafkaTable.model_validate({"kind": "to_kafka", "source": "o", "topic": "t", "format": form})
+    with FakeRegistry() as registry:
+        client = connect(RegistryOptions(urls=(registry.url,)))
+        encode = Registered(table, lambda: client).encoder("t-value", json.dumps(columns))
+        reader = reader_of(form, columns, lambda: client)
+        for row in (ROW, dict.fromkeys(ROW), {**ROW, "g": "", "d": 0, "p": [], "q": []}):
+            assert reader.read(encode(row)) == reader.plain(row)
+            assert reader.read(encode(row)) != reader.plain({**row, "a": 5})
 
 
 PROTO = """

@@ -1,0 +1,201 @@
+"""kind = "mirror": a table with the newest row of each key of a source (protocol 9.5, NEWEST)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
+from exporter.derive.mirror_audit import audited
+from exporter.derive.mirror_merge import Statements
+from exporter.derive.mirror_purge import Purge
+from exporter.derive.mirror_rows import Shape, fingerprint, quoted, schema_of
+from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
+from exporter.derive.mirror_todo import Todo, lost_keys, todo
+from exporter.derive.source import REBUILD, Pinned, pin, within
+from exporter.derive.target import Commit, Target
+from exporter.errors import ConfigError, InvariantBroken
+from exporter.lake.lake import Lake
+from exporter.lake.schema import schema_change
+from exporter.settings.derive_mirror import MirrorTable
+from offsets import Invariant
+from offsets.cursors import NOTHING, head_of, slices
+from offsets.table_log import TableView
+
+SHAPE_PROPERTY = "exporter.derive.mirror"
+"""Of a mirror: what its rows depend on (fingerprint())."""
+EMPTY_VERSIONS_MAX = 100
+"""Versions of a source without a row for its mirror, after which the mirror's progress is committed all the same."""
+
+
+class MirrorJob:
+    """One [derive.<name>] of kind mirror."""
+
+    kind = "mirror"
+
+    def __init__(self, name: str, table: MirrorTable, lake: Lake, session: Any, owner: str) -> None:
+        """session: the job's own, of which nobody else uses the views and the configuration."""
+        self.name = name
+        self._table = table
+        self._lake = lake
+        self._session = session
+        self._target = Target(lake, name, self.kind, owner)
+        self._statements = Statements(self._target, session, lake.compression)
+        self._purge = Purge(self._target, session, self._statements, table.deleted_days)
+
+    def plan(self) -> Planned:
+        """What is new, and the MERGE of it."""
+        view, source = self._target.view(), self._pinned()
+        shape = self._shape(source)
+        sql = merge_sql(shape, self._target.table.sql_name)
+        if view is None:
+            due = Todo(found=slices(NOTHING, source.now), says="the table is made of all rows")
+        else:
+            self._require_same(view)
+            due = todo(self._target.table, view, source, self.name)
+        ranges = {str(one.tp): str(one) for one in due.found}
+        says = f"{due.rewound}: all rows are made anew" if due.rewound else due.says
+        return Planned(self.name, self.kind, ranges, () if due.nothing else (sql,), says)
+
+    def run(self) -> Ran:
+        """All that is new, in one commit; before it one that adds new columns."""
+        view, source = self._target.view(), self._pinned()
+        if view is None:
+            return self._made_anew(None, source)
+        self._require_same(view)
+        due = todo(self._target.table, view, source, self.name)
+        if due.nothing:
+            return Ran(self.name)
+        if due.rewound:
+            self._require_no_loss(view, source, due)
+            return self._made_anew(view, source, f"made anew: {due.rewound}")
+        if due.forgets:
+            self._target.commit(view, Commit(None, self._progress(source, -1)))
+            view = self._target.view() or view
+        return self._merged(view, source, due)
+
+    def rebuild(self) -> Ran:
+        """All rows anew, from what the source holds now."""
+        source = self._pinned()
+        return self._made_anew(self._target.view(), source)
+
+    def status(self) -> JobStatus:
+        """By versions and positions."""
+        view, source = self._target.view(), self._pinned()
+        due = Todo(found=slices(NOTHING, source.now))
+        if view is not None:
+            due = todo(self._target.table, view, source, self.name)
+        behind = sum(one.offsets for one in due.found)
+        facts = {"of version": f"{due.since} of {source.view.version}"}
+        if due.rewound or due.says:
+            facts["next"] = due.rewound or due.says
+        return JobStatus(self.name, self.kind, view.version if view else None, {source.name: behind}, facts)
+
+    def audit(self) -> Sequence[AuditLine]:
+        """The newest row of each key, found by one query over the whole source, against the table."""
+        view, source = self._target.view(), self._pinned()
+        if view is None:
+            return (AuditLine(self.name, "table", False, 0, "it is not there yet"),)
+        return audited(self.name, self._table, self._target.table, view, source)
+
+    def _pinned(self) -> Pinned:
+        return pin(self._lake, self._session, self._table.source)
+
+    def _shape(self, source: Pinned) -> Shape:
+        spec = self._lake.spec_of(source.name, source.view)
+        cut_by = [one.name for one in spec.time_columns if one.name in source.view.partition_columns]
+        return Shape.of(self.name, self._table, source.frame().schema, cut_by)
+
+    def _require_same(self, view: TableView) -> None:
+        if view.properties.get(SHAPE_PROPERTY) != fingerprint(self._table):
+            what = f"derive {self.name}: the table was made with other keys, order or ops than the settings have"
+            raise ConfigError(what, REBUILD.format(job=self.name))
+
+    def _require_no_loss(self, view: TableView, source: Pinned, due: Todo) -> None:
+        """Raises InvariantBroken where the source has no row any more of a key of which it took none back."""
+        lost = lost_keys(self._target.table, view, source, self._table.keys, due.back)
+        if lost:
+            what = f"{due.rewound}; {lost} keys of the mirror, of which nothing was taken back, have no row in it"
+            raise InvariantBroken(Invariant.MONOTONE, f"derive {self.name}: {what}", REBUILD.format(job=self.name))
+
+    def _made_anew(self, view: TableView | None, source: Pinned, says: str = "") -> Ran:
+        shape, rows = self._shape(source), source.frame()
+        _, left = shape.counted(rows)
+        made = shape.newest(rows)
+        schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
+        properties = {SHAPE_PROPERTY: fingerprint(self._table)}
+        if view is None:
+            properties["delta.enableDeletionVectors"] = str(self._table.deletion_vectors).lower()
+        commit = Commit(
+            made.repartitionByRange(*by).sortWithinPartitions(*by),
+            self._progress(source, source.view.version),
+            says=_told(left),
+            create=schema if view is None else None,
+            evolve=None if view is None or view.schema_json == schema else schema,
+            removes_all=True,
+            properties=properties,
+        )
+        version = self._target.commit(view, commit)
+        return Ran(self.name, self._target.added_rows(version), version, says=_joined(says, left))
+
+    def _progress(self, source: Pinned, version: int) -> dict[str, int]:
+        """The txn action of a table that holds what a version of its source has."""
+        return {f"{head_of(self._lake.app, self.name, source.name)}version/{source.view.table_id}": version}
+
+    def _merged(self, view: TableView, source: Pinned, due: Todo) -> Ran:
+        shape, rows = self._shape(source), source.frame().where(within(due.found))
+        taken, left = shape.counted(rows)
+        if not taken and source.view.version - due.since < EMPTY_VERSIONS_MAX:
+            return Ran(self.name)
+        changes = shape.newest(rows)
+        if due.says:
+            changes.createOrReplaceTempView(EVERY)
+            changes = self._session.sql(lacking_sql(shape, self._target.table.sql_name))
+        with _kept(changes):
+            view = self._evolved(view, changes)
+            changes.createOrReplaceTempView(CHANGES)
+            sql = merge_sql(shape, self._target.table.sql_name, _bounds(self._table.keys[0], changes))
+            (progress,) = self._progress(source, source.view.version).items()
+            version, changed = self._statements.commit(view, sql, {**_told(left), "rows": taken}, progress)
+        purged = self._purge.due(time.monotonic())
+        says = f"{purged} deleted keys purged" if purged else ""
+        return Ran(self.name, max(changed, 0), version, says=_joined("; ".join(filter(None, (due.says, says))), left))
+
+    def _evolved(self, view: TableView, changes: DataFrame) -> TableView:
+        """The mirror with the columns that the source has gained. Raises ConfigError where one has another type."""
+        try:
+            change = schema_change(view, schema_of(changes), widens=False)
+        except ConfigError as error:
+            raise ConfigError(f"derive {self.name}: {error.message}", REBUILD.format(job=self.name)) from error
+        if change.schema_json is None:
+            return view
+        self._target.commit(view, Commit(None, {}, evolve=change.schema_json, properties=change.properties))
+        now = self._target.view()
+        return now or view
+
+
+def _bounds(key: str, changes: DataFrame) -> str:
+    least, most = changes.selectExpr(f"min({quoted(key)})", f"max({quoted(key)})").collect()[0]
+    return bounds_sql(key, least, most)
+
+
+def _told(left: Mapping[str, int]) -> dict[str, Any]:
+    return {"left_out": dict(left)} if left else {}
+
+
+def _joined(says: str, left: Mapping[str, int]) -> str:
+    return "; ".join(filter(None, (says, *(f"left out: {count} of {why}" for why, count in sorted(left.items())))))
+
+
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[None]:
+    """In memory, and on disk where that is too small: they are looked at several times."""
+    rows.persist()
+    try:
+        yield
+    finally:
+        rows.unpersist()

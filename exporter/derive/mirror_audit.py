@@ -1,0 +1,170 @@
+"""What proves a mirror: the newest row of each key by one query over its whole source, by windows (protocol 9.5).
+
+Nothing here is shared with what makes a mirror: neither how the newest of two rows is told nor who writes a column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from exporter.derive.job import AuditLine
+from exporter.derive.source import Pinned, pin
+from exporter.errors import LogCleaned
+from exporter.lake.table import DeltaTable, sql_texts
+from exporter.settings.derive_mirror import MirrorTable
+from offsets.cursors import cursor_of
+from offsets.table_log import TableView
+
+OF_A_MIRROR = ("_order", "_deleted", "_base", "_written")
+NEVER_SENT = "(__debezium_unavailable_value|X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==)"
+SHOWN_MAX = 3
+JSON_TIMES = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
+
+
+def audited(job: str, table: MirrorTable, mirror: DeltaTable, view: TableView, source: Pinned) -> Sequence[AuditLine]:
+    """Compare them at the version of the source that the mirror says it has."""
+    what = "newest row of each key"
+    since = cursor_of(view.transactions, source.lake.app, job, source.name)
+    if since.table_id != source.view.table_id:
+        return (AuditLine(job, what, False, 0, f"table {source.name} was made anew since: run the job"),)
+    try:
+        then = pin(source.lake, source.session, source.name, since.version)
+    except LogCleaned as cleaned:
+        return (AuditLine(job, what, False, 0, f"{cleaned.message}: run the job, then audit it"),)
+    return _Audit(job, table, mirror, view, then).lines()
+
+
+@dataclass(frozen=True)
+class _Audit:
+    job: str
+    table: MirrorTable
+    mirror: DeltaTable
+    view: TableView
+    source: Pinned
+
+    def lines(self) -> list[AuditLine]:
+        session = self.source.session
+        reader = session.read.format("delta").option("versionAsOf", self.view.version)
+        reader.load(self.mirror.uri).createOrReplaceTempView("audit_mirror")
+        self.source.frame().createOrReplaceTempView("audit_source")
+        session.sql(self._expected()).createOrReplaceTempView("audit_expected")
+        compared = session.sql(self._compared()).persist()
+        try:
+            found = {one["state"]: one["count"] for one in compared.groupBy("state").count().collect()}
+            kept, wrong = self._judged(compared.where("state IN ('differs', 'alone')"))
+        finally:
+            compared.unpersist()
+        missing = found.get("missing", 0)
+        lines = [AuditLine(
+            self.job, "newest row of each key", not (missing or wrong), sum(found.values()),
+            "; ".join(filter(None, (f"{missing} keys are missing" if missing else "", *wrong[:SHOWN_MAX]))),
+        )]  # fmt: skip
+        told = (("deleted keys that are purged", found.get("purged", 0)), ("keys whose rows the source lost", kept))
+        lines += [AuditLine(self.job, name, True, count) for name, count in told if count]
+        left = session.sql(f"SELECT count(*) AS n FROM audit_source WHERE NOT coalesce({self._taken}, false)")
+        if count := left.collect()[0]["n"]:
+            lines.append(AuditLine(self.job, "rows with a null key or an unknown op", True, count, "left out"))
+        return lines
+
+    @property
+    def _columns(self) -> list[str]:
+        named = [field["name"] for field in json.loads(self.view.schema_json)["fields"]]
+        return [name for name in named if name not in OF_A_MIRROR]
+
+    @property
+    def _op(self) -> str:
+        return "_cdc.op" if self.table.op == "_cdc" else _ticked(self.table.op)
+
+    def _is(self, values: Sequence[str]) -> str:
+        return f"coalesce(CAST({self._op} AS STRING) IN ({sql_texts(values)}), false)" if values else "false"
+
+    @property
+    def _taken(self) -> str:
+        """Which rows of the source count."""
+        keys = [f"{_ticked(key)} IS NOT NULL" for key in self.table.keys]
+        if not self.table.op:
+            return " AND ".join(keys)
+        keys.append(self._is((*self.table.upserts, *self.table.deletes, *self.table.patches)))
+        if self.table.fields:
+            dotted = f"array_join({_ticked(self.table.fields)}, '') LIKE '%.%'"
+            keys.append(f"NOT ({self._is(self.table.patches)} AND coalesce({dotted}, false))")
+        return " AND ".join(keys)
+
+    def _value(self, name: str, window: str) -> str:
+        """A column as its newest writer left it."""
+        heads = {path.split(".")[0] for path in (*self.table.keys, *self.table.order, self.table.op, self.table.fields)}
+        if name in heads | {"_kafka", "_event_time", "_cdc"} or not (self.table.patches or self.table.op == "_cdc"):
+            return f"{_tick(name)}"
+        named = f"{_tick(name)} IS NOT NULL"
+        if self.table.fields:
+            named = f"array_position({_ticked(self.table.fields)}, {sql_texts([name])}) > 0"
+        silent = f"{self._is(self.table.patches)} AND NOT coalesce({named}, false)"
+        if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self._columns:
+            sent = f"from_json(_rescued, 'MAP<STRING, STRING>')[{sql_texts([name])}]"
+            silent = f"({silent}) OR ({_tick(name)} IS NULL AND coalesce(regexp_like({sent}, '{NEVER_SENT}'), false))"
+        writer = f"CASE WHEN NOT ({silent}) THEN named_struct('value', {_tick(name)}) END"
+        return f"(first_value({writer}) IGNORE NULLS OVER ({window} {_WHOLE})).value AS {_tick(name)}"
+
+    def _expected(self) -> str:
+        deleted = self._is(self.table.deletes) if self.table.op else "false"
+        latest = [f"{_ticked(path)} DESC NULLS LAST" for path in self.table.order]
+        latest += [f"_kafka.{part} DESC" for part in ("epoch", "offset", "topic", "partition")]
+        window = f"PARTITION BY {', '.join(map(_ticked, self.table.keys))} ORDER BY {', '.join(latest)}"
+        values = ", ".join(self._value(name, window) for name in self._columns)
+        numbered = f"row_number() OVER ({window}) AS audit_number, {deleted} AS audit_deleted"
+        return (
+            f"SELECT * FROM (SELECT {values}, {numbered} FROM audit_source WHERE {self._taken}) WHERE audit_number = 1"
+        )
+
+    def _compared(self) -> str:
+        """Per key: state, and where the mirror's row says that it comes from."""
+        same = " AND ".join(self._same(field) for field in json.loads(self.view.schema_json)["fields"])
+        on = " AND ".join(f"e.{_ticked(key)} = m.{_ticked(key)}" for key in self.table.keys)
+        written = "concat(array(m._order, m._base), map_values(m._written))"
+        orders = written if "_base" in self.view.schema_json else "array(m._order)"
+        keys = enumerate(map(_ticked, self.table.keys))
+        key = ", ".join(f"coalesce(m.{path}, e.{path}) AS key{n}" for n, path in keys)
+        return (
+            f"SELECT CASE WHEN m._order IS NULL THEN CASE WHEN e.audit_deleted THEN 'purged' ELSE 'missing' END "
+            f"WHEN e.audit_number IS NULL THEN 'alone' "
+            f"WHEN {same} AND e.audit_deleted = m._deleted THEN 'same' ELSE 'differs' END AS state, "
+            f"to_json(struct({key})) AS key, {orders} AS orders "
+            f"FROM audit_expected AS e FULL OUTER JOIN audit_mirror AS m ON {on}"
+        )
+
+    def _same(self, field: dict[str, Any]) -> str:
+        sides = [f"{side}.{_tick(field['name'])}" for side in "em"]
+        if field["name"] in OF_A_MIRROR:
+            return "true"
+        if '"map"' in json.dumps(field["type"]):  # maps have no order, so no equality either
+            sides = [f"to_json(struct({side} AS value), {JSON_TIMES})" for side in sides]
+        return " <=> ".join(sides)
+
+    def _judged(self, suspects: DataFrame) -> tuple[int, list[str]]:
+        """How many of these keys come from rows that the source does not have any more; and the others, as text."""
+        suspects.createOrReplaceTempView("audit_suspects")
+        found = self.source.session.sql(
+            "SELECT s.key, bool_or(s.row IS NOT NULL AND r.offset IS NULL) AS gone "
+            "FROM (SELECT key, explode_outer(orders) AS row FROM audit_suspects) AS s "
+            "LEFT JOIN (SELECT _kafka.* FROM audit_source) AS r ON r.topic = s.row.topic "
+            "AND r.partition = s.row.partition AND r.epoch = s.row.epoch AND r.offset = s.row.offset "
+            "GROUP BY s.key ORDER BY s.key"
+        ).collect()
+        wrong = [f"{one['key']} differs" for one in found if not one["gone"]]
+        return len(found) - len(wrong), wrong
+
+
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
+def _tick(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _ticked(path: str) -> str:
+    return ".".join(f"`{part}`" for part in path.split("."))

@@ -1,0 +1,394 @@
+"""Mirrors (protocol 9.5, NEWEST): whatever comes when, they are what a plain Python program makes of the rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.derive.mirror import MirrorJob
+from exporter.derive.mirror_sql import lacking_sql, merge_sql
+from exporter.errors import ConfigError, Fenced, InvariantBroken
+from exporter.lake.lake import Lake
+from exporter.settings.derive_mirror import MirrorTable
+from tests.support.mirrored import VALUES, Raw, applied, mirror_rows, shown
+
+pytestmark = pytest.mark.spark
+
+APP = "mirrored"
+PATCHED: dict[str, Any] = {
+    "kind": "mirror", "source": "customer", "keys": ["id"], "order": ["at"], "op": "op", "upserts": ["I", "U"],
+    "patches": ["P"], "fields": "changed",
+}  # fmt: skip
+GIVEN = ("id", "at", "op", "changed", *VALUES)
+ACCIDENTS = ("optimize", "delete", "restore", "clean", "vacuum", "optimize mirror", "restore mirror")
+Make = Callable[..., MirrorJob]
+
+
+@pytest.fixture
+def raw(spark: Any, tmp_path: Path) -> Raw:
+    made = Raw(Lake(spark, tmp_path / "lake", APP, sync=False), spark)
+    made.create()
+    return made
+
+
+@pytest.fixture
+def job(raw: Raw) -> Make:
+    """A job over the source; more: settings that differ."""
+
+    def make(owner: str = "me", **more: Any) -> MirrorJob:
+        table = MirrorTable(**{**PATCHED, **more})
+        session = raw.session.newSession()
+        session.conf.set("spark.sql.shuffle.partitions", "4")
+        for name in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"):
+            session.conf.set(name, raw.session.conf.get(name))  # as of the shared one: to compile takes longest
+        return MirrorJob("customers", table, raw.lake, session, owner)
+
+    return make
+
+
+def path_of(raw: Raw) -> str:
+    """Of the mirror."""
+    return str(raw.lake.derived("customers").store.uri().removeprefix("file://"))
+
+
+def now(raw: Raw) -> dict[Any, Any]:
+    """The mirror's rows."""
+    return shown(mirror_rows(path_of(raw)))
+
+
+def require_clean(mirror: MirrorJob) -> None:
+    lines = mirror.audit()
+    assert [line for line in lines if not line.clean] == []
+
+
+def test_the_newest_row_of_each_key_wins_whatever_comes_when(raw: Raw, job: Make) -> None:
+    """Several rows of a key in a batch, delete then insert, another day, late rows, late patches, and no key."""
+    mirror = job()
+    raw.append([
+        {"id": 1, "at": 10, "op": "I", "a": "one", "b": 1}, {"id": 1, "at": 20, "op": "U", "a": "two", "b": 2},
+        {"id": 2, "at": 10, "op": "I", "a": "x"}, {"id": 2, "at": 30, "op": "D"}, {"id": None, "at": 1, "op": "I"},
+        {"id": 3, "at": 50, "op": "P", "changed": ["b"], "b": 7},
+    ])  # fmt: skip
+    ran = mirror.run()
+    assert (ran.version, ran.rows, ran.says) == (0, 3, "left out: 1 of null key")
+    raw.append([
+        {"id": 1, "at": 40, "op": "D", "days": 3}, {"id": 1, "at": 50, "op": "I", "a": "again", "days": 4},
+        {"id": 2, "at": 20, "op": "U", "a": "late: stays deleted"}, {"id": 4, "at": 1, "op": "odd"},
+        {"id": 3, "at": 40, "op": "U", "a": "under the patch", "b": 1, "c": {"x": 5}},
+        {"id": 1, "at": 45, "op": "P", "changed": ["c"], "c": {"x": 1}},
+    ])  # fmt: skip
+    ran = mirror.run()
+    assert (ran.rows, ran.says) == (2, "left out: 1 of unknown op")
+    assert now(raw) == applied(raw.rows)
+    assert now(raw)[3] | {"from": 0} == {"a": "under the patch", "b": 7, "c": {"x": 5}, "at": 50, "deleted": False,
+                                        "from": 0}  # fmt: skip
+    assert now(raw)[2]["deleted"] and now(raw)[1]["a"] == "again"
+    require_clean(mirror)
+    assert mirror.run().idle
+    mirror._statements.run(f"UPDATE {raw.lake.derived('customers').sql_name} SET b = 8 WHERE id = 3", {})
+    assert [line.says for line in mirror.audit() if not line.clean] == ['{"key0":3} differs']
+
+
+def test_a_mirror_is_put_right_where_its_source_was_taken_back(raw: Raw, job: Make) -> None:
+    """A RESTORE is followed once it is repaired; keys that no row is left of stop it, until it is told otherwise."""
+    mirror = job()
+    raw.append([{"id": n, "at": n, "op": "I", "a": "first"} for n in range(4)])
+    mirror.run()
+    before = raw.version
+    raw.append([{"id": 1, "at": 9, "op": "U", "a": "second"}, {"id": 7, "at": 9, "op": "I"}])
+    mirror.run()
+    raw.restore(before)
+    with pytest.raises(InvariantBroken, match="RESTORE") as broken:
+        mirror.run()
+    assert "exporter repair --rewind" in broken.value.hint
+    raw.rewind({0: 4})
+    assert "made anew" in mirror.run().says
+    assert now(raw) == applied(raw.rows) and 7 not in now(raw)
+    raw.append([{"id": 7, "at": 9, "op": "I", "a": "once more"}])
+    mirror.run()
+    assert now(raw) == applied(raw.rows) and now(raw)[7]["a"] == "once more"
+    raw.delete(lambda row: row["id"] == 0, "id = 0")
+    raw.rewind({0: 4})
+    with pytest.raises(InvariantBroken, match="1 keys of the mirror"):
+        mirror.run()
+    assert mirror.rebuild().version is not None
+    assert now(raw) == applied(raw.rows) and 0 not in now(raw)
+    require_clean(mirror)
+
+
+def test_what_cannot_be_read_any_more_leads_to_a_full_pass(raw: Raw, job: Make, spark: Any) -> None:
+    """The log of the source is cleaned up past the mirror's version, or the mirror was restored: all rows, and said."""
+    mirror = job()
+    raw.append([{"id": n, "at": n, "op": "I", "a": "first"} for n in range(4)])
+    made = mirror.run().version
+    raw.append([{"id": 1, "at": 9, "op": "U", "a": "second"}])
+    raw.append([{"id": 2, "at": 9, "op": "D"}])
+    raw.clean_log()
+    raw.append([{"id": 3, "at": 1, "op": "U", "a": "late"}])
+    assert "all rows once more" in mirror.plan().says
+    ran = mirror.run()
+    assert "all rows once more" in ran.says and ran.rows == 2
+    assert now(raw) == applied(raw.rows)
+    spark.sql(f"RESTORE TABLE {raw.lake.derived('customers').sql_name} TO VERSION AS OF {made}")
+    assert now(raw) != applied(raw.rows)
+    assert "the mirror is a RESTORE" in mirror.run().says
+    assert now(raw) == applied(raw.rows)
+    assert mirror.run().idle
+
+
+def test_a_mirror_follows_the_columns_of_its_source(raw: Raw, job: Make, spark: Any) -> None:
+    """New ones, also in structs, are added; another type or other keys need a rebuild, and are told so."""
+    mirror = job()
+    raw.append([{"id": 1, "at": 1, "op": "I", "a": "x"}])
+    mirror.run()
+    raw.sql("ALTER TABLE {t} ADD COLUMNS (more STRING, c.y STRING)")
+    raw.append([{"id": 2, "at": 1, "op": "I", "more": "m", "c": {"x": 1, "y": "y"}}])
+    mirror.run()
+    rows = {row["id"]: row for row in mirror_rows(path_of(raw))}
+    assert (rows[1]["more"], rows[2]["more"], rows[2]["c"]) == (None, "m", {"x": 1, "y": "y"})
+    other = job(keys=["a"])
+    with pytest.raises(ConfigError, match="other keys") as told:
+        other.run()
+    assert "--rebuild" in told.value.hint
+    other.rebuild()
+    raw.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    raw.session.sql(f"ALTER TABLE {raw.sql_name} ALTER COLUMN c.x TYPE DECIMAL(20, 0)")
+    raw.append([{"id": 2, "at": 2, "op": "I", "a": "x"}])
+    with pytest.raises(ConfigError, match=r"c\.x") as told:
+        other.run()
+    assert "--rebuild" in told.value.hint
+    other.rebuild()
+    require_clean(other)
+    with pytest.raises(ConfigError, match=r"no column no\.such"):
+        job(keys=["no.such"]).run()
+
+
+def test_of_two_processes_one_is_refused_and_told_by_whom(raw: Raw, job: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that wakes up late adds nothing, and the table is right."""
+    first, second = job("first"), job("second")
+    raw.append([{"id": 1, "at": 1, "op": "I"}])
+    first.run()
+    raw.append([{"id": 1, "at": 2, "op": "U", "a": "x"}])
+    real = first._statements.run
+
+    def late(*args: Any) -> int:
+        second.run()
+        return real(*args)
+
+    monkeypatch.setattr(first._statements, "run", late)
+    with pytest.raises(Fenced, match="by second too"):
+        first.run()
+    assert now(raw) == applied(raw.rows)
+    assert first.run().idle
+
+
+def test_a_range_that_is_taken_again_rewrites_nothing(raw: Raw, job: Make) -> None:
+    """A full pass over rows that the mirror has changes no row and no file."""
+    mirror = job()
+    raw.append([{"id": n, "at": n, "op": "U", "a": "x"} for n in range(5)])
+    mirror.run()
+    raw.append([{"id": 9, "at": 1, "op": "P", "changed": ["a"], "a": "x"}])
+    mirror.run()
+    raw.clean_log()
+    raw.append([{"id": None}])
+    raw.clean_log()
+    ran = mirror.run()
+    assert ran.rows == 0 and ran.version is not None
+    assert raw.lake.derived("customers").logged(ran.version).added == ()
+
+
+def test_deleted_keys_stay_hidden_until_they_are_old(raw: Raw, job: Make) -> None:
+    """A late row does not bring one back; after the days of the settings the hidden row goes."""
+    mirror = job(deleted_days=7)
+    raw.append([{"id": 1, "at": 5, "op": "I"}, {"id": 1, "at": 9, "op": "D"}, {"id": 2, "at": 1, "op": "I"}])
+    mirror.run()
+    raw.append([{"id": 1, "at": 7, "op": "U", "days": 5}, {"id": 2, "at": 2, "op": "U", "days": 6}])
+    mirror.run()
+    assert now(raw)[1]["deleted"]
+    raw.append([{"id": 2, "at": 3, "op": "U", "days": 8}])
+    assert "purged" not in mirror.run().says  # looked an hour ago at most
+    mirror._purge._looked = None
+    raw.append([{"id": 2, "at": 4, "op": "U", "days": 8}])
+    assert "1 deleted keys purged" in mirror.run().says
+    assert [*now(raw)] == [2]
+    require_clean(mirror)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("was", "is_"),
+    [
+        ("WHEN MATCHED AND (", "WHEN MATCHED AND s._deleted AND s._order > t._order THEN DELETE\nWHEN MATCHED AND ("),
+        ("ON ", "ON t.at = s.at AND "),
+        ("s._order > t._order", "true"),
+        ("s._order > t._order", "s._order >= t._order"),
+    ],
+    ids=["hard deletes", "a condition on what changes", "the last one wins", "equal is newer"],
+)
+def test_a_merge_that_is_wrong_is_found(
+    raw: Raw, job: Make, monkeypatch: pytest.MonkeyPatch, was: str, is_: str
+) -> None:
+    """By the oracle, or by what is rewritten, and by the audit where rows differ."""
+    mirror = job()
+    raw.append([{"id": 1, "at": 10, "op": "I", "a": "one"}, {"id": 2, "at": 10, "op": "I", "a": "two"}])
+    mirror.run()
+
+    assert was in merge_sql(mirror._shape(mirror._pinned()), "mirror")
+    for made in (merge_sql, lacking_sql):
+        monkeypatch.setattr(
+            f"exporter.derive.mirror.{made.__name__}", lambda *args, made=made: made(*args).replace(was, is_)
+        )
+    raw.append([{"id": 1, "at": 30, "op": "D"}])
+    mirror.run()
+    raw.append([{"id": 1, "at": 20, "op": "U", "a": "late"}, {"id": 2, "at": 5, "op": "U", "a": "late"}])
+    again = mirror.run().rows
+    wrong = [line for line in mirror.audit() if not line.clean]
+    raw.clean_log()
+    raw.append([{"id": None}])
+    raw.clean_log()
+    again += mirror.run().rows
+    rows = mirror_rows(path_of(raw))
+    right = len(rows) == 2 and shown(rows) == applied(raw.rows)
+    assert not right or again > 0
+    assert right or wrong
+
+
+class Story:
+    """A random history of a source and of what is done to it and to its mirror meanwhile."""
+
+    def __init__(self, raw: Raw, make: Make, seed: int, keys: int, dv: bool) -> None:
+        self.raw, self.random, self.keys, self.make, self.dv = raw, random.Random(seed), keys, make, dv
+        self.taken: list[Any] = []
+        self.known: dict[int, list[Any]] = {}
+        self.clock, self.readable = 0, raw.version
+        self.mirror = self.fresh()
+        self.said: set[str] = set()
+
+    def fresh(self) -> MirrorJob:
+        return self.make(deletion_vectors=self.dv)
+
+    def operations(self, count: int) -> list[dict[str, Any]]:
+        rows = []
+        for _ in range(count):
+            self.clock += 1
+            key = int(self.random.paretovariate(1)) % self.keys if self.random.random() < 0.3 else \
+                self.random.randrange(self.keys)  # fmt: skip
+            late = self.random.choice((0, 0, 0, 5, self.random.randrange(self.clock)))
+            changed = self.random.choice((["a"], ["b"], ["a", "c"], [], None))
+            rows.append({
+                "id": None if self.random.random() < 0.01 else key, "at": self.clock - late, "partition": key % 2,
+                "op": self.random.choices(("I", "U", "D", "P", "?"), (3, 4, 2, 4, 0.1))[0], "changed": changed,
+                "a": self.random.choice((None, f"a{self.clock}")), "b": self.clock, "c": {"x": self.clock},
+                "days": self.random.randrange(4),
+            })  # fmt: skip
+        return rows
+
+    def run(self, repaired: bool = True) -> None:
+        """Run the job, do what it says if it stops, and compare."""
+        if self.random.random() < 0.2:
+            self.mirror = self.fresh()
+        try:
+            ran = self.mirror.run()
+        except InvariantBroken as broken:
+            if "repair --rewind" in broken.hint:
+                assert not repaired
+                return
+            assert "--rebuild" in broken.hint
+            ran = self.mirror.rebuild()
+            self.taken = []
+            self.said.add("stopped")
+        if "made anew" in ran.says:
+            self.taken = []
+        self.said.add(ran.says.split(":")[0].split(";")[0])
+        known = {self._id(row) for row in self.taken}
+        self.taken += [row for row in self.raw.rows if self._id(row) not in known]
+        self.known[self.raw.lake.derived("customers").view().version] = [*self.taken]
+        assert shown(self.rows()) == applied(self.taken)
+        assert self.mirror.run().idle
+
+    def _id(self, row: Any) -> tuple[int, int, int]:
+        kafka = row["_kafka"]
+        return kafka["epoch"], kafka["offset"], kafka["partition"]
+
+    def rows(self) -> list[Any]:
+        """By Spark where deletion vectors are on, which delta-rs' datasets refuse."""
+        table = self.raw.lake.derived("customers")
+        if not self.dv:
+            return mirror_rows(path_of(self.raw))
+        return [row.asDict(recursive=True) for row in self.raw.session.sql(f"SELECT * FROM {table.sql_name}").collect()]
+
+    def accident(self) -> None:
+        """Something that people do to tables."""
+        raw, mirror = self.raw, self.raw.lake.derived("customers")
+        what = self.random.choice(ACCIDENTS if self.known else ACCIDENTS[:5])
+        self.said.add(what)
+        if what == "optimize":
+            raw.sql("OPTIMIZE {t}")
+        elif what == "optimize mirror":
+            raw.session.sql(f"OPTIMIZE {mirror.sql_name}")
+        elif what == "restore mirror":
+            version = self.random.choice([*self.known])
+            self.taken = [*self.known[version]]
+            raw.session.sql(f"RESTORE TABLE {mirror.sql_name} TO VERSION AS OF {version}")
+        elif what == "delete":
+            key = self.random.randrange(self.keys)
+            raw.delete(lambda row: row["id"] == key and row["b"] % 2 == 0, f"id = {key} AND b % 2 = 0")
+        elif what == "clean":
+            self.readable = max(self.readable, raw.clean_log())
+        elif what == "vacuum":
+            raw.session.sql(f"VACUUM {raw.sql_name} RETAIN 0 HOURS")
+            self.readable = raw.version
+        else:
+            self.restore()
+
+    def restore(self) -> None:
+        """RESTORE, and mostly its repair, after which the records come again."""
+        versions = [one for one in self.raw.history if self.readable <= one]
+        version = self.random.choice(versions or [self.raw.version])
+        ends = self.raw.history[version][1]
+        lost = [row for row in self.raw.rows if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
+        self.raw.restore(version)
+        if self.random.random() < 0.3:
+            self.run(repaired=False)
+        self.raw.rewind(ends)
+        if self.random.random() < 0.5:
+            self.run()
+        self.raw.append([
+            {"partition": row["_kafka"]["partition"], **{name: row[name] for name in GIVEN}} for row in lost
+        ])  # fmt: skip
+
+
+def tell(raw: Raw, make: Make, seed: int, operations: int, keys: int, batch: int) -> Story:
+    session = raw.session
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    story = Story(raw, make, seed, keys, dv=seed % 2 == 1)
+    try:
+        while story.clock < operations:
+            raw.append(story.operations(story.random.randrange(1, 2 * batch)))
+            if story.clock > batch and story.random.random() < 0.5:
+                story.accident()
+            if story.random.random() < 0.7:
+                story.run()
+        story.run()
+        wrong = [line for line in story.mirror.audit() if not line.clean]
+        assert wrong == []
+    finally:
+        session.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    return story
+
+
+def test_a_random_history_ends_as_the_oracle_says(raw: Raw, job: Make) -> None:
+    """A short one for each build."""
+    tell(raw, job, 7, 300, 25, 40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_long_random_histories_end_as_the_oracle_says(raw: Raw, job: Make, seed: int) -> None:
+    """10,000 operations over 500 keys, with OPTIMIZE, DELETE, RESTORE, VACUUM and clean-ups of the log in between."""
+    story = tell(raw, job, seed, 10_000, 500, 250)
+    assert len(story.said & {"optimize", "delete", "restore", "clean", "vacuum"}) >= 3

@@ -1,0 +1,173 @@
+"""A source with positions, as exports make it, and what a mirror of it has to be: all of its rows, applied one by one.
+
+    Raw.append ─ restore, rewound, delete ... ── the table, and `rows`: what it has to hold
+    applied(rows) ── sorted by their order, each row alone: upsert, delete, patch ── key -> columns
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.schema import table_schema
+from offsets.names import AppId
+from offsets.positions import TOMBSTONE
+from offsets.ranges import TopicPartition
+
+BEGIN = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+DDL = "id BIGINT, at BIGINT, op STRING, changed ARRAY<STRING>, a STRING, b BIGINT, c STRUCT<x: BIGINT>"
+VALUES = ("a", "b", "c")
+Row = dict[str, Any]
+
+
+def kafka_of(row: Row) -> tuple[int, int, int]:
+    """Epoch, offset, partition."""
+    return row["_kafka"]["epoch"], row["_kafka"]["offset"], row["_kafka"]["partition"]
+
+
+def applied(rows: Iterable[Row]) -> dict[Any, Row]:
+    """Key -> columns and `deleted`, after all rows in their order."""
+
+    def order(row: Row) -> tuple[Any, ...]:
+        epoch, offset, partition = kafka_of(row)
+        return (row["at"] is not None, row["at"] or 0, epoch, offset, partition)
+
+    found: dict[Any, Row] = {}
+    for row in sorted(rows, key=order):
+        if row["id"] is None or row["op"] not in ("I", "U", "D", "P"):
+            continue
+        was = found.get(row["id"], dict.fromkeys(VALUES))
+        named = (row["changed"] or ()) if row["op"] == "P" else VALUES
+        found[row["id"]] = {
+            **{name: row[name] if name in named else was[name] for name in VALUES},
+            "at": row["at"], "deleted": row["op"] == "D", "from": kafka_of(row),
+        }  # fmt: skip
+    return found
+
+
+@dataclass
+class Raw:
+    """One exported table of two partitions. rows: that it holds. epochs, ends: of each partition, the next offset."""
+
+    lake: Lake
+    session: Any
+    name: str = "customer"
+    rows: list[Row] = field(default_factory=list)
+    epochs: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    ends: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    ddl: str = DDL
+    history: dict[int, tuple[list[Row], dict[int, int]]] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Any:
+        return self.lake.table(self.name)
+
+    @property
+    def sql_name(self) -> str:
+        return str(self.table.sql_name)
+
+    def id_of(self, partition: int, kind: Any = None, epoch: int | None = None) -> str:
+        at = self.epochs[partition] if epoch is None else epoch
+        return str(AppId(self.lake.app, TopicPartition("t", partition), at, kind))
+
+    def create(self) -> None:
+        from pyspark.sql.types import StructType
+
+        positions = {self.id_of(tp, kind): -1 for tp in self.ends for kind in (None, "anchor")}
+        create = table_schema(StructType.fromDDL(self.ddl).json())
+        self._commit(positions, create=create)
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Commit rows behind the positions. Each has `partition` beside its columns, and maybe `days` after BEGIN."""
+        made = []
+        for row in rows:
+            tp = row.get("partition", 0)
+            at = BEGIN + timedelta(days=row.get("days", 0), seconds=self.ends[tp])
+            kafka = {"topic": "t", "partition": tp, "epoch": self.epochs[tp], "offset": self.ends[tp], "timestamp": at}
+            self.ends[tp] += 1
+            columns = {name: value for name, value in row.items() if name not in ("partition", "days")}
+            empty = dict.fromkeys(("at", "op", "changed", *VALUES))
+            made.append({**empty, **columns, "_kafka": kafka, "_event_time": at, "_rescued": None, "day": at.date()})
+        self.rows += made
+        self._commit({self.id_of(tp): end - 1 for tp, end in self.ends.items()}, made)
+
+    def _commit(self, positions: Mapping[str, int], rows: Sequence[Row] = (), create: str | None = None) -> None:
+        from pyspark.sql.types import StructType
+
+        table, view = self.table, self.table.view()
+        frame = None
+        if rows:
+            schema = StructType.fromJson(json.loads(view.schema_json))
+            frame = self.session.createDataFrame([{**dict.fromkeys(schema.names), **row} for row in rows], schema)
+        says = {"commit_id": uuid.uuid4().hex, "app": self.lake.app, "checked_through": view.version if view else -1}
+        version = table.commit(Change(tuple(positions), positions, says, create=create), lambda now: None, frame)
+        self.history[version] = [*self.rows], {**self.ends}
+
+    def sql(self, text: str) -> None:
+        """A user's statement; {t} is the table. What it takes out of the table is the caller's to say."""
+        self.session.sql(text.format(t=self.sql_name))
+        self.history[self.version] = [*self.rows], {**self.ends}
+
+    @property
+    def version(self) -> int:
+        return int(self.table.view().version)
+
+    def delete(self, doomed: Callable[[Row], bool], condition: str) -> None:
+        """A user deletes rows."""
+        self.rows = [row for row in self.rows if not doomed(row)]
+        self.sql(f"DELETE FROM {{t}} WHERE {condition}")
+
+    def restore(self, version: int) -> None:
+        """RESTORE, and nothing else: the positions stay ahead of the rows."""
+        self.rows = [*self.history[version][0]]
+        self.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+
+    def rewind(self, ends: Mapping[int, int]) -> list[Row]:
+        """As a repair does: rows from these offsets on go, an epoch begins there. What the topic still has of them."""
+        gone = [row for row in self.rows if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
+        self.rows = [row for row in self.rows if row not in gone]
+        beyond = " OR ".join(f"(_kafka.partition = {tp} AND _kafka.offset >= {end})" for tp, end in ends.items())
+        self.session.sql(f"DELETE FROM {self.sql_name} WHERE {beyond}")
+        positions: dict[str, int] = {}
+        for tp, end in ends.items():
+            positions |= {self.id_of(tp): TOMBSTONE, self.id_of(tp, "sealed"): end - 1}
+            self.epochs[tp] += 1
+            positions |= {self.id_of(tp, "anchor"): end - 1, self.id_of(tp): end - 1}
+            self.ends[tp] = end
+        self._commit(positions)
+        return gone
+
+    def clean_log(self) -> int:
+        """A checkpoint, and the entries before it go, as Delta's own clean-up does; the first version that is left."""
+        self.table.checkpoint(0, apply=True)
+        log = Path(str(self.table.uri).removeprefix("file://")) / "_delta_log"
+        kept = int(json.loads((log / "_last_checkpoint").read_text())["version"])
+        for file in log.iterdir():
+            if file.name[:20].isdigit() and int(file.name[:20]) < kept:
+                file.unlink()
+        return kept
+
+
+def mirror_rows(path: Path | str) -> list[Row]:
+    """What a mirror has, by a reader that is not ours."""
+    import deltalake
+
+    return deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+
+
+def shown(rows: Iterable[Row]) -> dict[Any, Row]:
+    """The rows of a mirror as applied() has them. Raises AssertionError if a key is there twice."""
+    found: dict[Any, Row] = {}
+    for row in rows:
+        assert row["id"] not in found, f"{row['id']} is there twice"
+        found[row["id"]] = {
+            **{name: row[name] for name in VALUES}, "at": row["at"], "deleted": row["_deleted"], "from": kafka_of(row)
+        }  # fmt: skip
+    return found
