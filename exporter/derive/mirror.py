@@ -13,7 +13,7 @@ from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.mirror_audit import audited
 from exporter.derive.mirror_merge import Statements
 from exporter.derive.mirror_purge import Purge
-from exporter.derive.mirror_rows import Shape, quoted, schema_of
+from exporter.derive.mirror_rows import Shape, fingerprint, quoted, schema_of
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, lost_keys, todo
 from exporter.derive.source import REBUILD, Pinned, pin, within
@@ -27,7 +27,7 @@ from offsets.cursors import NOTHING, head_of, slices
 from offsets.table_log import TableView
 
 SHAPE_PROPERTY = "exporter.derive.mirror"
-"""Of a mirror: what its rows depend on (Shape.fingerprint)."""
+"""Of a mirror: what its rows depend on (fingerprint())."""
 EMPTY_VERSIONS_MAX = 100
 """Versions of a source without a row for its mirror, after which the mirror's progress is committed all the same."""
 
@@ -55,7 +55,7 @@ class MirrorJob:
         if view is None:
             due = Todo(found=slices(NOTHING, source.now), says="the table is made of all rows")
         else:
-            self._require_same(view, shape)
+            self._require_same(view)
             due = todo(self._target.table, view, source, self.name)
         ranges = {str(one.tp): str(one) for one in due.found}
         says = f"{due.rewound}: all rows are made anew" if due.rewound else due.says
@@ -64,25 +64,24 @@ class MirrorJob:
     def run(self) -> Ran:
         """All that is new, in one commit; before it one that adds new columns."""
         view, source = self._target.view(), self._pinned()
-        shape = self._shape(source)
         if view is None:
-            return self._made_anew(None, source, shape)
-        self._require_same(view, shape)
+            return self._made_anew(None, source)
+        self._require_same(view)
         due = todo(self._target.table, view, source, self.name)
         if due.nothing:
             return Ran(self.name)
         if due.rewound:
             self._require_no_loss(view, source, due)
-            return self._made_anew(view, source, shape, f"made anew: {due.rewound}")
+            return self._made_anew(view, source, f"made anew: {due.rewound}")
         if due.forgets:
             self._target.commit(view, Commit(None, self._progress(source, -1)))
             view = self._target.view() or view
-        return self._merged(view, source, shape, due)
+        return self._merged(view, source, due)
 
     def rebuild(self) -> Ran:
         """All rows anew, from what the source holds now."""
         source = self._pinned()
-        return self._made_anew(self._target.view(), source, self._shape(source))
+        return self._made_anew(self._target.view(), source)
 
     def status(self) -> JobStatus:
         """By versions and positions."""
@@ -111,8 +110,8 @@ class MirrorJob:
         cut_by = [one.name for one in spec.time_columns if one.name in source.view.partition_columns]
         return Shape.of(self.name, self._table, source.frame().schema, cut_by)
 
-    def _require_same(self, view: TableView, shape: Shape) -> None:
-        if view.properties.get(SHAPE_PROPERTY) != shape.fingerprint:
+    def _require_same(self, view: TableView) -> None:
+        if view.properties.get(SHAPE_PROPERTY) != fingerprint(self._table):
             what = f"derive {self.name}: the table was made with other keys, order or ops than the settings have"
             raise ConfigError(what, REBUILD.format(job=self.name))
 
@@ -123,12 +122,12 @@ class MirrorJob:
             what = f"{due.rewound}; {lost} keys of the mirror, of which nothing was taken back, have no row in it"
             raise InvariantBroken(Invariant.MONOTONE, f"derive {self.name}: {what}", REBUILD.format(job=self.name))
 
-    def _made_anew(self, view: TableView | None, source: Pinned, shape: Shape, says: str = "") -> Ran:
-        rows = source.frame()
+    def _made_anew(self, view: TableView | None, source: Pinned, says: str = "") -> Ran:
+        shape, rows = self._shape(source), source.frame()
         _, left = shape.counted(rows)
         made = shape.newest(rows)
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
-        properties = {SHAPE_PROPERTY: shape.fingerprint}
+        properties = {SHAPE_PROPERTY: fingerprint(self._table)}
         if view is None:
             properties["delta.enableDeletionVectors"] = str(self._table.deletion_vectors).lower()
         commit = Commit(
@@ -147,8 +146,8 @@ class MirrorJob:
         """The txn action of a table that holds what a version of its source has."""
         return {f"{head_of(self._lake.app, self.name, source.name)}version/{source.view.table_id}": version}
 
-    def _merged(self, view: TableView, source: Pinned, shape: Shape, due: Todo) -> Ran:
-        rows = source.frame().where(within(due.found))
+    def _merged(self, view: TableView, source: Pinned, due: Todo) -> Ran:
+        shape, rows = self._shape(source), source.frame().where(within(due.found))
         taken, left = shape.counted(rows)
         if not taken and source.view.version - due.since < EMPTY_VERSIONS_MAX:
             return Ran(self.name)

@@ -17,6 +17,8 @@ TXN = "spark.databricks.delta.write."
 SAYS = "spark.databricks.delta.commitInfo.userMetadata"
 BASED_ON = "based_on"
 """In the metadata of such a commit: the version of the table that the statement was made of."""
+PURGED = "purged"
+"""In that of a purge."""
 TRIES = 3
 CONFLICT = "CONCURRENT"
 """In what Delta says where another commit was in the way: OPTIMIZE, or a user's DELETE."""

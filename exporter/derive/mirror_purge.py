@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exporter.derive.mirror_merge import Statements
+from exporter.derive.mirror_merge import PURGED, Statements
 from exporter.derive.mirror_rows import DELETED
 from exporter.derive.target import Target
 
@@ -38,4 +38,4 @@ class Purge:
         if view is None or before is None or oldest is None or oldest >= before:
             return 0
         sql = f"DELETE FROM {name} WHERE {DELETED} AND _kafka.timestamp < timestamp_micros({before})"
-        return max(0, self._statements.commit(view, sql, {"purged": True})[1])
+        return max(0, self._statements.commit(view, sql, {PURGED: True})[1])

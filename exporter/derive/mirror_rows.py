@@ -68,12 +68,6 @@ class Shape:
         return cls(table, (*dict.fromkeys(heads), *(name for name in names if name not in heads)))
 
     @property
-    def fingerprint(self) -> str:
-        """Of what the rows of a mirror depend on: with another one it has to begin anew."""
-        told = self.table.model_dump(exclude={"kind", "deleted_days", "deletion_vectors"})
-        return json.dumps(told, sort_keys=True, separators=(",", ":"))
-
-    @property
     def op_path(self) -> str:
         return f"{ENVELOPE}.op" if self.table.op == ENVELOPE else self.table.op
 
@@ -162,6 +156,12 @@ class Shape:
         """How many rows there are, and why how many of them are left out."""
         found = rows.selectExpr(f"{self.left_out} AS why").groupBy("why").count().collect()
         return sum(one["count"] for one in found), {one["why"]: one["count"] for one in found if one["why"]}
+
+
+def fingerprint(table: MirrorTable) -> str:
+    """Of what the rows of a mirror depend on: with another one it has to begin anew."""
+    told = table.model_dump(exclude={"kind", "deleted_days", "deletion_vectors"})
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
 
 def deviating(orders: dict[str, str], base: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as sf
 
-from exporter.derive.mirror_merge import BASED_ON
+from exporter.derive.mirror_merge import BASED_ON, PURGED
 from exporter.derive.mirror_rows import DELETED, quoted
 from exporter.derive.source import Pinned
 from exporter.errors import LogCleaned
@@ -114,6 +114,7 @@ def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
     """Whether the job's last statement landed on another commit of the job than it was made of; empty if not.
 
     Then it took no account of what the source has taken back of the rows that the one beneath brought (protocol 9.5).
+    A purge looks at nothing of the source, so what it lies on is looked at.
     """
     based_on: int | None = None
     for version in range(view.version, -1, -1):
@@ -123,7 +124,7 @@ def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
             said = own_metadata(mirror.logged(version).user_metadata)
         except LogCleaned:
             return ""
-        if said.get("derive") != job:
+        if said.get("derive") != job or said.get(PURGED):
             continue
         if based_on is not None:
             return f"version {version} of the mirror lies beneath a statement that did not know it"

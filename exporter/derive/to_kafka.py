@@ -108,7 +108,7 @@ class ToKafkaJob:
         source = self._source(None if version is None or version < 0 else version)
         shape = self._shape(source, texts=False)
         rows, place = source.sent(progress)
-        registry = self._registered.client if self._table.format == "avro" else None
+        registry = self._registered.client if self._table.format != "json" else None
         return audited(Audited(self.name, shape, rows, place, progress, self._topic, registry))
 
     def _fenced_or(self, call: Callable[[], Ran]) -> Ran:

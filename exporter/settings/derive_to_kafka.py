@@ -58,7 +58,7 @@ class ToKafkaTable(Table):
         ge=-1,
         description="Replicas of each of its partitions, if it is made; -1: as many as the brokers have by default.",
     )
-    rows_max: Count = Field(default=2_000, description="Rows of one transaction.")
+    rows_max: Count = Field(default=5_000, description="Rows of one transaction.")
     request_bytes_max: Count = Field(
         default=1_000_000, description="Bytes of the largest record; the topic has to take it (max.message.bytes)."
     )

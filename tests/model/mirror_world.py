@@ -1,4 +1,4 @@
-"""The world of a mirror: the newest row of each key, over a source as in derive_world.py (protocol 9).
+"""The world of a mirror: the newest row of each key, over a source as in derive_world.py (protocol 9.5).
 
 A record is a key, an order and what was done: "a1" writes key a, "a2-" deletes it. Records may come late, so that
 their order is below that of others of their key before them. A deleted key stays as a row that nobody sees, until a

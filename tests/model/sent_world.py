@@ -1,4 +1,4 @@
-"""The world of records that are made of a table: what is sent to a topic, and how far (protocol 9).
+"""The world of records that are made of a table: what is sent to a topic, and how far (protocol 9.7).
 
 The rows of a table have an order, here a number, and come one after the other. Processes of the job send them in
 transactions of Kafka under one transactional id, and with them, in the same transaction, how far they have come. Each

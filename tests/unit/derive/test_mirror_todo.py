@@ -41,6 +41,7 @@ def beneath(log: Log) -> str:
         Log({}, {"based_on": 0}, {"based_on": 0}, {}),
         Log({}, {"based_on": 0}, {"based_on": 0, "derive": "another"}),
         Log(None, {"based_on": 0}, gone=1),
+        Log({}, {"based_on": 0, "purged": True}, {"based_on": 0}),
     ],
 )
 def test_a_statement_of_the_newest_state_lies_on_no_other(log: Log) -> None:
@@ -51,4 +52,5 @@ def test_a_statement_of_the_newest_state_lies_on_no_other(log: Log) -> None:
 def test_a_statement_that_did_not_know_another_one_is_seen() -> None:
     """Both were made of version 0: the later one knows nothing of what the source took back of the other's rows."""
     assert beneath(Log({}, {"based_on": 0}, {"based_on": 0})).startswith("version 1 of the mirror lies beneath")
+    assert beneath(Log({}, {"based_on": 0}, {"based_on": 0}, {"based_on": 2, "purged": True})).startswith("version 1")
     assert beneath(Log({}, {"based_on": 0}, None, {"based_on": 0}, None)).startswith("version 1 of the mirror")

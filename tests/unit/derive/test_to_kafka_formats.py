@@ -16,7 +16,7 @@ from google.protobuf import descriptor_pb2
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
 from exporter.derive.to_kafka_formats import Registered
 from exporter.derive.to_kafka_protobuf import derived, given
-from exporter.derive.to_kafka_readers import since_1970
+from exporter.derive.to_kafka_readers import reader_of, since_1970
 from exporter.errors import ConfigError
 from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
@@ -170,6 +170,20 @@ def test_a_number_of_a_derived_message_never_means_another_column() -> None:
         with pytest.raises(ConfigError, match="field 1 of message r_struct would be y, and was x"):
             encoder(struct(a="long", r=struct(y="string", x="long"), b="string"))
         assert len(registry.schemas) == 2
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_the_audit_reads_of_each_row_what_was_written(form: str) -> None:
+    """By the schema that the registry has; each type, at its edges and null."""
+    columns = struct(**{field["name"]: field["type"] for field in ALL["fields"] if field["name"] != "u"})
+    table = ToKafkaTable.model_validate({"kind": "to_kafka", "source": "o", "topic": "t", "format": form})
+    with FakeRegistry() as registry:
+        client = connect(RegistryOptions(urls=(registry.url,)))
+        encode = Registered(table, lambda: client).encoder("t-value", json.dumps(columns))
+        reader = reader_of(form, columns, lambda: client)
+        for row in (ROW, dict.fromkeys(ROW), {**ROW, "g": "", "d": 0, "p": [], "q": []}):
+            assert reader.read(encode(row)) == reader.plain(row)
+            assert reader.read(encode(row)) != reader.plain({**row, "a": 5})
 
 
 PROTO = """
