@@ -42,7 +42,10 @@ class Beside:
 
         Raises JvmEnded.
         """
-        self._stopping.enter()
+        with self._stopping.entered():
+            return self._worked()
+
+    def _worked(self) -> ExporterError | None:
         settings, lake = self._settings, self._lake
         try:
             jobs = jobs_of(settings, lake)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from exporter.aside import aside
+
+CANCEL_SECS = 0.2
 
 
 class Stopping:
@@ -17,14 +21,20 @@ class Stopping:
         self._group = f"derive-{uuid.uuid4().hex}"
         self._asked = threading.Event()
         self._wake = threading.Event()
+        self._left = threading.Event()
 
     def asked(self) -> bool:
         """Whether it is to stop."""
         return self._asked.is_set()
 
-    def enter(self) -> None:
-        """Called once, in the thread itself."""
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Around all that the thread does."""
         self._context.setJobGroup(self._group, "exporter derive")
+        try:
+            yield
+        finally:
+            self._left.set()
 
     def rest(self, secs: float) -> None:
         """Wait for so long; less if there is something to do, or nothing any more."""
@@ -44,4 +54,9 @@ class Stopping:
         if not self._asked.is_set():
             self._asked.set()
             self._wake.set()
-            aside("cancel", lambda: self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group))
+            aside("cancel", self._cancel)
+
+    def _cancel(self) -> None:
+        """Again and again, for what is cancelled may begin another Spark job."""
+        while not self._left.wait(CANCEL_SECS):
+            self._context.cancelJobGroup(self._group)

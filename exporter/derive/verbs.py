@@ -44,8 +44,8 @@ def run_jobs(settings: Settings, only: Collection[str], how: How, told: Callable
     lake = open_lake(settings, short_lived=how.has_an_end)
     try:
         stopping = Stopping(lake.session)
-        with jvm_watched(lake.session), ending.stopping(stopping.ask, settings.stop_budget_secs):
-            stopping.enter()
+        budget_secs = settings.stop_budget_secs
+        with jvm_watched(lake.session), ending.stopping(stopping.ask, budget_secs), stopping.entered():
             passes = Passes(
                 jobs_of(settings, lake, only), told, stopping, settings.give_up_secs,
                 made_of=made_of(settings.derive), jvm_ended=lambda error: spark.has_ended(lake.session, error),

@@ -42,8 +42,8 @@ def test_a_stop_ends_a_long_spark_job_and_those_that_would_follow(spark: Any) ->
     passes = Passes([job], lambda ran: None, stopping, 600.0)
 
     def work() -> None:
-        stopping.enter()
-        passes.follow(1.0)
+        with stopping.entered():
+            passes.follow(1.0)
 
     thread = threading.Thread(target=work)
     thread.start()
