@@ -164,7 +164,7 @@ def test_a_mirror_follows_the_columns_of_its_source(raw: Raw, job: Make, spark: 
     other.rebuild()
     require_clean(other)
     with pytest.raises(ConfigError, match=r"no column no\.such"):
-        job(keys=["no.such"]).run()
+        job(keys=["no.such"]).rebuild()
 
 
 def test_of_two_processes_one_is_refused_and_told_by_whom(raw: Raw, job: Make, monkeypatch: pytest.MonkeyPatch) -> None:
