@@ -135,7 +135,10 @@ def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
 def restored(mirror: DeltaTable, view: TableView) -> str:
     """What somebody did to a mirror since its job's last commit, if that may have taken rows; empty if nothing."""
     for version in range(view.version, -1, -1):
-        logged = mirror.logged(version)
+        try:
+            logged = mirror.logged(version)
+        except LogCleaned:
+            return f"version {version} of the mirror is no longer in its log"
         if own_metadata(logged.user_metadata):
             return ""
         if logged.rewinds:

@@ -51,7 +51,8 @@ def test_a_drill_of_one_kill_is_clean_and_leaves_only_its_book(tmp_path: Path, s
     assert json.loads(again) == found
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_drill_of_jobs_is_clean(tmp_path: Path) -> None:
     """One killed at a named step and one at random, two that run the same at once: the jobs' audit finds nothing."""
     flags = ("--scenario", "derived", "--kills", "1", "--records", "300", "--folder", str(tmp_path / "d"))

@@ -163,6 +163,7 @@ def test_a_rewind_of_what_was_not_taken_yet_changes_nothing(export: Export, spar
     follows(e, job)
 
 
+@pytest.mark.long
 def test_a_topic_that_was_made_again_goes_on_behind_what_the_former_one_left(export: Export, spark: Any) -> None:
     """The same offsets twice: the rest of the former topic by its epoch, then the new one, window by window."""
     e = export
@@ -186,6 +187,7 @@ def test_a_topic_that_was_made_again_goes_on_behind_what_the_former_one_left(exp
     follows(e, job)
 
 
+@pytest.mark.long
 def test_what_users_do_to_the_files_of_a_source_is_of_no_account(export: Export, spark: Any) -> None:
     """OPTIMIZE, VACUUM, DELETE and an UPDATE between two runs: nothing comes twice, what was taken stays."""
     e = export

@@ -164,7 +164,7 @@ def test_avro_is_what_others_read_and_headers_and_deletes_come_with_it(exported:
     require_clean(job)
 
 
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_protobuf_is_what_its_message_says(exported: Exported, registry: str, tmp_path: Path, given: bool) -> None:
     """Of a message that follows from the columns, and of one of a file; the audit reads both by the registry's."""
     (tmp_path / "order.proto").write_text(PROTO)
@@ -191,6 +191,7 @@ def test_a_plan_shows_what_would_be_sent_and_sends_nothing(exported: Exported) -
     assert job.plan().ranges == {}
 
 
+@pytest.mark.long
 def test_a_topic_that_is_there_is_left_as_it_is(exported: Exported, topic: Callable[..., str]) -> None:
     """Its partitions count; one that somebody has written to is refused, as is a rebuild over what was sent."""
     to = topic(3)
