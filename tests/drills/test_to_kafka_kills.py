@@ -46,7 +46,8 @@ def child(
     kafka: str, app: str, topic: str, count: int, log: Path, faults: str = ""
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process that sends; nothing of it is left afterwards."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EXPORTER_FAULTS": faults}
+    clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
+    environment = {**clean, "PYTHONPATH": str(ROOT), "EXPORTER_FAULTS": faults}  # else a fault strikes this process
     command = [sys.executable, "-m", "tests.support.sending", kafka, app, topic, str(count)]
     with log.open("ab") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=ROOT) as process:
         try:
