@@ -65,7 +65,7 @@ rows_max = 10
 }
 """Kind -> the settings of a job called as its kind is; {topic} is one that nobody else has."""
 IN_CI = [seldom(kind) if kind in ("to_kafka", "bundles") else kind for kind in KINDS]
-"""test_to_kafka_kills.py strikes a topic without a table, the histories of tests/spark/test_derive_bundles.py bundles."""
+"""Senders are struck by test_to_kafka_kills.py, bundles by the histories of tests/spark/test_derive_bundles.py."""
 KEYS, RECORDS, KILLS = 40, 60, 10
 SLEEPS = {kind: f"{steps[-2].value}:stop:1" for kind, steps in STEPS.items()}
 """Where a zombie falls asleep: the last step before its commit."""
