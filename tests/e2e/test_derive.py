@@ -18,6 +18,7 @@ from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from tests.support.lakes import NOON, ROOT, Export, millis, mixed
+from tests.support.pages import PageExport
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -81,19 +82,3 @@ def test_the_settings_of_the_page_are_what_it_takes(
 
 
 ITEMS = [{"sku": "a", "amount": 2}, {"sku": "b", "amount": 0}]
-
-
-class PageExport(Export):
-    """Of the settings that `more` is, with the places of here."""
-
-    def write(self) -> Path:
-        ours = {
-            "brokers": [self.kafka], "topics": [self.topic], "group": self.app, "app": self.app,
-            "table_root": self.place.table_root,
-        }  # fmt: skip
-        lines = [line for line in self.more.splitlines() if line.split(" = ")[0] not in ours]
-        path = self.root / f"{fresh_name('exporter')}.toml"
-        more = {"spark_master": "local[2]", "poll_secs": 0.2, "roll_age_max_secs": 1.0, "heartbeat_secs": 1.0}
-        head = [f"{name} = {json.dumps(value)}" for name, value in {**ours, **more}.items()]
-        path.write_text("\n".join([*head, *lines]) + "\n")
-        return path

@@ -25,6 +25,7 @@ from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from tests.support.lakes import DDL, NOON, ROOT, Export, event, millis, mixed, running
+from tests.support.pages import PageExport
 from tests.support.sent import Got, got
 from tests.support.services import Record, administered, fresh_name, produce
 
@@ -321,19 +322,3 @@ def test_the_settings_of_the_page_are_what_it_takes(
         (b"0", value % (0, 0)), (b"1", value % (1, 1)), (b"2", None),
     ]  # fmt: skip
     require_clean(job)
-
-
-class PageExport(Export):
-    """Of the settings that `more` is, with the places of here."""
-
-    def write(self) -> Path:
-        ours = {
-            "brokers": [self.kafka], "topics": [self.topic], "group": self.app, "app": self.app,
-            "table_root": self.place.table_root,
-        }  # fmt: skip
-        lines = [line for line in self.more.splitlines() if line.split(" = ")[0] not in ours]
-        path = self.root / f"{fresh_name('exporter')}.toml"
-        more = {"spark_master": "local[2]", "poll_secs": 0.2, "roll_age_max_secs": 1.0, "heartbeat_secs": 1.0}
-        head = [f"{name} = {json.dumps(value)}" for name, value in {**ours, **more}.items()]
-        path.write_text("\n".join([*head, *lines]) + "\n")
-        return path

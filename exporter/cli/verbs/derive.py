@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -57,7 +58,7 @@ def plan(names: Sequence[str], output: Output, load: Loading) -> None:
     from exporter.derive.verbs import plans
 
     for planned in plans(load(), names):
-        output.show(vars(planned), lambda text, one=planned: _tell_plan(one, text))  # type: ignore[misc]
+        output.show(vars(planned), partial(_tell_plan, planned))
 
 
 def _tell_plan(planned: Planned, text: Text) -> None:

@@ -8,19 +8,8 @@ import pytest
 
 from exporter.errors import ConfigError
 from exporter.settings.load import load
+from tests.support.settings import TOML
 
-BASE = """
-brokers = ["k1:9092"]
-topics = ["events"]
-group = "exports"
-table_root = "/data/tables"
-[type_from]
-kind = "topic"
-[event_time]
-kind = "record"
-[types.order]
-columns = "id BIGINT"
-"""
 JOB = '[derive.out]\nkind = "to_kafka"\nsource = "order"\ntopic = "orders"\n'
 
 
@@ -37,7 +26,7 @@ JOB = '[derive.out]\nkind = "to_kafka"\nsource = "order"\ntopic = "orders"\n'
 ])  # fmt: skip
 def test_what_cannot_go_together_is_refused_by_its_name(tmp_path: Path, tables: str, reason: str) -> None:
     """Each is told with what to change."""
-    (tmp_path / "exporter.toml").write_text(BASE + tables)
+    (tmp_path / "exporter.toml").write_text(TOML + tables)
     with pytest.raises(ConfigError) as refused:
         load(tmp_path / "exporter.toml", {}, {})
     assert reason in str(refused.value)
@@ -46,6 +35,6 @@ def test_what_cannot_go_together_is_refused_by_its_name(tmp_path: Path, tables: 
 def test_a_registry_is_used_by_a_job_alone_and_files_are_beside_the_settings(tmp_path: Path) -> None:
     """No format of the topics needs it; a .proto file is found from the TOML file."""
     more = 'format = "protobuf"\nproto = "a.proto"\n[schema_registry]\nurls = ["http://a:1"]\n'
-    (tmp_path / "exporter.toml").write_text(BASE + JOB + more)
+    (tmp_path / "exporter.toml").write_text(TOML + JOB + more)
     settings = load(tmp_path / "exporter.toml", {}, {})
     assert settings.derive["out"].proto == tmp_path / "a.proto"  # type: ignore[union-attr]
