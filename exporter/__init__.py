@@ -11,6 +11,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     rounds/        One round is one Spark job: exact offsets in, one manifest out; one round after the other.
     executor/      What runs in Spark's Python workers: route, decode, gather, stage.
     formats/       What a record's value is: from bytes to columns, or to a reason. One package per format.
+    shape/         What the settings make of decoded rows: names, SQL, Python, filters, constants.
     arrow/         What a table can hold, as Arrow has it: leaves of a schema, dates and times, timestamps of Kafka.
     stores/        Where bytes go: Parquet data files, and the stores that hold them, one module per scheme.
     protocol/      Every commit to a table while records are exported, and the way back from the tables to writers.

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.decoder_version import FIRST_DECODER, decoder_version
+from exporter.core.shapes import TO_LETTERS, Constant, Rename, Shape, constant_fields, matched, renamed, with_fields
 from exporter.core.value_format import JSON, ValueFormat
 from offsets.names import BadName, table_folder
 
@@ -73,7 +74,10 @@ class Routing:
     event_time_min_us: microseconds since 1970, UTC. event_time_ahead_max_secs: how far an
     event time may lie after the record's own Kafka timestamp. value_format: of the values, but for those of topics
     that a pattern of topic_formats fits whole: the first one counts. registry: the name under which decisions on schema
-    ids are recorded.
+    ids are recorded. renames: of event types, before all else. matches: (declared type, pattern of the event types that
+    its table takes; without one it takes its own). unrouted: what is done with an event type that no table takes: it is
+    a dead letter, counted, or goes to the table of this declared type. shapes: what becomes of rows, by declared type;
+    `types` are then the columns of its table. constants: columns of all tables.
     """
 
     type_from: TypeFrom
@@ -90,6 +94,11 @@ class Routing:
     value_format: ValueFormat = JSON
     topic_formats: tuple[tuple[str, ValueFormat], ...] = ()
     registry: str = "default"
+    renames: tuple[Rename, ...] = ()
+    matches: tuple[tuple[str, str], ...] = ()
+    unrouted: str = TO_LETTERS
+    shapes: tuple[tuple[str, Shape], ...] = ()
+    constants: tuple[tuple[str, Constant], ...] = ()
 
     def __post_init__(self) -> None:
         if list(self.types) != sorted(self.types):
@@ -121,9 +130,40 @@ class Routing:
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,
-        but for the one column of raw values. Where types are topics, the format of that topic counts."""
+        but for the one column of raw values, and constants. Where types are topics, the format of that topic
+        counts."""
+        if event_type in self.schemas:
+            return self.schemas[event_type]
+        bare = self._unshaped(event_type)
+        return with_fields(bare, constant_fields(self.constants)) if self.constants else bare
+
+    def _unshaped(self, event_type: str) -> str:
         form = self.format_of(event_type) if self.type_from.kind == "topic" else self.value_format
         return self.schemas.get(event_type, RAW_COLUMNS.get(form.kind, NO_COLUMNS))
+
+    @cached_property
+    def shape_by_type(self) -> dict[str, Shape]:
+        """Declared type -> what becomes of its rows."""
+        return dict(self.shapes)
+
+    def decoded_of(self, event_type: str) -> str:
+        """Spark schema JSON of what is decoded of a type's values: its declared columns, if nothing shapes them."""
+        shape = self.shape_by_type.get(event_type)
+        return shape.decoded if shape is not None else self._unshaped(event_type)
+
+    def tables_of(self, text: str) -> tuple[str, ...]:
+        """The event types whose tables take a record that says this event type; none: it is unrouted."""
+        name = renamed(self.renames, text)
+        found = matched(self.matches, name)
+        if name in self.schemas and name not in self._matching:
+            found.append(name)
+        if not found and self.takes_new(name):
+            found.append(name)
+        return tuple(sorted(found))
+
+    @cached_property
+    def _matching(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.matches)
 
     @property
     def active_types(self) -> tuple[str, ...]:
@@ -178,6 +218,13 @@ class Routing:
             fields["value_format"] = _value_format(fields["value_format"])
         if "topic_formats" in fields:
             fields["topic_formats"] = tuple((name, _value_format(form)) for name, form in fields["topic_formats"])
+        if "renames" in fields:
+            fields["renames"] = tuple(Rename(**one) for one in fields["renames"])
+        if "shapes" in fields:
+            fields["shapes"] = tuple((name, Shape.from_stored(one)) for name, one in fields["shapes"])
+        for name in ("matches", "constants"):
+            if name in fields:
+                fields[name] = tuple((one, other) for one, other in fields[name])
         return cls(**fields)
 
     def fingerprint(self) -> str:

@@ -69,7 +69,7 @@ class Decoder:
         (core/evolved.py); None: there are no others than those declared. topic: that the values are of. schemas: what
         is decided of schema ids.
         """
-        wanted = columns or routing.columns_of(event_type)
+        wanted = columns or routing.decoded_of(event_type)
         empty = not json.loads(wanted)["fields"]
         form = format_of(routing.format_of(topic), schemas)
         schema = pa.schema([]) if empty else form.schema(wanted, event_type)

@@ -92,7 +92,7 @@ class PlannedColumns:
 
     def to_make(self, name: str, seen: Seen) -> str:
         """The schema of a table that does not exist yet."""
-        schema = self._seeded(name, table_schema(_declared(self._routing, name), self._specs.of(name)))
+        schema = self._seeded(name, table_schema(self._routing.columns_of(name), self._specs.of(name)))
         evolution = self.evolutions.of(name)
         return grown(schema, seen, evolution) if evolution else schema
 
@@ -157,14 +157,10 @@ def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str,
 
 def _decoded(routing: Routing, schemas: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: combined(_declared(routing, name), schema)
+        name: combined(routing.decoded_of(name), schema)
         for name, schema in schemas.items()
         if name != DEAD_LETTERS and has_evolved(schema)
     }
-
-
-def _declared(routing: Routing, name: str) -> str:
-    return routing.columns_of(name)
 
 
 def _beforehand(routing: Routing) -> list[dict[str, Any]]:

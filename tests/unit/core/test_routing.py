@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom, letters_last
+from exporter.core.shapes import Rename, Shape
 from exporter.core.value_format import ValueFormat
 
 ROUTING = Routing(
@@ -21,6 +23,17 @@ STORED = (
     '"event_time_min_us":946684800000000,"generation":0,"isolation":"read_committed","new_type":"dead_letter",'
     '"record_bytes_max":10000000,"type_from":{"kind":"json","name":"meta.type"},'
     '"types":[["Order","{\\"type\\":\\"struct\\",\\"fields\\":[]}"],["Zahlung-\\u00e4","{}"]],"unknown_fields":"rescue"}'
+)
+SHAPE = Shape(
+    '{"type":"struct","fields":[]}',
+    names=(("id", ("order.id", "id")),),
+    case="insensitive",
+    python="shop:masked",
+    python_version="2",
+    python_columns='{"type":"struct","fields":[]}',
+    computed=(("mail", "sha256(mail)"),),
+    where="amount > 0",
+    drop=("card",),
 )
 CHANGES = {
     "type_from": TypeFrom("header", "meta.type"),
@@ -37,6 +50,11 @@ CHANGES = {
     "value_format": ValueFormat("avro", "confluent", schemas=(("a.avsc", "{}"),)),
     "topic_formats": (("a.*", ValueFormat("string")),),
     "registry": "other",
+    "renames": (Rename("a[.](.*)", "$1"),),
+    "matches": (("Order", "order.*"),),
+    "unrouted": "count",
+    "shapes": (("Order", SHAPE),),
+    "constants": (("cluster", "east"), ("zone", 3), ("test", False), ("share", 0.5)),
 }
 
 
@@ -107,6 +125,37 @@ def test_every_configuration_comes_back_from_its_json(routing):
     """from_json(to_json(x)) = x, any text in names and schemas included."""
     assert Routing.from_json(routing.to_json()) == routing
     assert Routing.from_json(routing.to_json()).fingerprint() == routing.fingerprint()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_field_comes_back_from_the_json(name):
+    """from_json(to_json(x)) = x, whatever stands there."""
+    changed = replace(ROUTING, **{name: CHANGES[name]})
+    assert Routing.from_json(changed.to_json()) == changed
+
+
+def test_an_event_type_goes_to_each_table_that_takes_it():
+    """By its new name: to those whose pattern fits it whole, and to the one that is called so and has no pattern."""
+    routing = replace(
+        ROUTING,
+        types=(("a", "{}"), ("b", "{}"), ("c", "{}")),
+        renames=(Rename("x[.](.*)", "$1"), Rename("(?P<n>.)b", "${n}$$")),
+        matches=(("b", "a|b|y.*"), ("c", ".*")),
+    )
+    found = {text: routing.tables_of(text) for text in ("a", "b", "x.a", "x.b", "ya", "yb", "", "A")}
+    assert found == {
+        "a": ("a", "b", "c"), "b": ("b", "c"), "x.a": ("a", "b", "c"), "x.b": ("b", "c"), "ya": ("b", "c"),
+        "yb": ("b", "c"), "": ("c",), "A": ("c",),
+    }  # fmt: skip
+    assert replace(routing, matches=()).tables_of("yb") == ()
+    assert replace(routing, matches=(), new_type="table").tables_of("yb") == ("y$",)
+
+
+def test_constants_are_columns_of_every_table_and_nothing_that_is_decoded():
+    """A type without declared columns has them alone."""
+    routing = replace(ROUTING, constants=(("zone", 3),))
+    assert '"zone"' in routing.columns_of("new") and '"long"' in routing.columns_of("new")
+    assert routing.decoded_of("new") == NO_COLUMNS and routing.decoded_of("Order") == routing.columns_of("Order")
 
 
 def test_the_dead_letters_are_an_active_type_and_come_first():

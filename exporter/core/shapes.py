@@ -1,0 +1,124 @@
+"""What a configuration makes of records beside reading them. Pure, and stored with the configuration.
+
+    event type as sent ── renames ── matches ── the tables that take it, or what is done with one that none takes
+    value ── decoded columns ── names ── python ── set, where ── drop ── constants ── the table's columns
+
+A record goes to each table whose rule its event type matches. Whatever is done with its columns is done to the rows of
+one type, each by itself (ROUTE).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+Constant = str | int | float | bool
+"""What a column can hold in every row."""
+
+COUNT = "count"
+"""`unrouted`: a record that no table takes is counted and stands nowhere."""
+TO_LETTERS = "dead_letter"
+"""`unrouted`: it is a dead letter."""
+
+_GROUP = re.compile(r"\$(?:(\d+)|\{(\w+)\}|(\$))")
+_KINDS = {bool: "boolean", int: "long", float: "double", str: "string"}
+"""Python type of a constant -> Spark's type of its column."""
+
+
+@dataclass(frozen=True)
+class Rename:
+    """An event type that `match` fits whole is called `to` from here on; `$1` and `${name}` are groups, `$$` is `$`."""
+
+    match: str
+    to: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What becomes of the rows of one type on their way from the value to the table.
+
+    decoded: Spark schema JSON of what is decoded, in the names that the value has. names: column -> the paths in the
+    value that fill it, the first that is there. case: whether fields that differ from a column by case only fill it.
+    python: `package.module:function`, python_version: a text of its author's, python_columns: Spark schema JSON of what
+    it adds. computed: column -> SQL. where: SQL; rows for which it is not true are counted. drop: columns that are
+    decoded and not kept. All SQL is DuckDB's over what is there before `computed`.
+    """
+
+    decoded: str
+    names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    case: Literal["exact", "insensitive"] = "exact"
+    python: str = ""
+    python_version: str = ""
+    python_columns: str = ""
+    computed: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    drop: tuple[str, ...] = ()
+
+    @property
+    def sql(self) -> bool:
+        """Whether it needs an engine for SQL."""
+        return bool(self.where or self.computed)
+
+    @classmethod
+    def from_stored(cls, fields: Mapping[str, Any]) -> Shape:
+        """The inverse of how a configuration stores it."""
+        return cls(
+            **{
+                **fields,
+                "names": tuple((column, tuple(paths)) for column, paths in fields.get("names", ())),
+                "computed": tuple((column, text) for column, text in fields.get("computed", ())),
+                "drop": tuple(fields.get("drop", ())),
+            }
+        )
+
+
+def renamed(renames: Iterable[Rename], text: str) -> str:
+    """An event type by the first rule that fits it whole; as it is if none does."""
+    for rule in renames:
+        if (found := _pattern(rule.match).fullmatch(text)) is not None:
+            return _GROUP.sub(lambda group: _filled(found, group), rule.to)
+    return text
+
+
+def matched(matches: Iterable[tuple[str, str]], text: str) -> list[str]:
+    """The types whose pattern fits an event type whole. matches: (event type of the table, pattern)."""
+    return [name for name, pattern in matches if _pattern(pattern).fullmatch(text) is not None]
+
+
+def template_problem(match: str, to: str) -> str:
+    """Why a rule cannot be; empty if it can."""
+    try:
+        pattern = re.compile(match)
+    except re.error as error:
+        return f"match {match!r} is no regular expression: {error}"
+    for number, name, _ in _GROUP.findall(to):
+        if (number and int(number) > pattern.groups) or (name and name not in pattern.groupindex):
+            return f"to {to!r} names a group that {match!r} does not have: ${number or '{' + name + '}'}"
+    return "to is empty" if not to else ""
+
+
+def constant_fields(constants: Iterable[tuple[str, Constant]]) -> list[dict[str, Any]]:
+    """The columns of constants, as fields of a Spark schema."""
+    return [
+        {"metadata": {}, "name": name, "nullable": True, "type": _KINDS[type(value)]} for name, value in constants
+    ]
+
+
+def with_fields(spark_json: str, fields: Iterable[Mapping[str, Any]]) -> str:
+    """A Spark schema with further fields behind its own, as canonical JSON text."""
+    schema = json.loads(spark_json)
+    return json.dumps({**schema, "fields": [*schema["fields"], *fields]}, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=1_000)
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+def _filled(found: re.Match[str], group: re.Match[str]) -> str:
+    number, name, dollar = group.groups()
+    return dollar or found[int(number) if number else name] or ""

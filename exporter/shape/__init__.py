@@ -1,0 +1,1 @@
+"""What the settings make of decoded rows: names, SQL, Python, filters, constants."""
