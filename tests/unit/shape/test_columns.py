@@ -115,9 +115,9 @@ def test_a_computed_column_has_the_type_that_holds_what_its_expression_gives(tex
         ("a) ORDER BY (1", "not one expression"), ("a; SELECT 1", "syntax error"), ("a +", "syntax error"),
         ("", "type TUPLE"), ("at + 1", "syntax error"), ("upper(a, s)", "No function matches"),
         ("ts::TIME", "no column has the type TIME"),
-        ("INTERVAL 1 DAY", "type INTERVAL"), ("a::BIT", "type BIT"), ("NULL", 'type "NULL"'), ("row(a, s)", "no column has"),
-        ("MAP {1: 2}", "keys that are no texts"), ("ts::TIMESTAMP_NS", "TIMESTAMP_NS"), ("error('x')", "NULL"),
-        ("union_value(x := 1)", "UNION"),
+        ("INTERVAL 1 DAY", "type INTERVAL"), ("a::BIT", "type BIT"), ("NULL", 'type "NULL"'),
+        ("row(a, s)", "no column has"), ("MAP {1: 2}", "keys that are no texts"),
+        ("ts::TIMESTAMP_NS", "TIMESTAMP_NS"), ("error('x')", "NULL"), ("union_value(x := 1)", "UNION"),
     ],
 )  # fmt: skip
 def test_an_expression_that_is_not_of_one_row_alone_or_has_no_type_is_refused(text: str, told: str) -> None:
