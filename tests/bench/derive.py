@@ -240,14 +240,13 @@ def filled(table: Path) -> list[int]:
 
 
 def live_bytes(lake: Path, job: str) -> int:
-    """Bytes of the live data files of a job's table."""
+    """Bytes of the live data files of a job's table. A version may take a file away and add it with other deletions."""
     live: dict[str, int] = {}
     for version in range(newest(log_of(lake, job).parent) + 1):
-        for action in actions(log_of(lake, job), version):
-            if "add" in action:
-                live[action["add"]["path"]] = action["add"]["size"]
-            elif "remove" in action:
-                live.pop(action["remove"]["path"], None)
+        found = actions(log_of(lake, job), version)
+        for gone in (action["remove"] for action in found if "remove" in action):
+            live.pop(gone["path"], None)
+        live |= {action["add"]["path"]: action["add"]["size"] for action in found if "add" in action}
     return sum(live.values())
 
 

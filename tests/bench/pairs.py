@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 
 from tests.bench.desk import CORES, Desk, Filled, Run, checked
@@ -105,9 +106,9 @@ def _pairs(desk: Desk, topic: Filled, trigger: int, just_run: Timed | None) -> t
     return ours, theirs
 
 
-def exported(desk: Desk, topic: Filled) -> Timed:
-    """One export of the whole topic, default settings."""
-    done = checked(desk.export(desk.config(topic, desk.lake())), topic)
+def exported(desk: Desk, topic: Filled, config: Path | None = None) -> Timed:
+    """One export of the whole topic. config: its settings file; None: default settings, into a new lake."""
+    done = checked(desk.export(config or desk.config(topic, desk.lake())), topic)
     return Timed(done.rows, done.secs, sum(done.usage.between(*done.window).values()))
 
 
