@@ -30,7 +30,7 @@ MAY_USE = {
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
     "rounds": "kafka core executor spark ground offsets",
-    "executor": "core formats arrow stores ground offsets",
+    "executor": "core formats shape arrow stores ground offsets",
     "formats": "core arrow ground offsets",
     "shape": "core arrow ground",
     "arrow": "",
