@@ -1,6 +1,7 @@
 """The protocol in small worlds, searched exhaustively with the project's own decisions.
 
     world.py          sections 3 and 4, one partition: two processes, or one against all that others may do
+    fan_world.py      3.9: the same with records of several tables, and counts of what filters leave out
     pair_world.py     4.1, 4.3, 4.4 for commits that carry two partitions
     switch_world.py   5.3: the configuration changes; met_world.py: while a type is met at run time (4.7)
     restore_world.py  4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
@@ -62,7 +63,25 @@ ONE = (
     {"log": "C", "reassign": True},
     {"log": "AA", "park": True},
 )
+FANS = (
+    ("fan", {"log": "b"}),
+    ("fan", {"log": "L", "drops": False}),
+    ("fan", {"log": "g", "rounds_max": 2, "drops": False}),
+    ("fan", {"log": "g", "park": True, "drops": False}),
+    ("fan", {"log": "u", "reassign": True, "drops": False}),
+    ("fan_one", {"log": "gu", "drops": False}),
+    ("fan_one", {"log": "lf", "drops": False}),
+    ("fan_one", {"log": "Lg", "drops": False}),
+    ("fan_one", {"log": "g", "late": True, "drops": False}),
+    ("fan_one", {"log": "g", "reassign": True}),
+)
 LARGE = (
+    ("fan", {"log": "lu", "drops": False}),
+    ("fan", {"log": "gf", "rounds_max": 2, "drops": False}),
+    ("fan", {"log": "g", "late": True, "drops": False}),
+    ("fan_one", {"log": "gg", "rounds_max": 2, "drops": False}),
+    ("fan_one", {"log": "fg", "park": True, "drops": False}),
+    ("fan_one", {"log": "lgu", "drops": False}),
     ("two", {"log": "AC", "drops": False}),
     ("two", {"log": "A.D"}),
     ("two", {"log": "A.", "late": True, "drops": False}),
@@ -209,6 +228,14 @@ def test_two_processes_without_coordination_keep_every_invariant(scope: dict[str
 def test_one_process_keeps_every_invariant_whatever_others_do(scope: dict[str, Any]) -> None:
     """Against any legal step of any number of others, each step of a process is legal itself."""
     hold_in_every_state("one", scope)
+
+
+@pytest.mark.parametrize(("kind", "scope"), FANS, ids=name_of)
+def test_a_record_of_several_tables_is_in_each_of_them_and_what_is_left_out_is_counted(
+    kind: str, scope: dict[str, Any]
+) -> None:
+    """ONCE per table; the counts of the commits are exact in every state, whoever crashed, dropped or was parked."""
+    hold_in_every_state(kind, scope)
 
 
 @pytest.mark.drill
