@@ -1514,14 +1514,20 @@ MUTANTS = (
         "matches_beside_names",
         "3.9 a type with a pattern takes its own name as well",
         ((ROUTING, "if name in self.schemas and name not in self._matching:", "if name in self.schemas:"),),
-        frozenset({"ONCE"}),
+        ROWS,
         {"log": "n"},
         "fan",
     ),
     Mutant(
         "letter_per_record",
         "3.9 a record that two of its tables cannot have is one dead letter",
-        ((FAN, "return [ROW for one in tables if decided.get(one) == LETTER]", "return [ROW] * (LETTER in decided.values())"),),
+        (
+            (
+                FAN,
+                "return [ROW for one in tables if decided.get(one) == LETTER]",
+                "return [ROW] * (LETTER in decided.values())",
+            ),
+        ),
         LOSS,
         {"log": "L"},
         "fan",
