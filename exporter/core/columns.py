@@ -75,9 +75,9 @@ def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own
     """
     fields = json.loads(spark_schema_json)["fields"]
     _check_cut(fields, event_type, spec)
-    ours = {*reserved(spec), *map(_folded, own)}
+    ours = {*reserved(spec), *map(folded, own)}
     for field in fields:
-        name = _folded(field["name"])
+        name = folded(field["name"])
         if name in ours or name.startswith(INSIDE_OURS):
             what = "the exporter writes a column of that name itself"
             raise _refused(event_type, field["name"], what, "rename it")
@@ -85,7 +85,7 @@ def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own
         if node.name is not None and (what := _unfit(node.name)):
             raise _refused(event_type, node.path, what, _LEAVE_OUT)
     for one, other in clashes(fields):
-        if _folded(one) == _folded(other):
+        if folded(one) == folded(other):
             raise _refused(event_type, other, f"{one} is there too, and Spark and Delta ignore case", "rename one")
         what = f"readers cannot tell it from {one}"
         raise _refused(event_type, other, what, "rename one: a dotted name must not read like a nested field")
@@ -123,7 +123,7 @@ def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """
     seen: dict[str, str] = {}
     for node in _nodes(fields):
-        key = _folded(node.stored)
+        key = folded(node.stored)
         if key in seen:
             yield seen[key], node.path
         seen.setdefault(key, node.path)
@@ -131,12 +131,12 @@ def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def is_own(name: str) -> bool:
     """Whether a top-level column of that name is the exporter's, however its table is cut."""
-    return _folded(name) in OURS
+    return folded(name) in OURS
 
 
 def unfit(name: str, top: bool) -> bool:
     """Whether no column can have that name, whatever else there is. top: it is to stand at the top of a table."""
-    return bool(_unfit(name)) or (top and (is_own(name) or _folded(name).startswith(INSIDE_OURS)))
+    return bool(_unfit(name)) or (top and (is_own(name) or folded(name).startswith(INSIDE_OURS)))
 
 
 class Names:
@@ -149,12 +149,12 @@ class Names:
             self.add(name)
 
     def add(self, name: str) -> None:
-        self._names.add(_folded(name))
-        self._openings.update(_openings(_folded(name)))
+        self._names.add(folded(name))
+        self._openings.update(_openings(folded(name)))
 
     def clash(self, name: str) -> bool:
         """Whether another one would be taken for one of these."""
-        mine = _folded(name)
+        mine = folded(name)
         return mine in self._names or mine in self._openings or not self._names.isdisjoint(_openings(mine))
 
 
@@ -191,7 +191,7 @@ def _unfit(name: str) -> str:
     return next((f"a name cannot hold {char!r}" for char in bad), "" if name else "a name cannot be empty")
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Equal for names that Spark or Delta take for one: they ignore case, letter by letter."""
     return "".join(up if len(up := char.upper()) == 1 else char for char in text).lower()
 

@@ -136,7 +136,8 @@ class Routing:
     @property
     def decoder_here(self) -> int:
         """The version of the decoder that reads its values here; whoever recorded it had `decoder_version`."""
-        return decoder_version(self.types, self.formats)
+        decoded = ((name, self.decoded_of(name)) for name, _ in self.types)
+        return decoder_version(decoded, self.formats)
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,

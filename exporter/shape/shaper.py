@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from exporter.core.shapes import Constant, Shape
+from exporter.shape.names import Naming
 
 OWN = ("_rescued", "_event_time")
 """The last two columns of decoded rows."""
@@ -36,12 +37,17 @@ class Shaper:
     """Of one type; None is a shape that changes nothing."""
 
     def __init__(self, shape: Shape | None, constants: Sequence[tuple[str, Constant]]) -> None:
+        self._naming = None if shape is None or not shape.names else Naming(shape.decoded, shape.names)
         self._constants = [(name, pa.scalar(value)) for name, value in constants]
 
     def shaped(self, decoded: pa.Table, record: pa.Table) -> Shaped:
         """decoded: as a decoder gives it, without `_cdc`. record: `_kafka`, `_key`, `_headers` of the same rows."""
-        rows = pa.array(range(decoded.num_rows), pa.int32())
-        return Shaped(self._with_constants(decoded), rows, rows.slice(0, 0))
+        bad: dict[int, str] = {}
+        if self._naming is not None:
+            decoded, bad = self._naming.named(decoded, len(OWN))
+        rows = pa.array([row for row in range(decoded.num_rows) if row not in bad], pa.int32())
+        table = decoded.take(rows) if bad else decoded
+        return Shaped(self._with_constants(table), rows, rows.slice(0, 0), sorted(bad.items()))
 
     def _with_constants(self, table: pa.Table) -> pa.Table:
         own = len(OWN)
