@@ -7,7 +7,7 @@ import os
 import socket
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +15,7 @@ from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.registrar import Registrar
 from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
+from exporter.core.ddl_schema import ddl_schema
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
 from exporter.core.schemas import SchemaColumns, SchemaSource
@@ -37,6 +38,7 @@ from exporter.spark import session as spark
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
 from offsets.intents import WalUnreachable, WriteAheadLog
+from offsets.partitions import Spec
 
 WAL_DEADLINE_SECS = 10.0
 """How long one call to the write-ahead log is tried before the log counts as out of reach."""
@@ -93,8 +95,9 @@ def parse_schemas(
 ) -> dict[str, str]:
     """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used.
 
-    specs: how the tables are cut; by day without. forms: the formats that are to carry them. own: names of columns
-    that the exporter writes beside those of each table.
+    session: None for whoever has none, and only DDL that can be read without (core/ddl_schema.py). specs: how tables
+    are cut; by day without. forms: the formats that are to carry them. own: names of columns that the exporter writes
+    beside those of each table.
     """
     schemas: dict[str, str] = {}
     broken: list[ConfigError] = []
@@ -102,7 +105,8 @@ def parse_schemas(
     for name in {**declared, **specs.named}:
         try:
             if name in declared:
-                schemas[name] = _parsed(name, declared[name])
+                known = ddl_schema(declared[name]) if session is None else None
+                schemas[name] = known or _parsed(name, declared[name])
                 for form in forms:
                     format_of(form).schema(schemas[name], name)
             check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name), own)
@@ -202,31 +206,56 @@ def _session(settings: Settings, short_lived: bool = True) -> Any:
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:
     """Event type -> Spark schema JSON, of the types whose columns the settings declare. Raises ConfigError."""
     forms = [form for _, form in value_formats(settings)]
-    return parse_schemas(session, settings.declared, specs_of(settings), forms, own_names(settings))
+    specs = specs_of(settings)
+    decoded = {name: Spec("none") for name, table in settings.types.items() if table.shaping}
+    specs = replace(specs, named={**specs.named, **decoded})  # what their tables have is known once they are shaped
+    return parse_schemas(session, settings.declared, specs, forms, own_names(settings))
+
+
+def added_columns(settings: Settings, session: Any) -> dict[str, str]:
+    """The same of what their functions add, of those that add any."""
+    told = {name: table.python_columns for name, table in settings.types.items() if table.python_columns}
+    return parse_schemas(session, told) if told else {}
 
 
 def routing_of(settings: Settings, session: Any) -> Routing:
     """The routing configuration. Raises ConfigError for one that cannot work."""
-    return checked_routing(settings, schemas_of(settings, session))
+    return checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
 
 
-def checked_routing(settings: Settings, schemas: dict[str, str]) -> Routing:
-    """The routing configuration, tried out once here, so that the executors never meet one that cannot work."""
-    configuration = routing(settings, schemas)
+def checked_routing(settings: Settings, schemas: dict[str, str], added: Mapping[str, str] | None = None) -> Routing:
+    """The routing configuration, tried out once here, so that the executors never meet one that cannot work.
+
+    added: as in routing().
+    """
+    configuration = routing(settings, schemas, added)
+    _check_tables(settings, configuration)
     if configuration.type_from.kind in ("json", "schema", "source"):
         for form in configuration.formats:
             format_of(form).peek(configuration.type_from)
     for name in schemas:
         _check_raw(configuration, name)
         for reading in map(format_of, configuration.formats):
-            Decoder(name, reading.schema(configuration.schemas[name], name), configuration, reading)
+            Decoder(name, reading.schema(configuration.decoded_of(name), name), configuration, reading)
     return configuration
+
+
+def _check_tables(settings: Settings, configuration: Routing) -> None:
+    """Raises ConfigError for all names of columns that a table cannot have, and for what cannot cut it."""
+    specs, own, broken = specs_of(settings), own_names(settings), []
+    for name in configuration.shape_by_type:
+        try:
+            check_columns(configuration.columns_of(name), name, specs.of(name), own)
+        except ConfigError as error:
+            broken.append(error)
+    if broken:
+        raise ConfigError.of(broken, "event types have columns that cannot be used")
 
 
 def _check_raw(configuration: Routing, name: str) -> None:
     """Raises ConfigError if a type of raw values is declared with anything but their one column."""
     form = configuration.format_of(name) if configuration.type_from.kind == "topic" else configuration.value_format
-    columns = [one["name"] for one in json.loads(configuration.schemas[name])["fields"]]
+    columns = [one["name"] for one in json.loads(configuration.decoded_of(name))["fields"]]
     if form.is_raw and columns != ["value"]:
         what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
         raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")

@@ -40,6 +40,14 @@ RECORD_FIELDS = (
     pa.field("headers", HEADERS_TYPE),
 )
 """A record as Spark's Kafka source gives it, for who makes one without that source."""
+SHAPING_SCHEMA = pa.schema(
+    [
+        (KAFKA_COLUMN, pa.struct([field for field in KAFKA_TYPE if field.name != "epoch"])),
+        ("_key", pa.binary()),
+        ("_headers", HEADERS_TYPE),
+    ]
+)
+"""What SQL and plug-ins see of a record beside its value; no headers are null. The epoch is no property of it."""
 DEAD_LETTER_SCHEMA = pa.schema(
     [
         (KAFKA_COLUMN, KAFKA_TYPE),

@@ -19,7 +19,7 @@ LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_
 LAKE |= S3
 """Settings that say where topics and tables are: what no verb can do without."""
 VERDICTS = LAKE | {"isolation", "generation", "record_bytes_max", "event_time_min", "event_time_ahead_max_secs"}
-VERDICTS |= {"unknown_fields", "new_type", "partition_by", "force_optional"}
+VERDICTS |= {"unknown_fields", "new_type", "unrouted", "partition_by", "force_optional"}
 """And those that say what becomes of a record, and of its table: for whoever compares or decodes."""
 CODEC = frozenset(("parquet_compression",))
 """And how data files are packed: for whoever writes some."""

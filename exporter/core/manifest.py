@@ -45,6 +45,13 @@ TYPES_OVER_MAX = "types_over_max"
 TOMBSTONES = "tombstones"
 """Count of the records without a value that are in no table, as the setting `tombstones` says."""
 
+FILTERED = "filtered:"
+"""Before an event type: count of its records beyond the bound that its filter leaves out; before that of the dead
+letters, of those that no table takes and that are counted (protocol 3.9)."""
+
+COPIES = "copies"
+"""Count of the rows, dead letters and filtered rows that are a record's second, third and so on (fan-out)."""
+
 REASON = "dead_letters:"
 """Before a reason's code: count of the dead letters that were staged for it."""
 

@@ -7,6 +7,7 @@ What the world does meanwhile is called by its name: `others_move`, `table_chang
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,7 @@ class MemoryTable:
     """One table. commits: the commit id of each version, empty where it is somebody else's.
 
     rows: (partition, folder of the files) -> their offsets. gone: paths of staged files that are not there any more.
+    filtered: of each partition, over all commits.
     """
 
     positions: dict[TopicPartition, Position]
@@ -37,6 +39,7 @@ class MemoryTable:
     commits: list[str] = field(default_factory=lambda: [""])
     rows: dict[tuple[TopicPartition, str], list[OffsetRange]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    filtered: Counter[TopicPartition] = field(default_factory=Counter)
 
     @property
     def version(self) -> int:
@@ -189,6 +192,7 @@ class MemoryCommitter:
                     raise _broken(Invariant.ONCE, f"{claim.key}: {file.path} holds rows that are in the table")
                 of_folder.append(file.offsets)
             table.positions[claim.key.tp] = Position(claim.epoch, claim.new)
+            table.filtered[claim.key.tp] += claim.filtered
         table.commits.append(commit_id)
 
     @staticmethod

@@ -126,7 +126,8 @@ class Routing:
     @property
     def decoder_here(self) -> int:
         """The version of the decoder that reads its values here; whoever recorded it had `decoder_version`."""
-        return decoder_version(self.types, self.formats)
+        decoded = ((name, self.decoded_of(name)) for name, _ in self.types)
+        return decoder_version(decoded, self.formats)
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,
@@ -158,13 +159,21 @@ class Routing:
 
     def tables_of(self, text: str) -> tuple[str, ...]:
         """The event types whose tables take a record that says this event type; none: it is unrouted."""
-        name = renamed(self.renames, text)
+        return self.taking(renamed(self.renames, text))
+
+    def taking(self, name: str) -> tuple[str, ...]:
+        """tables_of() an event type that is renamed already."""
         found = matched(self.matches, name)
         if name in self.schemas and name not in self._matching:
             found.append(name)
         if not found and self.takes_new(name):
             found.append(name)
         return tuple(sorted(found))
+
+    @property
+    def fans_out(self) -> bool:
+        """Whether a record may belong to several tables."""
+        return bool(self.matches)
 
     @cached_property
     def _matching(self) -> frozenset[str]:

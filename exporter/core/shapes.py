@@ -24,7 +24,7 @@ COUNT = "count"
 TO_LETTERS = "dead_letter"
 """`unrouted`: it is a dead letter."""
 
-_GROUP = re.compile(r"\$(?:(\d+)|\{(\w+)\}|(\$))")
+_GROUP = re.compile(r"\$(?:(\d+)|\{(\w+)\}|(\$))", re.ASCII)
 _KINDS = {bool: "boolean", int: "long", float: "double", str: "string"}
 """Python type of a constant -> Spark's type of its column."""
 
@@ -91,14 +91,23 @@ def matched(matches: Iterable[tuple[str, str]], text: str) -> list[str]:
 
 def template_problem(match: str, to: str) -> str:
     """Why a rule cannot be; empty if it can."""
-    try:
-        pattern = re.compile(match)
-    except re.error as error:
-        return f"match {match!r} is no regular expression: {error}"
-    for number, name, _ in _GROUP.findall(to):
-        if (number and int(number) > pattern.groups) or (name and name not in pattern.groupindex):
-            return f"to {to!r} names a group that {match!r} does not have: ${number or '{' + name + '}'}"
+    if reason := pattern_problem(match):
+        return f"match: {reason}"
+    pattern = re.compile(match)
+    for group in _GROUP.finditer(to):
+        key = _key(group)
+        if (key > pattern.groups) if isinstance(key, int) else (key and key not in pattern.groupindex):
+            return f"to {to!r} names a group that {match!r} does not have: {group[0]}"
     return "to is empty" if not to else ""
+
+
+def pattern_problem(text: str) -> str:
+    """Why a text is no regular expression; empty if it is one."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{text!r} is no regular expression: {error}"
+    return ""
 
 
 def constant_fields(constants: Iterable[tuple[str, Constant]]) -> list[dict[str, Any]]:
@@ -120,5 +129,10 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _filled(found: re.Match[str], group: re.Match[str]) -> str:
-    number, name, dollar = group.groups()
-    return dollar or found[int(number) if number else name] or ""
+    return group[3] or found[_key(group)] or ""
+
+
+def _key(group: re.Match[str]) -> int | str:
+    """Number or name of what stands for a group; a name of digits only is a number, as no group is called so."""
+    name = group[1] or group[2] or ""
+    return int(name) if name.isdigit() else name

@@ -55,4 +55,5 @@ def claimed(claim: Claim, token: int | None = None) -> Said:
     last = max((file.offsets.last_offset for file in claim.files), default=None)
     return {"epoch": claim.epoch, "expected": claim.expected, "new": claim.new,
             "first": first, "last": last, "rows": claim.rows,
+            **({"filtered": claim.filtered} if claim.filtered else {}),
             **({} if token is None else {"token": token})}  # fmt: skip

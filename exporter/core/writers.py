@@ -73,7 +73,8 @@ class Claim:
     """What one commit says about one partition of one type, frozen in one step (protocol 4.1).
 
     files empty: a heartbeat, the empty marker. base_version: the table's version before the first offer.
-    offers: every commit id under which these files were offered.
+    offers: every commit id under which these files were offered. filtered: records in its range that are in no table by
+    a named filter (protocol 3.9).
     """
 
     key: WriterKey
@@ -83,6 +84,7 @@ class Claim:
     files: tuple[StagedFile, ...]
     base_version: int
     offers: tuple[str, ...] = ()
+    filtered: int = 0
 
     @property
     def rows(self) -> int:
@@ -91,7 +93,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Writer:
-    """One (event type, topic partition). Times are monotonic seconds; epoch is that of the appId."""
+    """One (event type, topic partition). Times are monotonic seconds; epoch is that of the appId.
+
+    filtered: records in (covered, frontier] that are in no table by a named filter (protocol 3.9).
+    """
 
     key: WriterKey
     epoch: int
@@ -104,6 +109,7 @@ class Writer:
     claim: Claim | None = None
     parked: Parked | None = None
     failures: int = 0
+    filtered: int = 0
 
     @cached_property
     def staged_bytes(self) -> int:
@@ -151,7 +157,8 @@ class Fragment:
     unwritten: event type -> why a file of it could not be written; what else was written of such a type is not listed.
     seen: event type -> what was seen in its rows that no column holds. again: event type -> why it is read again.
     missing: schema ids without a decision; the plan then ends before the first record that has one (protocol 3.8).
-    met: event type -> the schemas that its records were written by: ids, with what a frame says beside them.
+    met: event type -> the schemas that its records were written by: ids, with what a frame says beside them. filtered:
+    event type -> its records beyond the bound that a named filter leaves out; of the dead letters, that no table takes.
     """
 
     plan: PartitionPlan
@@ -161,6 +168,7 @@ class Fragment:
     again: Mapping[str, str] = field(default_factory=dict)
     missing: frozenset[int] = frozenset()
     met: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    filtered: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -198,6 +206,7 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
             staged=writer.staged + tuple(replace(file, staged_at=now) for file in files),
             oldest_at=writer.oldest_at if writer.staged else now,
             parked=None,
+            filtered=writer.filtered + fragment.filtered.get(name, 0),
         )
     return Integrated(after, discarded)
 
@@ -239,7 +248,7 @@ def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, refused: Map
 
 def drop(writer: Writer) -> Writer:
     """Forget what is staged; the files stay for the sweep (TEMP) and running rounds become stale."""
-    return replace(writer, staged=(), frontier=writer.covered, claim=None, oldest_at=0.0)
+    return replace(writer, staged=(), frontier=writer.covered, claim=None, oldest_at=0.0, filtered=0)
 
 
 def park(writer: Writer, reason: str, now: float) -> Writer:
@@ -254,7 +263,9 @@ def freeze(writer: Writer, base_version: int) -> Writer:
         raise InvariantBroken(Invariant.COVER, f"{writer.key} has an unresolved commit already")
     if writer.frontier <= writer.covered:
         raise InvariantBroken(Invariant.FENCE, f"{writer.key}: {writer.frontier} is not beyond {writer.covered}")
-    claim = Claim(writer.key, writer.epoch, writer.covered, writer.frontier, writer.staged, base_version)
+    claim = Claim(
+        writer.key, writer.epoch, writer.covered, writer.frontier, writer.staged, base_version, filtered=writer.filtered
+    )
     return replace(writer, claim=claim)
 
 
@@ -264,7 +275,7 @@ def offered(writer: Writer, claim: Claim) -> Writer:
 
 
 def landed(writer: Writer, claim: Claim, now: float) -> Writer:
-    """The claim is in the table and nobody has moved the position since: keep what was staged after the freeze."""
+    """The claim is in the table and nobody has moved the position since: keep what came after the freeze."""
     kept = tuple(file for file in writer.staged if file.offsets.first_offset > claim.new)
     return replace(
         writer,
@@ -275,6 +286,7 @@ def landed(writer: Writer, claim: Claim, now: float) -> Writer:
         covered_at=now,
         oldest_at=min((file.staged_at for file in kept), default=0.0),
         failures=0,
+        filtered=writer.filtered - claim.filtered,
     )
 
 

@@ -7,9 +7,13 @@ unwritten: why files of an event type could not be written; without one, why the
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from exporter.arrow.spark_types import as_ddl
+from exporter.core.writers import StagedFile
+from offsets.ranges import TopicPartition
 
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -33,3 +37,20 @@ MANIFEST_SCHEMA = pa.schema(
 )
 MANIFEST_DDL = as_ddl(MANIFEST_SCHEMA)
 """The same, for Spark."""
+
+
+def file_row(name: str, tp: TopicPartition, file: StagedFile) -> dict[str, Any]:
+    """What it says of a finished file."""
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "event_type": name,
+        "path": file.path,
+        "first_offset": file.offsets.first_offset,
+        "last_offset": file.offsets.last_offset,
+        "rows": file.rows,
+        "size_bytes": file.size_bytes,
+        "arrow_bytes": file.arrow_bytes,
+        "stats": file.stats,
+        "body": file.body or None,
+    }

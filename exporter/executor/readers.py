@@ -1,4 +1,5 @@
-"""What reads the records of one task: a router per format of values, a decoder per format and event type.
+"""What reads the records of one task: a router per format of values, a decoder per format and event type, a shaper per
+event type that needs one.
 
 Runs on Spark executors. Made when the first record needs one.
 """
@@ -6,9 +7,11 @@ Runs on Spark executors. Made when the first record needs one.
 from __future__ import annotations
 
 from exporter.core.order import StagingOrder
+from exporter.core.routing import Routing
 from exporter.core.value_format import ValueFormat
 from exporter.executor.route import Router
 from exporter.formats.decoder import Decoder
+from exporter.shape.shaper import Shaper
 
 
 class Readers:
@@ -19,6 +22,7 @@ class Readers:
         self._forms: dict[str, ValueFormat] = {}
         self._routers: dict[ValueFormat, Router] = {}
         self._decoders: dict[tuple[ValueFormat, str], Decoder] = {}
+        self._shapers: dict[str, Shaper | None] = {}
 
     def form(self, topic: str) -> ValueFormat:
         """How the values of a topic are written."""
@@ -42,3 +46,15 @@ class Readers:
                 name, self._order.routing, columns, json_text, topic=topic, schemas=self._order.schemas
             )
         return self._decoders[key]
+
+    def shaper(self, name: str) -> Shaper | None:
+        """What the settings make of the decoded rows of one event type; None if that is nothing."""
+        if name not in self._shapers:
+            self._shapers[name] = shaper_of(self._order.routing, name)
+        return self._shapers[name]
+
+
+def shaper_of(routing: Routing, name: str) -> Shaper | None:
+    """As Readers.shaper."""
+    shape = routing.shape_by_type.get(name)
+    return Shaper(shape, routing.constants) if shape is not None or routing.constants else None

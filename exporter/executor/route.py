@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +17,16 @@ import pyarrow.compute as pc
 from exporter.arrow.kafka_time import VALUE_BYTES
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
+from exporter.core.shapes import COUNT, TO_LETTERS, renamed
 from exporter.formats.format import Peek
 from exporter.formats.formats import format_of
 from exporter.text import shorten
 
+NO_ROWS = pa.array([], pa.int32())
+TYPES_KEPT = 10_000
+"""Event types of which a router remembers where they go; those of garbage may be as many as records."""
+_COUNTED = ""
+"""No type is called so."""
 DEAD_SCHEMA = pa.schema(
     [
         pa.field("index", pa.int32(), nullable=False),
@@ -32,16 +39,17 @@ DEAD_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Routed:
-    """A routed batch: each row is in exactly one group or in `dead`.
+    """A routed batch: each row is in a group or several, in `dead`, or in `counted`.
 
-    event_types: string per row, null = cannot be determined. groups: event type -> ascending
+    event_types: string per row, renamed, null = cannot be determined. groups: event type of the table -> ascending
     int32 row indices, only types that have rows, in order of first appearance. dead: a
-    RecordBatch of DEAD_SCHEMA, ascending by index; `stage` is size or route.
+    RecordBatch of DEAD_SCHEMA, ascending by index; `stage` is size or route. counted: rows that no table takes.
     """
 
     event_types: pa.StringArray
     groups: dict[str, pa.Int32Array]
     dead: pa.RecordBatch
+    counted: pa.Int32Array
 
     def without(self, barred: Mapping[int, str]) -> Routed:
         """The same, but the rows of `barred` are dead for the reason given there, whatever else is wrong with them."""
@@ -57,7 +65,8 @@ class Routed:
         ]
         dead.sort(key=lambda row: row["index"])
         live = {name: found for name, found in groups.items() if len(found)}
-        return Routed(self.event_types, live, pa.RecordBatch.from_pylist(dead, schema=DEAD_SCHEMA))
+        counted = self.counted.filter(pc.invert(pc.is_in(self.counted, rows)))
+        return Routed(self.event_types, live, pa.RecordBatch.from_pylist(dead, schema=DEAD_SCHEMA), counted)
 
 
 class Router:
@@ -66,8 +75,9 @@ class Router:
     def __init__(self, routing: Routing, topic: str = "", schemas: KnownSchemas = NO_SCHEMAS) -> None:
         """topic: that the batches are of. schemas: what is decided of schema ids."""
         self._routing = routing
-        self._declared = frozenset(routing.schemas)
         self._from = routing.type_from
+        self._destinations = lru_cache(TYPES_KEPT)(self._found_destinations)
+        self._renamed = lru_cache(TYPES_KEPT)(lambda name: renamed(routing.renames, name))
         self._peek: Peek | None = None
         if self._from.kind in ("json", "schema", "source"):
             self._peek = format_of(routing.format_of(topic), schemas).peek(self._from)
@@ -80,9 +90,14 @@ class Router:
             sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes.cast(pa.int64()))
         long = pc.fill_null(pc.greater(sizes, self._routing.record_bytes_max), False)
         types, reasons = self._types(batch, values, long)
+        if self._routing.renames:
+            sent = types.dictionary_encode()
+            names = [self._renamed(name) for name in sent.dictionary.to_pylist()]
+            types = pa.array(names, pa.string()).take(sent.indices)
         groups, live = self._groups(types, pc.or_(long, values.is_null()))
+        counted = groups.pop(_COUNTED, NO_ROWS)
         dead_rows = pc.indices_nonzero(pc.invert(live)).to_pylist()
-        return Routed(types, groups, self._dead(dead_rows, types, values, sizes, reasons))
+        return Routed(types, groups, self._dead(dead_rows, types, values, sizes, reasons), counted)
 
     def _types(
         self, batch: pa.RecordBatch, values: pa.BinaryArray, long: pa.BooleanArray
@@ -107,17 +122,22 @@ class Router:
         encoded = usable.dictionary_encode()
         names = encoded.dictionary.to_pylist()
         by_type = pc.array_sort_indices(encoded.indices).cast(pa.int32())  # stable; rows without a type come last
-        groups: dict[str, pa.Int32Array] = {}
+        parts: dict[str, list[pa.Int32Array]] = {}
         start = 0
         for name, rows in zip(names, _counts(encoded.indices, len(names)), strict=True):
-            if self._accepts(name):
-                groups[name] = by_type.slice(start, rows)
+            for destination in self._destinations(name):
+                parts.setdefault(destination, []).append(by_type.slice(start, rows))
             start += rows
-        live = pa.array([name in groups for name in names], pa.bool_()).take(encoded.indices)
+        groups = {name: _together(found) for name, found in parts.items()}
+        live = pa.array([bool(self._destinations(name)) for name in names], pa.bool_()).take(encoded.indices)
         return groups, pc.fill_null(live, False)
 
-    def _accepts(self, name: str) -> bool:
-        return name in self._declared or self._routing.takes_new(name)
+    def _found_destinations(self, name: str) -> tuple[str, ...]:
+        """The tables that take an event type; _COUNTED for one that is counted, nothing for a dead letter."""
+        unrouted = self._routing.unrouted
+        if (found := self._routing.taking(name)) or unrouted == TO_LETTERS:
+            return found
+        return (_COUNTED if unrouted == COUNT else unrouted,)
 
     def _dead(
         self,
@@ -158,6 +178,14 @@ class Router:
 def _too_long(size: int, limit: int, kept: int) -> str:
     cut = f", the first {kept} are kept" if kept < size else ""
     return f"too_long: {size} bytes, the limit is {limit}{cut}"
+
+
+def _together(parts: list[pa.Int32Array]) -> pa.Int32Array:
+    """Rows of several event types that have one destination, ascending."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_arrays(parts)
+    return rows.take(pc.array_sort_indices(rows))
 
 
 def _counts(codes: pa.Int32Array, most: int) -> list[int]:

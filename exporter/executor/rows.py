@@ -31,6 +31,12 @@ def wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, letters_
     return indices.filter(pc.greater(offsets, min(bounds)))
 
 
+def copies(placed: list[pa.Array]) -> int:
+    """How many rows of a batch are there beside the first of each. placed: rows, by where they went."""
+    rows = pa.chunked_array(placed, pa.int32())
+    return len(rows) - len(pc.unique(rows))
+
+
 def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.Table:
     """Decoded rows as their table holds them: `_kafka`, `_event_time`, the columns, `_rescued`.
 

@@ -1,6 +1,6 @@
 """One Spark task of a round: Arrow batches of raw records in, finished files and a manifest out.
 
-    batch -> frames -> route -> decode -> skip what is covered -> gather -> split by partition -> files
+    batch -> frames -> route -> decode -> shape -> skip what is covered -> gather -> split by partition -> files
 
 Runs on executors. A record at or below the bound of its destination is dropped here, so is one
 of an active type that the plan does not list (protocol 3.1). A type that was unknown when the plan
@@ -25,8 +25,7 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held
 from exporter.arrow.keys import letter_keys
-from exporter.arrow.own_columns import CDC_COLUMN
-from exporter.core.manifest import REASON, TOMBSTONES, TYPES_OVER_MAX
+from exporter.core.manifest import COPIES, FILTERED, REASON, TOMBSTONES, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan, StagedFile
@@ -35,10 +34,11 @@ from exporter.executor.by_partition import Unsplit
 from exporter.executor.extras import Extras
 from exporter.executor.framing import Framing
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
-from exporter.executor.manifest import MANIFEST_SCHEMA
+from exporter.executor.manifest import MANIFEST_SCHEMA, file_row
 from exporter.executor.partitioning import Partitioning
 from exporter.executor.readers import Readers
-from exporter.executor.rows import by_value, first_and_last, located, record_bytes, wanted
+from exporter.executor.rows import by_value, copies, first_and_last, located, record_bytes, wanted
+from exporter.executor.shaping import shaped
 from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
 from exporter.faults import Fault, point
@@ -94,6 +94,7 @@ class _Task:
         self._finished: list[tuple[str, TopicPartition, StagedFile]] = []
         self._first: dict[TopicPartition, int] = {}
         self._counts: dict[TopicPartition, Counter[str]] = {}
+        self._placed: list[pa.Array] = []
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
         self._sight = Sight(order.evolutions)
         self._carry_left = order.carried_bytes
@@ -117,22 +118,7 @@ class _Task:
     def manifest(self) -> pa.RecordBatch:
         """Finish every file; rows for files, counts per partition, types that could not be written, and the steps."""
         self._finish_all()
-        rows: list[dict[str, Any]] = [
-            {
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "event_type": name,
-                "path": file.path,
-                "first_offset": file.offsets.first_offset,
-                "last_offset": file.offsets.last_offset,
-                "rows": file.rows,
-                "size_bytes": file.size_bytes,
-                "arrow_bytes": file.arrow_bytes,
-                "stats": file.stats,
-                "body": file.body or None,
-            }
-            for name, tp, file in self._finished
-        ]
+        rows: list[dict[str, Any]] = [file_row(*finished) for finished in self._finished]
         rows += [
             {"topic": tp.topic, "partition": tp.partition, "counts": json.dumps(counts)}
             for tp, counts in self._counts.items()
@@ -175,6 +161,7 @@ class _Task:
         counts["records"] += batch.num_rows
         counts["bytes"] += record_bytes(batch)
         letters_bound = plan.bounds.get(DEAD_LETTERS)
+        self._placed.clear()
         batch, untimely = held(batch)
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
         routed = self._readers.router(tp.topic).route(readable(batch, framed)).without(barred)
@@ -191,8 +178,12 @@ class _Task:
             counts[TOMBSTONES] += nulls
             empty = set(pc.indices_nonzero(batch.column("value").is_null()).to_pylist())
             dead = [row for row in dead if row[0] not in empty]
-        if dead and letters_bound is not None:
-            self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
+        if letters_bound is not None:
+            self._count_filtered(DEAD_LETTERS, tp, batch, routed.counted, letters_bound)
+            if dead:
+                self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
+        if self._order.routing.fans_out:
+            counts[COPIES] += copies(self._placed)
 
     def _add_type(
         self,
@@ -203,25 +194,24 @@ class _Task:
         rows: pa.Array,
         schemas: RowSchemas | None,
     ) -> list[Dead]:
-        """Decode the rows of one type and stage the good ones; the bad ones are returned."""
+        """Decode the rows of one type, shape and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
         self._steps.now("decode")
         decoded = self._readers.decoder(name, tp.topic).decode(batch.column("value").take(rows), timestamps)
+        found = shaped(name, decoded, self._readers.shaper(name), batch, rows, tp.topic)
         self._steps.now("route")
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
-        bad: list[Dead] = [(rows[index].as_py(), name, where, reason) for index, where, reason in decoded.bad]
-        bound = plan.bound(name)
-        if bound is None or not decoded.table.num_rows:
-            return bad
-        taken = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)
+        bound, taken = plan.bound(name), found.rows
+        if bound is None:
+            return found.bad
+        self._count_filtered(name, tp, batch, found.filtered, bound)
+        if not found.table.num_rows:
+            return found.bad
         offsets = batch.column("offset").take(taken)
-        times = timestamps if taken is rows else timestamps.take(decoded.good)
-        rest, cdc = decoded.table, None
-        if rest.column_names[-1] == CDC_COLUMN:  # behind the event time; a declared one stands before it
-            rest, cdc = rest.remove_column(rest.num_columns - 1), rest.column(CDC_COLUMN)
-        keys, cut = self._partitioning(name).cut(rest)
+        times = timestamps if len(taken) == len(rows) else batch.column("timestamp").take(taken)
+        keys, cut = self._partitioning(name).cut(found.table)
         table = located(cut, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
-        table = self._extras.added(name, table, batch, taken, cdc)
+        table = self._extras.added(name, table, batch, taken, found.cdc)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
             table, keys, taken = table.filter(fresh), keys.filter(fresh), taken.filter(fresh)
@@ -229,8 +219,19 @@ class _Task:
             self._sight.look(name, tp, table)
             if schemas is not None:
                 self._framing.met(name, tp, schemas, taken)
+            self._placed.append(taken)
             self._add_rows(name, tp, table, keys)
-        return bad
+        return found.bad
+
+    def _count_filtered(
+        self, name: str, tp: TopicPartition, batch: pa.RecordBatch, rows: pa.Array, bound: int
+    ) -> None:
+        """Rows that are in no table by a named filter are counted where they would be staged (protocol 3.9)."""
+        if not len(rows):
+            return
+        fresh = rows.filter(pc.greater(batch.column("offset").take(rows), bound))
+        self._counts[tp][FILTERED + name] += len(fresh)
+        self._placed.append(fresh)
 
     def _add_dead(
         self,
@@ -245,7 +246,9 @@ class _Task:
         dead = [row for row in dead if all_offsets[row[0]].as_py() > bound]
         if not dead:
             return
-        part = batch.take(pa.array([row[0] for row in dead], pa.int64()))
+        rows = pa.array([row[0] for row in dead], pa.int32())
+        self._placed.append(rows)
+        part = batch.take(rows)
         self._counts[tp]["dead_letters"] += len(dead)
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         table = dead_letter_rows(part, dead, tp, plan.epoch)

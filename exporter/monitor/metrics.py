@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from exporter import __version__
 from exporter.core.job_state import JobState
 from exporter.core.manifest import REASON, TOMBSTONES
+from exporter.core.routing import DEAD_LETTERS
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
 
@@ -183,6 +184,10 @@ METRICS: tuple[Described, ...] = (
               "know (unknown_fields = ignore).", (), _count("ignored")),
     Described("exporter_tombstones_total", "counter", "Records without a value that are in no table (tombstones = "
               "count).", (), _count(TOMBSTONES)),
+    Described("exporter_records_filtered_total", "counter", "Records that the filter of a type leaves out (where), "
+              "told by a commit.", _TABLE, lambda s: [((name,), count) for name, count in s.filtered.items()]),
+    Described("exporter_records_unrouted_total", "counter", "Records whose event type no table takes, counted "
+              "(unrouted = count) and told by a commit.", (), lambda s: _one(s.totals.filtered[DEAD_LETTERS])),
     Described("exporter_timestamps_cut_total", "counter", "Timestamps whose digits beyond microseconds were cut.", (),
               _count("truncated")),
     Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "

@@ -14,6 +14,7 @@ from typing import Any
 
 from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
+from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.totals import Totals
@@ -139,6 +140,11 @@ class Snapshot:
     def _through_ms(self, tp: TopicPartition, committed: int) -> int | None:
         return self.marks[tp].time_ms(committed) if tp in self.marks else None
 
+    @property
+    def filtered(self) -> Mapping[str, int]:
+        """Event type -> records that its filter leaves out, of which a commit has told."""
+        return {name: count for name, count in sorted(self.totals.filtered.items()) if name != DEAD_LETTERS}
+
     @cached_property
     def tables(self) -> tuple[str, ...]:
         """The event types that have writers."""
@@ -204,6 +210,8 @@ class Snapshot:
             "records_read": self.totals.records,
             "rows_committed": sum(self.totals.committed.values()),
             "tombstones": self.totals.counts[TOMBSTONES],
+            "filtered": dict(self.filtered),
+            "unrouted": self.totals.filtered[DEAD_LETTERS],
             "failed_writes_ratio": self.totals.failed_share,
             "secs": self.totals.secs(),
             "partitions": [

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from exporter.core.manifest import MICROS, STEPS, TOMBSTONES
+from exporter.core.manifest import COPIES, FILTERED, MICROS, STEPS, TOMBSTONES
 
 SECS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 RECORDS_BOUNDS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7)
@@ -36,8 +36,10 @@ class Spread:
 
 @dataclass
 class Totals:
-    """committed: rows by event type. outcomes: commits by (event type, outcome), one of several partitions once per
-    outcome. lookups: of schema ids, by outcome. stages: seconds by stage. counts: what the tasks of the rounds
+    """committed: rows by event type. filtered: records that its filter leaves out, of which a commit has told; those
+    of the dead letters are of no table (protocol 3.9). outcomes: commits by (event type, outcome), one of several
+    partitions once per outcome. lookups: of schema ids, by outcome. stages: seconds by stage. counts: what the tasks of
+    the rounds
     counted, summed.
     """
 
@@ -47,6 +49,7 @@ class Totals:
     rounds_failed: int = 0
     staged_rows: int = 0
     committed: Counter[str] = field(default_factory=Counter)
+    filtered: Counter[str] = field(default_factory=Counter)
     commits: int = 0
     refused: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -58,9 +61,11 @@ class Totals:
 
     @property
     def skipped(self) -> int:
-        """Records that were read and not staged: their table had them, or they are condemned. Without those that have
-        no value and are in no table."""
-        return max(0, self.records - self.staged_rows - self.counts[TOMBSTONES])
+        """Records that were read and not staged: their tables had them, or they are condemned. Without those that are
+        in no table by a named filter; one that several tables have is one."""
+        filtered = sum(count for name, count in self.counts.items() if name.startswith(FILTERED))
+        found = self.staged_rows + self.counts[TOMBSTONES] + filtered - self.counts[COPIES]
+        return max(0, self.records - found)
 
     @property
     def failed_share(self) -> float | None:
@@ -85,7 +90,8 @@ class Totals:
     def copy(self) -> Totals:
         """As they are now. By hand, for each passing of the loop asks for it, and copy.deepcopy is slow."""
         return replace(
-            self, committed=self.committed.copy(), counts=self.counts.copy(), outcomes=self.outcomes.copy(),
-            rebalances=self.rebalances.copy(), lookups=self.lookups.copy(), round_records=self.round_records.copy(),
+            self, committed=self.committed.copy(), filtered=self.filtered.copy(), counts=self.counts.copy(),
+            outcomes=self.outcomes.copy(), rebalances=self.rebalances.copy(), lookups=self.lookups.copy(),
+            round_records=self.round_records.copy(),
             stages={stage: spread.copy() for stage, spread in self.stages.items()},
         )  # fmt: skip

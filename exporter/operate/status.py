@@ -234,6 +234,11 @@ def head_lines(status: Status) -> list[str]:
     for table in status.get("tables", ()):
         if table["parked"]:
             lines.append(f"PARKED: table {table['event_type']}: {table['parked']}")
+    left_out = [f"{name} {count:,}" for name, count in status.get("filtered", {}).items()]
+    if unrouted := status.get("unrouted"):
+        left_out.append(f"of no table {unrouted:,}")
+    if left_out:
+        lines.append(f"records left out by filters: {', '.join(left_out)}")
     lines += [_of_job(job) for job in status.get("derive", ())]
     complete = [table["complete_through_ms"] for table in status.get("tables", ())]
     if complete and None not in complete:

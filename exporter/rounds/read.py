@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from exporter.core.manifest import RoundResult
+from exporter.core.manifest import FILTERED, RoundResult
 from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.seen import Seen
 from exporter.core.slices import Slices, slices
@@ -327,6 +327,7 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
     unwritten: dict[TopicPartition, dict[str, str]] = {tp: {} for tp in order.plans}
     seen: dict[TopicPartition, dict[str, Seen]] = {tp: {} for tp in order.plans}
     met: dict[TopicPartition, dict[str, frozenset[str]]] = {tp: {} for tp in order.plans}
+    filtered: dict[TopicPartition, Counter[str]] = {tp: Counter() for tp in order.plans}
     counts = Counter[str]()
     for row in rows:
         if row["topic"] is None:
@@ -336,7 +337,9 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
         if tp in ended and row["first_offset"] >= ended[tp]:
             continue
         if row["counts"] is not None:
-            counts.update(json.loads(row["counts"]))
+            counted = json.loads(row["counts"])
+            counts.update(counted)
+            filtered[tp].update(_filtered(counted))
         elif row["unwritten"] is not None:
             unwritten[tp][event_type] = row["unwritten"]
         elif row["seen"] is not None:
@@ -349,11 +352,16 @@ def _result(order: StagingOrder, rows: Sequence[Mapping[str, Any]]) -> RoundResu
     for tp, plan in order.plans.items():
         whole = {name: staged for name, staged in files[tp].items() if name not in unwritten[tp]}
         ordered = {name: tuple(sorted(staged, key=lambda f: f.offsets)) for name, staged in whole.items()}
-        fragment = Fragment(plan, ordered, unwritten[tp], seen[tp], met=met[tp])
+        fragment = Fragment(plan, ordered, unwritten[tp], seen[tp], met=met[tp], filtered=filtered[tp])
         if tp in ended:
             fragment = replace(fragment, plan=replace(plan, end=ended[tp]), missing=missing[tp])
         fragments.append(fragment)
     return RoundResult(tuple(fragments), dict(counts))
+
+
+def _filtered(counts: Mapping[str, int]) -> dict[str, int]:
+    """Event type -> records that a named filter leaves out, of what a task has counted of one partition."""
+    return {name.removeprefix(FILTERED): count for name, count in counts.items() if name.startswith(FILTERED)}
 
 
 def _ended(

@@ -18,17 +18,23 @@ from exporter.core.columns import all_nullable
 from exporter.core.evolve import Evolution, Evolutions, Hint
 from exporter.core.record_columns import CDC, RecordColumns
 from exporter.core.routing import Routing
+from exporter.core.shapes import Rename
 from exporter.core.specs import Specs
 from exporter.core.table_options import TableOptions
 from exporter.core.value_format import ValueFormat
 from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.model import Settings
+from exporter.settings.shaping import shapes_of, tables_of
 from exporter.settings.values import EPOCH
 from offsets.partitions import Spec
 
 
-def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
-    """The routing configuration. schemas: event type -> Spark schema JSON, of exactly those with declared columns."""
+def routing(settings: Settings, schemas: Mapping[str, str], added: Mapping[str, str] | None = None) -> Routing:
+    """The routing configuration. Raises ConfigError for SQL, names and functions that cannot be.
+
+    schemas: event type -> Spark schema JSON, of exactly those with declared columns. added: the same of what functions
+    add, of those that add any.
+    """
     if set(schemas) != set(settings.declared):
         raise ValueError(f"schemas of {sorted(schemas)} for the declared types {sorted(settings.declared)}")
     (_, form), *others = value_formats(settings)
@@ -46,12 +52,18 @@ def routing(settings: Settings, schemas: Mapping[str, str]) -> Routing:
         value_format=form,
         topic_formats=tuple(others),
         registry=settings.schema_registry.name,
+        renames=tuple(Rename(rule.match, rule.to) for rule in settings.type_from.rename),
+        matches=tuple(sorted((name, table.match) for name, table in settings.types.items() if table.match)),
+        unrouted=settings.unrouted,
+        constants=tuple(settings.constants.items()),
     )
     canonical = {
-        name: _canonical(schemas.get(name) or made.columns_of(name), settings.force_optional if own is None else own)
+        name: _canonical(schemas.get(name) or made.decoded_of(name), settings.force_optional if own is None else own)
         for name, own in ((name, table.force_optional) for name, table in settings.types.items())
     }
-    typed = replace(made, types=tuple(sorted(canonical.items())))
+    shapes = shapes_of(settings, canonical, added or {})
+    shaped = tables_of(shapes, made.constants)
+    typed = replace(made, types=tuple(sorted({**canonical, **shaped}.items())), shapes=tuple(sorted(shapes.items())))
     return replace(typed, decoder_version=typed.decoder_here)
 
 

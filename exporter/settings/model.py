@@ -29,10 +29,12 @@ from exporter.settings.derive_tables import DERIVE, Derive
 from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
 from exporter.settings.places import Places
 from exporter.settings.rules import broken
-from exporter.settings.tables import FREE, TABLES, EventTimeTable, KafkaClient, TypeFromTable, Types
+from exporter.settings.tables import FREE, TABLES, EventTimeTable, KafkaClient, TypeFromTable
+from exporter.settings.type_tables import Types
 from exporter.settings.values import (
     CRON_DEFAULT,
     EPOCH,
+    Constants,
     Count,
     CountFrom0,
     Cron,
@@ -104,6 +106,11 @@ class Settings(Places):
         default="dead_letter",
         description="What becomes of records of an event type without a [types] table: they are dead letters, or the "
         "type gets a table with the whole record in _rescued.",
+    )
+    unrouted: str = Field(
+        default="dead_letter",
+        description="What becomes of records of an event type that no table takes: they are dead letters "
+        "(dead_letter), they are counted and stand nowhere (count), or the table of this declared type takes them.",
     )
     new_types_max: Count = Field(
         default=200,
@@ -231,6 +238,11 @@ class Settings(Places):
     schema_registry: SchemaRegistry = Field(default=SchemaRegistry(), description="Where schemas are registered.")
     kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
 
+    constants: Constants = Field(
+        default_factory=dict,
+        description="Columns of each type's table that hold the same text, number, true or false in every row.",
+        examples=[{"cluster": "east"}],
+    )
     derive: Derive = Field(
         default_factory=dict,
         description="Tables and topics that `exporter derive` makes of the exported tables, each by a name.",

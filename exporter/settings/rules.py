@@ -12,7 +12,9 @@ from exporter.core.table_properties import property_problem
 from exporter.settings.derive_tables import DERIVE, Derive, DeriveTable
 from exporter.settings.derive_to_kafka import ToKafkaTable
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
-from exporter.settings.tables import EventTimeTable, TypeFromTable, TypeTable
+from exporter.settings.routing_rules import columns_to_shape, known_table, own_constants
+from exporter.settings.tables import EventTimeTable, TypeFromTable
+from exporter.settings.type_tables import TypeTable
 from exporter.settings.values import ENDPOINT
 from exporter.stores.stores import open_store
 from offsets.names import APP
@@ -126,7 +128,7 @@ def _declared_or_known(
 ) -> None:
     known = any(one.is_raw or one.kind in REGISTERED for one in (form, *others.values()))
     for name, table in types.items():
-        if table.columns is None and table.columns_file is None and (table.evolve or evolve) == "off" and not known:
+        if not table.is_declared and (table.evolve or evolve) == "off" and not known:
             raise ValueError(f"{name} needs columns or columns_file, or evolve = add")
         if table.hints and (table.evolve or evolve) == "off":
             raise ValueError(f"{name}.hints has no effect without evolve = add")
@@ -140,7 +142,7 @@ def _rescued_where_columns_come(
     others: Mapping[str, ValueFormatTable],
 ) -> None:
     known = any(one.kind in REGISTERED for one in (form, *others.values()))
-    bare = any(table.columns is None and table.columns_file is None for table in types.values())
+    bare = not all(table.is_declared for table in types.values())
     if known and unknown_fields != "rescue" and (bare or new_type == "table"):
         raise ValueError(
             "should be rescue where columns come from schemas: else a verdict would go by which schemas are known"
@@ -262,6 +264,9 @@ RULES = (
     Rule("wal_endpoint", ("wal_endpoint",), _url_of_a_log),
     Rule("types", ("types", "new_type"), _some_type),
     Rule("types", ("types", "evolve", *_FORMATS), _declared_or_known),
+    Rule("types", ("types",), columns_to_shape),
+    Rule("unrouted", ("unrouted", "types"), known_table),
+    Rule("constants", ("constants", *_FORMATS, *OWN), own_constants),
     Rule("unknown_fields", ("unknown_fields", "evolve", "types"), _rescued_first),
     Rule("unknown_fields", ("unknown_fields", "types", "new_type", *_FORMATS), _rescued_where_columns_come),
     Rule("value_format", ("value_format", "schema_registry"), _complete),

@@ -1,19 +1,17 @@
-"""The settings that are tables, in the TOML file only. Those of formats: format_tables.py."""
+"""The settings that are tables, in the TOML file only. Of formats: format_tables.py; of event types: type_tables.py."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 
-from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
+from exporter.core.routing import EventTime, TypeFrom
 from exporter.settings.format_tables import SchemaRegistry, ValueFormatTable
-from exporter.settings.table import Table, revealed
-from exporter.settings.values import PartitionBy
-from offsets.names import BadName, case_clash, table_folder
-from offsets.partitions import may_be_identity
+from exporter.settings.table import Table, check_path, revealed
+from exporter.settings.type_tables import RenameTable, TypeTable
 
 
 class TypeFromTable(Table):
@@ -31,6 +29,12 @@ class TypeFromTable(Table):
         "its namespace; empty for key, topic and source.",
         examples=["type"],
     )
+    rename: tuple[RenameTable, ...] = Field(
+        default=(),
+        description="Rules for event types, of which the first that fits a whole event type says what it is called "
+        "from there on: `match` is a regular expression, `to` a text in which $1 and ${name} are groups and $$ is $.",
+        examples=[({"match": "(.*)-v[0-9]+", "to": "$1"},)],
+    )
 
     @model_validator(mode="after")
     def _named(self) -> TypeFromTable:
@@ -39,7 +43,7 @@ class TypeFromTable(Table):
                 raise ValueError("name should be full or short with this kind")
             return self
         is_field = self.kind in ("json", "field")
-        _check_path("name", self.name, needed=is_field or self.kind == "header", dotted=is_field)
+        check_path("name", self.name, needed=is_field or self.kind == "header", dotted=is_field)
         return self
 
     @property
@@ -67,93 +71,13 @@ class EventTimeTable(Table):
 
     @model_validator(mode="after")
     def _pathed(self) -> EventTimeTable:
-        _check_path("path", self.path, needed=self.kind != "record", dotted=True)
+        check_path("path", self.path, needed=self.kind != "record", dotted=True)
         return self
 
     @property
     def meant(self) -> EventTime:
         """As it is stored: one text for each meaning."""
         return EventTime("json" if self.kind == "field" else self.kind, self.path, self.unit)
-
-
-class TypeTable(Table):
-    """[types.<event type>]"""
-
-    columns: str | None = Field(
-        default=None,
-        description="The event type's columns as Spark DDL; this or columns_file.",
-        examples=["order_id BIGINT, amount DECIMAL(12,2), occurred_at TIMESTAMP"],
-    )
-    columns_file: Path | None = Field(
-        default=None,
-        description="File that holds the columns as Spark DDL; relative to the TOML file.",
-        examples=["schemas/order_placed.ddl"],
-    )
-    force_optional: bool | None = Field(
-        default=None, description="As the setting of that name, for this event type alone.", examples=[True]
-    )
-
-    evolve: Literal["off", "add"] | None = Field(
-        default=None,
-        description="As the setting evolve, for this event type. With add columns may be left out altogether, as "
-        "they may where a schema says what is in a value.",
-        examples=["add"],
-    )
-    hints: dict[str, str] = Field(
-        default={},
-        description="Types of fields that are not declared, for evolve: dotted path -> a type as in columns; [] stands "
-        "for the elements of an array.",
-        examples=[{"items[].sent_at": "TIMESTAMP"}],
-    )
-    partition_by: PartitionBy | None = Field(
-        default=None,
-        description="How this type's table is cut by event time, if it is not as the setting partition_by says.",
-        examples=["hour"],
-    )
-    partition_columns: tuple[str, ...] = Field(
-        default=(),
-        description="Columns whose values cut the table too, behind the time: STRING, BOOLEAN, DATE or an integer, at "
-        "the top level. Each combination of values is a file of its own at each commit, so they should have few.",
-        examples=[("country",)],
-    )
-
-    @field_validator("partition_columns")
-    @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if not may_be_identity(name):
-                raise ValueError(
-                    f"{name!r} cannot cut a table: of letters, digits and _ only, at most 50, and no name of a time"
-                )
-        if len({name.lower() for name in names}) < len(names):
-            raise ValueError("names a column twice")
-        return names
-
-    @model_validator(mode="after")
-    def _at_most_one(self) -> TypeTable:
-        if self.columns is not None and self.columns_file is not None:
-            raise ValueError("needs either columns or columns_file")
-        if self.columns is not None and not self.columns.strip():
-            raise ValueError("columns is empty")
-        return self
-
-
-def _storable(types: dict[str, TypeTable]) -> dict[str, TypeTable]:
-    """Each in a folder of its own."""
-    try:
-        for name in types:
-            table_folder(name)
-        clash = case_clash((DEAD_LETTERS, *types))
-    except BadName as error:
-        raise ValueError(str(error)) from None
-    if clash is not None and DEAD_LETTERS in clash:
-        raise ValueError(f"event type {clash[1]!r}: {DEAD_LETTERS} is the exporter's own table")
-    if clash is not None:
-        raise ValueError(f"event types {clash[0]!r} and {clash[1]!r} differ by case only")
-    return types
-
-
-Types = Annotated[dict[str, TypeTable], AfterValidator(_storable)]
 
 
 class KafkaClient(Table):
@@ -229,16 +153,6 @@ class KafkaClient(Table):
                 raise ValueError("sasl_plain_username or sasl_plain_password holds a control character")
 
 
-def _check_path(what: str, path: str, needed: bool, dotted: bool) -> None:
-    """Raises ValueError if a name is missing, superfluous, or no dotted path."""
-    if needed != bool(path):
-        raise ValueError(f"{what} is {'missing' if needed else 'not used'} with this kind")
-    if dotted and needed and (path.startswith("$.") or not all(path.split("."))):
-        raise ValueError(f"{what} {path!r} should be a dotted path such as meta.type")
-    if dotted and re.search(r'[\x00-\x1f"\\\\]', path):
-        raise ValueError(f"{what} {path!r} holds a character that a JSON text cannot hold as it is")
-
-
 TABLES: dict[str, type[Table]] = {
     "type_from": TypeFromTable,
     "event_time": EventTimeTable,
@@ -250,8 +164,8 @@ TABLES: dict[str, type[Table]] = {
 }
 """The settings that are tables, in the TOML file only."""
 
-FREE = frozenset({"spark", "table_properties"})
-"""Tables whose keys are not ours: texts of any name."""
+FREE = frozenset({"constants", "spark", "table_properties"})
+"""Tables whose keys are not ours."""
 
 NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
 """Of these there is a table for each of something."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime, timezone
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, TypeAdapter, ValidationError
 
+from exporter.core.record_columns import name_problem
+from exporter.core.shapes import Constant
 from exporter.errors import ConfigError
 from exporter.stores.stores import open_store
 from offsets.names import TOPIC
@@ -64,6 +67,20 @@ def _first_position(value: object) -> str | datetime:
     if instant < EPOCH:
         raise ValueError("should not lie before 1970")
     return instant
+
+
+def _constants(value: object) -> object:
+    """Columns that hold one value in every row."""
+    for name, one in value.items() if isinstance(value, dict) else ():
+        if reason := name_problem(name):
+            raise ValueError(reason)
+        if not isinstance(one, str | int | float):
+            raise ValueError(f"{name} should be a text, a number, true or false")
+        if isinstance(one, int) and not -(2**63) <= one < 2**63:
+            raise ValueError(f"{name} is no number of 64 bits")
+        if isinstance(one, float) and not math.isfinite(one):
+            raise ValueError(f"{name} should be a number")
+    return value
 
 
 def _texts(value: object) -> object:
@@ -135,6 +152,7 @@ WalTable = Annotated[
 ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
 Endpoint = Annotated[str, _matching(ENDPOINT, "should be http://host:port or https://host:port", True)]
 Database = Annotated[str, _matching("[a-z0-9_]{1,128}", "should have lower-case letters, digits and _ only", True)]
+Constants = Annotated[dict[str, Constant], BeforeValidator(_constants)]
 TextTable = Annotated[dict[str, str], BeforeValidator(_texts)]
 Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]
 Master = Annotated[

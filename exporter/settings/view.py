@@ -67,4 +67,6 @@ def _shown(value: object) -> str | None:
         return None
     if isinstance(value, SecretStr):
         return MASKED
+    if isinstance(value, tuple) and all(isinstance(one, BaseModel) for one in value):
+        return toml_value(tuple(one.model_dump() for one in value))
     return toml_value(str(value) if isinstance(value, Path) else value)

@@ -143,6 +143,8 @@ class Offers:
                 self._refusals.pop(claim.key.tp, None)
                 self._excused.pop(claim.key, None)
                 self._totals.committed[claim.key.event_type] += claim.rows
+                if claim.filtered:
+                    self._totals.filtered[claim.key.event_type] += claim.filtered
                 if outcome.position != Position(claim.epoch, claim.new):
                     return True
                 writers[claim.key] = landed(writer, claim, now)
@@ -253,6 +255,7 @@ def _log_commit(report: Report, claims: list[Claim]) -> None:
         table=report.event_type,
         version=report.version,
         rows=sum(claim.rows for claim in claims),
+        filtered=sum(claim.filtered for claim in claims),
         files=sum(len(claim.files) for claim in claims),
         positions={str(claim.key.tp): claim.new for claim in claims},
         secs=round(report.secs, 3),

@@ -20,7 +20,8 @@ ROLED = (
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
-    """kind: two (processes), one (against all others), pair (of partitions), or the name of another world."""
+    """kind: two (processes), one (against all others), fan and fan_one (the same, with records of several tables), pair
+    (of partitions), or the name of another world."""
     if kind in ROLED:
         module = importlib.import_module(f"tests.model.{kind}_world")
         roled = getattr(module, f"{kind.title()}World")(getattr(module, f"{kind.title()}Scope")(**scope))
@@ -35,14 +36,17 @@ def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool 
         pair = pair_world.PairWorld(pair_world.PairScope(**scope))
         tables, process = pair.first_state()
         return Search(pair, stops_count).run(tables, (process, process), states_max)
-    if kind == "one":
-        others = world.Others(world.Scope(**scope))
-        tables, process = others.first_state()
-        one = RoleSearch(others, (0, 1), ("P", "others"), stops_count=stops_count)
-        return one.run(tables, (process, world.OTHERS), states_max)
-    two = world.World(world.Scope(**scope))
-    tables, process = two.first_state()
-    return Search(two, stops_count).run(tables, (process, process), states_max)
+    if kind in ("fan", "fan_one"):
+        from tests.model import fan_world
+
+        one_partition: world.World = fan_world.FanWorld(fan_world.FanScope(**scope))
+    else:
+        one_partition = (world.Others if kind == "one" else world.World)(world.Scope(**scope))
+    tables, process = one_partition.first_state()
+    if kind in ("one", "fan_one"):
+        roles = RoleSearch(one_partition, (0, 1), ("P", "others"), stops_count=stops_count)
+        return roles.run(tables, (process, world.OTHERS), states_max)
+    return Search(one_partition, stops_count).run(tables, (process, process), states_max)
 
 
 def property_test(test: str) -> dict[str, Any]:

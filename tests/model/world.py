@@ -10,19 +10,19 @@ from them for each call and taken apart afterwards. Times, versions and ownershi
 do not occur in them, and commit ids are numbered per claim.
 
     Process  (writers, rounds, orphans)
-    Writer   (covered, frontier, staged, claim, parked)            None: this process knows no position
+    Writer   (covered, frontier, staged, claim, parked, filtered)  None: this process knows no position
     File     the offsets of its records, (0, 2)
-    Claim    (expected, new, files, offers, status, pending, logged)
+    Claim    (expected, new, files, offers, status, pending, logged, filtered)
              offers: commit ids; pending: attempts given up that may still land; logged: ids in the table's log
-    Attempt  (commit id, expected, new, files)
+    Attempt  (commit id, expected, new, files, filtered)
     Round    (of this assignment?, start, end, bounds, catch-up of a parked type?)
              bounds: per type the bound, None = type unknown, UNLISTED = known, records dropped
-    Table    (position, committed offsets)                         position None: absent
+    Table    (position, committed offsets, filtered)               position None: absent
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,6 +101,10 @@ class Scope:
     def types(self) -> tuple[str, ...]:
         return TYPES if "C" in self.log else DECLARED
 
+    @property
+    def declared(self) -> tuple[str, ...]:
+        return DECLARED
+
 
 class World:
     """All steps from a state. Local moves touch one process alone, shared moves read or write tables."""
@@ -116,7 +120,7 @@ class World:
     def first_state(self) -> tuple[State, State]:
         """Tables, and the state that both processes start from."""
         position = -1 if self.scope.anchored else None
-        tables = tuple((position if name in DECLARED else None, ()) for name in self.types)
+        tables = tuple((position if name in self.scope.declared else None, (), 0) for name in self.types)
         process = self.fresh(tables)
         if isinstance(process, Stopped):
             raise RuntimeError(process.reason)
@@ -128,10 +132,10 @@ class World:
 
     def real_claim(self, name: str, claim: State) -> Claim:
         files = tuple(self.real_file(file) for file in claim[2])
-        return Claim(WriterKey(name, TP), 0, claim[0], claim[1], files, 0, tuple(claim[3]))
+        return Claim(WriterKey(name, TP), 0, claim[0], claim[1], files, 0, tuple(claim[3]), filtered=claim[7])
 
     def real_writer(self, name: str, writer: State) -> Writer:
-        covered, frontier, staged, claim, parked = writer
+        covered, frontier, staged, claim, parked, filtered = writer
         return Writer(
             WriterKey(name, TP),
             0,
@@ -141,6 +145,7 @@ class World:
             staged=tuple(self.real_file(file) for file in staged),
             claim=self.real_claim(name, claim) if claim else None,
             parked=PARKED if parked else None,
+            filtered=filtered,
         )
 
     def real_writers(self, writers: State) -> dict[WriterKey, Writer]:
@@ -156,14 +161,24 @@ class World:
     def fragment(self, round_: State) -> Fragment:
         """What the round's task stages: its records alone decide, and the plan's bounds (ROUTE)."""
         plan = self.real_plan(round_)
-        files = {}
+        files, filtered = {}, {}
         for name in self.types:
-            bound = plan.bound(name)
-            mine = (o for o in range(plan.start, plan.end) if self.scope.log[o] == name)
-            offsets = tuple(o for o in mine if bound is not None and o > bound)
-            if offsets:
+            if (bound := plan.bound(name)) is None:
+                continue
+            mine = range(max(plan.start, bound + 1), plan.end)
+            if offsets := self.rows(name, mine):
                 files[name] = (self.real_file(offsets),)
-        return Fragment(plan, files)
+            if count := self.left_out(name, mine):
+                filtered[name] = count
+        return Fragment(plan, files, filtered=filtered)
+
+    def rows(self, name: str, offsets: Iterable[int]) -> State:
+        """The offsets of the rows that these records come to in a table: one that has several rows there, as often."""
+        return tuple(offset for offset in offsets if self.scope.log[offset] == name)
+
+    def left_out(self, name: str, offsets: Iterable[int]) -> int:
+        """How many of these records a filter leaves out of a table."""
+        return 0
 
     # -- local moves
 
@@ -185,7 +200,7 @@ class World:
     def planned(self, writers: State, behind: State) -> list[tuple[str, State]]:
         """Every round that may be planned: what the loop says of it, and the round. behind: as if these had ended."""
         known = [name for name, writer in zip(self.types, writers, strict=True) if writer]
-        if not set(DECLARED) <= set(known):
+        if not {*self.scope.declared} <= set(known):
             return []
         real = expected(self.real_writers(writers), [self.real_plan(round_) for round_ in behind], 0.0)
         found = {}
@@ -264,7 +279,7 @@ class World:
             return text, Stopped(error_text)
         frozen = offered(frozen, replace(claim, offers=("c1",)))
         text += f" {claim.expected}->{claim.new} with {_files(_claim_of(frozen)[2])}"
-        return text, _compact(frozen, (*_claim_of(frozen), CALLED, (), ()))
+        return text, _compact(frozen, (*_claim_of(frozen), CALLED, (), (), claim.filtered))
 
     def reoffer(self, writer: Writer, claim: State) -> State:
         """Protocol 4.4: the same frozen files once more, under an id of their own."""
@@ -319,7 +334,7 @@ class World:
             left = self._orphaned(_put(process, index, _with_claim(writer, (*claim[:4], LOST, *claim[5:]))), index)
             done = self.landed(name, writer)
             yield f"commit of {name} lands at {claim[1]}", _put(left, index, done), new_tables, 0, _claim_bit(index)
-            lost = (*claim[:4], LOST, claim[5], (*claim[6], claim[3][-1]))
+            lost = (*claim[:4], LOST, claim[5], (*claim[6], claim[3][-1]), claim[7])
             yield (
                 f"commit of {name} lands at {claim[1]}, answer lost",
                 _put(process, index, _with_claim(writer, lost)),
@@ -343,7 +358,7 @@ class World:
                 new_tables = self.commit(tables, index, attempt)
                 if new_tables is not None:
                     left = (*claim[5][:at], *claim[5][at + 1 :])
-                    after = (*claim[:5], left, (*claim[6], attempt[0]))
+                    after = (*claim[:5], left, (*claim[6], attempt[0]), claim[7])
                     text = f"commit of {name} that was given up lands at {attempt[2]}"
                     yield text, _put(process, index, _with_claim(writer, after)), new_tables, 0, _claim_bit(index)
         for at, (index, *attempt) in enumerate(process[2]):
@@ -354,12 +369,12 @@ class World:
 
     def commit(self, tables: State, index: int, attempt: State) -> State | None:
         """Delta's atomic compare-and-set: the tables afterwards, or None if it conflicts (FENCE)."""
-        _, expected, new, files = attempt
-        _, committed = tables[index]
+        _, expected, new, files, filtered = attempt
+        _, committed, counted = tables[index]
         if self.position(tables, index) != Position(0, expected):
             return None
         records = tuple(sorted([*committed, *(offset for file in files for offset in file)]))
-        return (*tables[:index], (new, records), *tables[index + 1 :])
+        return (*tables[:index], (new, records, counted + filtered), *tables[index + 1 :])
 
     def _looks(self, process: State, tables: State) -> Iterator[SharedMove]:
         """Protocol 4.4: the call did not return normally; what became of it is found by looking."""
@@ -397,7 +412,7 @@ class World:
     def _anchors(self, process: State, tables: State) -> Iterator[SharedMove]:
         """Anchors that the start or a round's fragment waits for: create by compare-and-set, or adopt."""
         writers = zip(self.types, process[0], strict=True)
-        wanted = [name for name, writer in writers if writer is None and name in DECLARED][:1]
+        wanted = [name for name, writer in writers if writer is None and name in self.scope.declared][:1]
         for round_ in process[1]:
             wanted.extend(self.unanchored(process[0], round_))
         for name in sorted(set(wanted)):
@@ -406,15 +421,15 @@ class World:
             after = self.anchored(tables, index, at)
             position = after[index][0]
             text = f"anchors {name} at {position}" if after != tables else f"adopts the anchor of {name}, {position}"
-            anchored = _put(process, index, (position, position, (), None, False))
+            anchored = _put(process, index, (position, position, (), None, False, 0))
             yield text, anchored, after, ROUNDS | _claim_bit(0), _claim_bit(index) | 1 << index
 
     def anchored(self, tables: State, index: int, at: int) -> State:
         """Protocol 4.7: an existing anchor is adopted, never overwritten."""
-        position, committed = tables[index]
+        position, *kept = tables[index]
         if position is not None:
             return tables
-        return (*tables[:index], (at, committed), *tables[index + 1 :])
+        return (*tables[:index], (at, *kept), *tables[index + 1 :])
 
     def _starts(self, process: State, tables: State) -> Iterator[SharedMove]:
         """A crash and a new start, from the tables alone; or the partition is taken away and given back."""
@@ -435,18 +450,19 @@ class World:
 
     def fresh(self, tables: State) -> State | Stopped:
         """A process that has read the tables (protocol 5.1 to 5.3)."""
-        return self.fresh_from(tuple(at for at, _ in tables))
+        return self.fresh_from(tuple(at for at, *_ in tables))
 
     def fresh_from(self, positions: State) -> State | Stopped:
         read = {n: crosscheck.TableState(self.position_at(at)) for n, at in zip(self.types, positions, strict=True)}
-        met = [name for name, state in read.items() if state.position is not None and name not in DECLARED]
-        found = crosscheck.verdict(read, "D", {0: FINGERPRINT}, FINGERPRINT, (*DECLARED, *met))
+        declared = self.scope.declared
+        met = [name for name, state in read.items() if state.position is not None and name not in declared]
+        found = crosscheck.verdict(read, "D", {0: FINGERPRINT}, FINGERPRINT, (*declared, *met))
         if isinstance(found, crosscheck.FirstStart):
             return ((None,) * len(self.types), (), ())
         if not isinstance(found, crosscheck.Agree):
             return Stopped(f"{found}")
         known = (found.positions.get(name) for name in self.types)
-        writers = tuple(None if at is None else (at, at, (), None, False) for at in known)
+        writers = tuple(None if at is None else (at, at, (), None, False, 0) for at in known)
         return (writers, (), ())
 
     def position(self, tables: State, index: int) -> Position | None:
@@ -484,7 +500,7 @@ class World:
     def broken(self, tables: State) -> str:
         """The invariant that the tables break, and where; empty if none."""
         for index, name in enumerate(self.types):
-            position, committed = tables[index]
+            position, committed, _ = tables[index]
             for offset, kind in enumerate(self.scope.log):
                 if kind != name:
                     continue
@@ -506,13 +522,14 @@ class World:
 
     def finished(self, tables: State) -> bool:
         """Everything of the log is covered by every type."""
-        return all(position == len(self.scope.log) - 1 for position, _ in tables)
+        return all(position == len(self.scope.log) - 1 for position, *_ in tables)
 
     def show(self, tables: State) -> str:
         """The tables in one line."""
         return "  ".join(
             f"{name}={'-' if position is None else position}{_files((committed,)) if committed else '[]'}"
-            for name, (position, committed) in zip(self.types, tables, strict=True)
+            + (f"-{filtered}" if filtered else "")
+            for name, (position, committed, filtered) in zip(self.types, tables, strict=True)
         )
 
 
@@ -520,7 +537,7 @@ def _compact(writer: Writer, claim: State | None) -> State:
     """A project's writer as a tuple; the claim's part that the world knows is handed in."""
     staged = tuple(_offsets(file) for file in writer.staged)
     keep = claim if writer.claim is not None else None
-    return (writer.covered, writer.frontier, staged, keep, writer.parked is not None)
+    return (writer.covered, writer.frontier, staged, keep, writer.parked is not None, writer.filtered)
 
 
 def _claim_bit(index: int) -> int:
@@ -541,24 +558,24 @@ def _offsets(file: StagedFile) -> State:
 
 def _renumbered(claim: State) -> State:
     """Commit ids that can never be in the log are forgotten, the others numbered again."""
-    *_, offers, status, pending, logged = claim
+    *_, offers, status, pending, logged, filtered = claim
     known = {attempt[0] for attempt in pending} | set(logged) | {offers[-1]}
     ids = {old: f"c{at}" for at, old in enumerate((one for one in offers if one in known), 1)}
     pending = tuple((ids[attempt[0]], *attempt[1:]) for attempt in pending)
-    return (*claim[:3], tuple(ids.values()), status, pending, tuple(ids[one] for one in logged))
+    return (*claim[:3], tuple(ids.values()), status, pending, tuple(ids[one] for one in logged), filtered)
 
 
 def _attempt(claim: State) -> State:
-    return (claim[3][-1], claim[0], claim[1], claim[2])
+    return (claim[3][-1], claim[0], claim[1], claim[2], claim[7])
 
 
 def _gave_up(claim: State, pending: bool = False) -> State:
     attempts = (*claim[5], _attempt(claim)) if pending else claim[5]
-    return (*claim[:4], LOST, attempts, claim[6])
+    return (*claim[:4], LOST, attempts, *claim[6:])
 
 
 def _with_claim(writer: State, claim: State) -> State:
-    return (*writer[:3], claim, writer[4])
+    return (*writer[:3], claim, *writer[4:])
 
 
 def _put(process: State, index: int, writer: State) -> State:
@@ -590,12 +607,13 @@ class Others(World):
 
     def _others(self, tables: State) -> Iterator[SharedMove]:
         for index, name in enumerate(self.types):
-            position, committed = tables[index]
+            position, committed, filtered = tables[index]
             for to in range(-1 if position is None else position + 1, len(self.scope.log)):
-                mine = [o for o in range(0 if position is None else position + 1, to + 1) if self.scope.log[o] == name]
+                passed = range(0 if position is None else position + 1, to + 1)
+                mine = self.rows(name, passed)
                 if position is None and mine:
                     continue
-                moved = (to, tuple(sorted([*committed, *mine])))
+                moved = (to, tuple(sorted([*committed, *mine])), filtered + self.left_out(name, passed))
                 after = (*tables[:index], moved, *tables[index + 1 :])
                 letters_first = after[0][0] is not None
                 if letters_first and not self.broken(after):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from exporter.core.ddl_schema import ddl_schema
 from exporter.errors import ConfigError
-from exporter.workbench import parse_schemas
+from exporter.workbench import _parsed, parse_schemas
 
 pytestmark = pytest.mark.spark
 
@@ -48,3 +49,21 @@ def test_what_is_no_such_column_is_refused_as_ever(spark: Any, ddl: str, says: s
     with pytest.raises(ConfigError) as refused:
         parse_schemas(spark, {"order": ddl})
     assert says in refused.value.message and "1785950062" not in refused.value.message
+
+
+def test_whoever_has_no_jvm_reads_columns_as_spark_does(spark: Any) -> None:
+    """Each form that is read at all gives the very same schema; what Spark refuses is left to it."""
+    forms = [
+        DDL, "a int",
+        "a: BIGINT, `b``c d` STRING NOT NULL, C CHAR(3) COMMENT 'x, y'", "d DECIMAL, e DEC(5), f NUMERIC(12,2)",
+        "s STRUCT<>, t STRUCT<a INT NOT NULL COMMENT 'c', b: STRUCT<`x.y`: DATE>>, u MAP<STRING, ARRAY<TIMESTAMP_NTZ>>",
+        "a byte, b short, c long, d real, e double, f boolean, g binary, h timestamp_ltz, i timestamp /* c */ -- d",
+        "order INT, table STRING, a.b INT", "1a INT", "a INT DEFAULT 1", "a INTERVAL DAY", "a VOID", "a INT b INT",
+        "a INT,", "a DECIMAL(39,1)", "a DECIMAL(3,5)", "a COMMENT INT", "not INT NOT NULL", "a INT COMMENT 'x' 'y'",
+        "a ARRAY<INT NOT NULL>", "A INT, a INT", "a STRING COLLATE UTF8_LCASE",
+        "a CHARACTER(2)", "ä INT", "a DECIMAL()", "a DECIMAL(0)", "a VARCHAR",
+    ]  # fmt: skip
+    read = {ddl: found for ddl in forms if (found := ddl_schema(ddl)) is not None}
+    assert len(read) >= 8
+    told = {ddl: json.loads(_parsed("order", ddl)) for ddl in read}
+    assert {ddl: json.loads(found) for ddl, found in read.items()} == told

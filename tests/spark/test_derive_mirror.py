@@ -387,8 +387,9 @@ def test_a_random_history_ends_as_the_oracle_says(raw: Raw, job: Make) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(20))
 def test_long_random_histories_end_as_the_oracle_says(raw: Raw, job: Make, seed: int) -> None:
     """10,000 operations over 500 keys, with OPTIMIZE, DELETE, RESTORE, VACUUM and clean-ups of the log in between."""
-    story = tell(raw, job, seed, 10_000, 500, 250)
+    story = tell(raw, job, seed, 10_000, 500, 400)
     assert len(story.said & {"optimize", "delete", "restore", "clean", "vacuum"}) >= 3

@@ -45,6 +45,7 @@ def busy_snapshot() -> Snapshot:
     totals.counts.update({"rescued": 4, "ignored": 1, "truncated": 2, "dead_letters": 3, "dead_letters:not_json": 3})
     totals.counts.update({"micros:fetch": 100_000, "micros:decode": 300_000})
     totals.committed["order"] = 80
+    totals.filtered.update({"order": 5, "dead_letters": 2})
     totals.outcomes.update({("order", "landed"): 3, ("order", "refused"): 1})
     totals.lookups["text"] = 2
     totals.took("read", 0.3)

@@ -69,7 +69,9 @@ def test_a_verb_takes_the_flags_of_settings_that_mean_something_to_it() -> None:
 
 def test_a_setting_that_decides_what_becomes_of_a_record_is_a_flag_wherever_records_are_judged() -> None:
     """Else an audit of what a flag of `run` has decided could not be told the same."""
-    decides = {"isolation", "generation", "unknown_fields", "new_type", "record_bytes_max", "force_optional"}
+    decides = {
+        "isolation", "generation", "unknown_fields", "new_type", "unrouted", "record_bytes_max", "force_optional",
+    }  # fmt: skip
     for name in ("run", "plan", "audit", "offsets", "repair", "dead-letters replay"):
         assert decides <= TAKES[name], name
 
