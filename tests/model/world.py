@@ -22,7 +22,7 @@ do not occur in them, and commit ids are numbered per claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 

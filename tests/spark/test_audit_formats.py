@@ -114,14 +114,14 @@ def test_rows_that_are_not_where_they_belong_are_found(lake: Exported) -> None:
 
 
 def test_a_tombstone_that_is_only_counted_has_no_row(lake: Exported) -> None:
-    """One that has is in a table in which it must not be."""
+    """One that has one is found."""
     lake.sql(
         "INSERT INTO {v} (_kafka, id, day) SELECT named_struct('topic', _kafka.topic, 'partition', 0, 'epoch', 0, "
         f"'offset', {3 * NUMBERS + 5}L, 'timestamp', _kafka.timestamp), 99, day FROM {{v}} WHERE id = 2",
         v="View",
     )
     report = whole(lake)
-    assert (report.wrong_table, report.filtered, report.findings) == (1, 0, 1), report.as_text()
+    assert (report.unfiltered, report.filtered, report.findings) == (1, 0, 1), report.as_text()
 
 
 def _set(name: str, value: Any, row: int) -> Callable[[list[dict[str, Any]]], None]:
@@ -159,9 +159,10 @@ def test_topics_of_several_formats_are_judged_each_by_its_own(spark: Any) -> Non
     """JSON by Spark, text by its workers, in one frame; a tombstone is counted where the topic's format says so."""
     from pyspark.sql import functions as sf
 
+    from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS
     from exporter.operate.audit.expected.json_values import wholes
     from exporter.operate.audit.readers.telling import TOLD_DDL, telling
-    from exporter.operate.audit.sql import EITHER, FILTERED, LETTERS, Judge, event_time, expected
+    from exporter.operate.audit.sql import Judge, event_time, expected, table_of
 
     routing = routing_of(
         {"j": "id BIGINT", "s": "value STRING"},
@@ -179,12 +180,13 @@ def test_topics_of_several_formats_are_judged_each_by_its_own(spark: Any) -> Non
         {"timestamp": sf.timestamp_micros(sf.lit(1)), "text": sf.col("value").cast("string")}
     )
     judge, codes = Judge(routing, 0, ("j", "s", "x")), {"j": 1, "s": 2, "x": 3, DEAD_LETTERS: LETTERS}
-    routed = expected(judge, codes, sf.col("topic")).alias("expected")
+    routed = expected(judge, sf.col("topic"), table_of(judge, codes, sf.col("topic"))).alias("expected")
     found = frame.withColumns(wholes()).select("offset", routed, event_time(judge).isNotNull().alias("timed")).collect()
     by_offset = {row["offset"]: (row.expected, row.timed) for row in found}
     wanted = [1, LETTERS, LETTERS, 2, LETTERS, FILTERED, LETTERS]
     assert [by_offset[at][0] for at in range(len(rows))] == wanted, "an undeclared type has no table"
     assert [at for at, (_, timed) in by_offset.items() if timed] == [0]
     declared = replace(routing, types=tuple(sorted([*routing.types, ("x", routing.types[0][1])])))
-    doubtful = expected(Judge(declared, 0, ("j", "s", "x")), codes, sf.col("topic")).alias("expected")
+    judge = Judge(declared, 0, ("j", "s", "x"))
+    doubtful = expected(judge, sf.col("topic"), table_of(judge, codes, sf.col("topic"))).alias("expected")
     assert frame.withColumns(wholes()).filter("topic = 'x'").select(doubtful).collect()[0].expected == EITHER

@@ -6,7 +6,7 @@
     rows      of a row of a table: where it stands, its checksum
     verdicts  of an offset: what became of it
 
-Tables stand in all of them as codes (sql.LETTERS and above).
+Tables stand in all of them as codes (codes.LETTERS and above).
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ ROWS_DDL = (
 
 faulty: a dead letter without stage or reason. unread: a condemned record of which nothing could be read. outside: of
 all spans. checkable: its record can be seen. replayed: a replay may have added it."""
+SLOT_DDL = ", slot int"
+"""Of rows, where several tables may take a record (rules/slots.py)."""
 AGAIN_DDL = "array<struct<routing: int, code: int, hash: bigint, day: date, time: bigint>>"
 """Where a record belongs, and its checksum, day and time there, by each configuration since (replays.py)."""
 VERDICTS = ["kind", *PARTITION, "offset", "in_topic", "code", "other", "amount", "twin"]

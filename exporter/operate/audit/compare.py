@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.operate.audit.codes import FILTERED, LETTERS, sifted_from
 from exporter.operate.audit.columns import PARTITION
 from exporter.operate.audit.contents.frames import Contents, share_of
 from exporter.operate.audit.files import LiveFiles
@@ -38,7 +39,6 @@ from exporter.operate.audit.report import (
     examples,
 )
 from exporter.operate.audit.sides import Fields, Sides, compared_fields, judges_of
-from exporter.operate.audit.sql import LETTERS
 from exporter.operate.audit.verdicts import verdicts_of
 from offsets.ranges import TopicPartition
 
@@ -65,6 +65,9 @@ class Found:
 
 
 NO_CONTENTS = Found()
+TOMBSTONES = "/tombstones"
+NO_TABLE = "/no table"
+"""What is counted and belongs to no table; no event type's name."""
 
 
 def was_cut(files: Mapping[str, LiveFiles]) -> bool:
@@ -96,13 +99,14 @@ def compare(
         fields = compared_fields(pinned, judges)
         replays = Replays(pinned, judges, fields) if pinned.replayed else NoReplays()
         sides = Sides(job, pinned, logs, fields, replays)
-        verdicts = verdicts_of(sides.records(), sides.rows(files), job.day, replays).persist(StorageLevel.DISK_ONLY)
+        found = verdicts_of(sides.records(), sides.rows(files), job.day, replays, sides.rules.in_slots)
+        verdicts = found.persist(StorageLevel.DISK_ONLY)
         try:
             share = share_of(sum(one.next - one.first for one in logs.values()), job.content_share)
             parts = str(min(2_000, max(cores, int(total * share) // WHOLE_SHUFFLE_ROWS + 1)))
             with _conf(job.session, {"spark.sql.shuffle.partitions": parts}):
-                found = _contents(Contents(sides, files, share), verdicts) if share else NO_CONTENTS
-            return _report(verdicts, pinned, job.topics, fields, found)
+                contents = _contents(Contents(sides, files, share), verdicts) if share else NO_CONTENTS
+            return _report(verdicts, pinned, job.topics, fields, contents)
         finally:
             verdicts.unpersist()
 
@@ -159,8 +163,11 @@ def _report(
         sf.sum(sf.col("twin").cast("int")).alias("twins"),
     )
     twins = 0
+    taken_out: Counter[str] = Counter()
     for row in counted.collect():
         kinds[row.kind] += row.amount
+        if row.kind == "filtered":
+            taken_out[_taken_out_of(row.code, names)] += row.amount
         twins += row.twins
         checked += row.in_topic if row.kind != "unchecked" else 0
         letters += row.amount if row.kind == "once" and row.code == LETTERS else 0
@@ -168,13 +175,16 @@ def _report(
     bad += contents.bad
     kinds += Counter(different=contents.alone)
     kinds -= Counter(once=contents.alone)
-    other = ("once", "pending", "gone", "unchecked", "filtered")
+    other = ("once", "pending", "gone", "unchecked")
     wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, *other)}
     return AuditReport(
         topics,
         checked=checked,
         dead_letters=letters,
         replaying=twins,
+        filtered=taken_out.pop(TOMBSTONES, 0),
+        unrouted=taken_out.pop(NO_TABLE, 0),
+        filtered_by_table=dict(sorted(taken_out.items())),
         examples=examples(bad, EXAMPLES_MAX),
         missing_by_table=_missing(verdicts, names) if kinds["missing"] else (),
         content_share=contents.share,
@@ -184,6 +194,14 @@ def _report(
         checked_columns={names[code]: tuple(f["name"] for f in some) for code, some in fields.items()},
         **wanted,
     )
+
+
+def _taken_out_of(code: int, names: Mapping[int, str]) -> str:
+    """The table whose filter takes records out, or what they are that no table gets to see. code: as expected."""
+    table = sifted_from(code)
+    if table is not None:
+        return names[table]
+    return TOMBSTONES if code == FILTERED else NO_TABLE
 
 
 def _bad_offsets(verdicts: DataFrame, kind: str, names: Mapping[int, str]) -> list[BadOffset]:

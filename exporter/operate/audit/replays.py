@@ -14,9 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.operate.audit import sql as audit_sql
+from exporter.operate.audit.codes import EITHER, LETTERS
 from exporter.operate.audit.columns import AGAIN_DDL
 from exporter.operate.audit.pin import Pinned
-from exporter.operate.audit.sql import EITHER, LETTERS, Judge
+from exporter.operate.audit.rules.rules import Rules
+from exporter.operate.audit.sql import Judge
 
 TOLD = ("twin", "again_table", "again_fits")
 """What `settled` adds. twin: one row in the dead letters, one in a table that had a replay of that offset or a later
@@ -34,8 +36,20 @@ class NoReplays:
     columns: Sequence[str] = ()
     """What a record's side has of it."""
 
-    def judged(self, records: DataFrame) -> DataFrame:
-        """Adds `columns` to records with their `regions`."""
+    def named(self, records: DataFrame) -> DataFrame:
+        """Adds to records with their `regions` what they say of their event types by other configurations."""
+        return records
+
+    def asked(self) -> Column:
+        """By which configurations a record is looked at, and the event type that it has by each (rules/ruling.py)."""
+        return sf.array(sf.struct(sf.col("region.routing").alias("routing"), "event_type"))
+
+    def later_takers(self, rules: Rules) -> Column:
+        """The codes of the tables that take a record by the configurations that have come since."""
+        return sf.array().cast("array<int>")
+
+    def judged(self, records: DataFrame, rules: Rules) -> DataFrame:
+        """Adds `columns` to named records."""
         return records
 
     def of_the_row(self) -> list[Column]:
@@ -56,19 +70,41 @@ class Replays(NoReplays):
     fields: Mapping[int, Sequence[Mapping[str, Any]]]
     columns = ("again",)
 
-    def judged(self, records: DataFrame) -> DataFrame:
+    def named(self, records: DataFrame) -> DataFrame:
+        """Adds `later`, the configurations that have been in force since a record was exported, and its event type by
+        each that there is."""
+        since = sf.filter("regions", lambda region: region["through"] >= sf.col("offset"))
+        frame = records.withColumn("later", sf.transform(since, lambda region: region["routing"]))
+        return frame.withColumns({f"event_type_{one.number}": audit_sql.event_type(one) for one in self.judges})
+
+    def asked(self) -> Column:
+        """By all since."""
+        told = [
+            sf.struct(sf.lit(one.number).alias("routing"), sf.col(f"event_type_{one.number}").alias("event_type"))
+            for one in self.judges
+        ]
+        return sf.filter(sf.array(*told), lambda one: sf.array_contains("later", one["routing"]))
+
+    def later_takers(self, rules: Rules) -> Column:
+        """Each once."""
+        told = [
+            sf.when(
+                sf.array_contains("later", sf.lit(one.number)),
+                rules.codes_of(one, sf.col(f"event_type_{one.number}")),
+            )
+            for one in self.judges
+        ]
+        return sf.array_distinct(sf.flatten(sf.filter(sf.array(*told), lambda some: some.isNotNull())))
+
+    def judged(self, records: DataFrame, rules: Rules) -> DataFrame:
         """Adds `again`: where a record belongs by each configuration that has been in force since it was exported.
 
         One of these has judged it if a replay has put it into a table.
         """
-        since = sf.filter("regions", lambda region: region["through"] >= sf.col("offset"))
-        frame = records.withColumn("later", sf.transform(since, lambda region: region["routing"]))
-        verdicts = []
+        frame, verdicts = records, []
         for one in self.judges:
-            number = one.number
-            name, code = f"event_type_{number}", f"expected_{number}"
-            frame = frame.withColumn(name, audit_sql.event_type(one))
-            frame = frame.withColumn(code, audit_sql.expected(one, self.pinned.codes, sf.col(name)))
+            number, code = one.number, f"expected_{one.number}"
+            frame = frame.withColumn(code, rules.expected_later(one, sf.col(f"event_type_{number}")))
             verdicts.append(
                 sf.struct(
                     sf.lit(number).alias("routing"),

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-FINDINGS = ("missing", "twice", "wrong_table", "different", "foreign", "outside")
+FINDINGS = ("missing", "twice", "wrong_table", "unfiltered", "different", "foreign", "outside")
 """Verdicts on one offset that are findings.
 
 missing: at or below the positions and in no table. twice: more than one row, in one or several tables.
-wrong_table: in a table that neither its type nor the dead letters account for. different: values, contents, day or
-dead-letter bytes are not the record's. foreign: a row without a record of the topic. outside: a row at an
-offset that its table does not claim to cover (beyond its position, or before its anchor).
+wrong_table: in a table that neither its type nor the dead letters account for. unfiltered: in a table or the dead
+letters, though it is only to be counted. different: values, contents, day or dead-letter bytes are not the record's.
+foreign: a row without a record of the topic. outside: a row at an offset that its table does not claim to cover (beyond
+its position, or before its anchor).
 """
 EXAMPLES_MAX = 20
 RANGES_MAX = 12
@@ -22,6 +23,7 @@ _LABELS = {
     "missing": "missing",
     "twice": "twice",
     "wrong_table": "in another table",
+    "unfiltered": "in a table, but only to be counted",
     "different": "different values",
     "foreign": "row without a record",
     "outside": "outside the table's position",
@@ -136,8 +138,11 @@ class AuditReport:
     gone: rows whose record is no longer in its topic (compacted, expired); no finding.
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
     unchecked: records whose routing configuration is not recorded or cannot be read. filtered: tombstones that are to
-    be counted and to stand in no table. contents: records whose columns and `_rescued` were compared with the whole
-    value, of content_share of all; contents_skipped: too long for that, or their schema is not decided.
+    be counted and to stand in no table; unrouted: the same of records whose event type no table takes;
+    filtered_by_table: of those that the filter of a table takes out of it. contents: records whose columns and
+    `_rescued` were compared with the whole value, of content_share of all; contents_skipped: too long for that, or
+    their schema is not decided.
+    A record that several tables take is checked once, and counts for each of them in the other numbers.
     """
 
     topics: tuple[str, ...]
@@ -146,6 +151,7 @@ class AuditReport:
     missing: int = 0
     twice: int = 0
     wrong_table: int = 0
+    unfiltered: int = 0
     different: int = 0
     foreign: int = 0
     outside: int = 0
@@ -155,6 +161,8 @@ class AuditReport:
     gone: int = 0
     unchecked: int = 0
     filtered: int = 0
+    unrouted: int = 0
+    filtered_by_table: Mapping[str, int] = field(default_factory=dict)
     replaying: int = 0
     content_share: float = 0.0
     contents: int = 0
@@ -202,6 +210,8 @@ class AuditReport:
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
         lines += [f"  tombstones, which are in no table {self.filtered}"] if self.filtered else []
+        lines += [f"  records that no table takes {self.unrouted}"] if self.unrouted else []
+        lines += [f"  filtered from {table} {count}" for table, count in self.filtered_by_table.items()]
         if self.replaying:
             lines.append(
                 f"note: {self.replaying} dead letters are in their tables as well, a replay was interrupted: "

@@ -14,19 +14,23 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.arrow.kafka_time import NO_DAY
-from exporter.core.columns import EVENT_TIME, NO_COLUMNS
+from exporter.core.columns import EVENT_TIME
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit import sql as audit_sql
-from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, in_spans
+from exporter.operate.audit.codes import LETTERS, UNKNOWN
+from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, SLOT_DDL, in_spans
 from exporter.operate.audit.expected.json_values import wholes
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned
 from exporter.operate.audit.readers.telling import TOLD_DDL, telling
 from exporter.operate.audit.replays import NoReplays
+from exporter.operate.audit.rules.plain import plain_columns
+from exporter.operate.audit.rules.rules import Rules
+from exporter.operate.audit.rules.slots import slot_of_letter
 from exporter.operate.audit.source import careful_records, topic_records
-from exporter.operate.audit.sql import EITHER, FILTERED, LETTERS, UNKNOWN, Judge
+from exporter.operate.audit.sql import Judge
 from offsets.ranges import TopicPartition
 
 Fields = Mapping[int, Sequence[Mapping[str, Any]]]
@@ -59,6 +63,11 @@ class Sides:
         """The configurations, by their index."""
         return judges_of(self.pinned, self.job.topics)
 
+    @cached_property
+    def rules(self) -> Rules:
+        """Those of the configurations."""
+        return Rules(self.judges, self.pinned.codes)
+
     def told_records(self) -> DataFrame:
         """Those records, and what workers tell of each of which Spark reads no value."""
         frame = self.raw_records()
@@ -78,22 +87,24 @@ class Sides:
 
     def records(self) -> DataFrame:
         """One slim row per record: expected table, whether it must have a row, checksums, day."""
-        codes, fields = self.pinned.codes, self.fields
+        codes, fields, rules = self.pinned.codes, self.fields, self.rules
         frame = self.told_records().withColumn("timestamp", audit_sql.sane_timestamp()).join(self.info, PARTITION)
-        event_type = sf.col("event_type")
         frame = (
             _region(frame)
             .withColumn("text", sf.col("value").cast("string"))
             .withColumn("kafka_day", sf.coalesce(sf.col("timestamp").cast("date"), sf.lit(NO_DAY)))
             .withColumns(wholes())
             .withColumn("event_type", self._by_region("string", audit_sql.event_type))
-            .withColumn("expected", self._by_region("int", lambda one: audit_sql.expected(one, codes, event_type)))
-            .withColumn("expected", sf.coalesce("expected", sf.lit(UNKNOWN)))
         )
-        frame = self.replays.judged(frame)
+        frame = self.replays.named(frame)
+        if rules.there:
+            asked, later = self.replays.asked(), self.replays.later_takers(rules)
+            frame = rules.taken(frame, asked, later, self._by_region)
+        told = self._by_region("int", lambda one: rules.expected(one, sf.col("event_type")))
+        frame = self.replays.judged(frame.withColumn("expected", sf.coalesce(told, sf.lit(UNKNOWN))), rules)
         frame = frame.join(self.cover.withColumnRenamed("code", "expected"), ["expected", *PARTITION], "left")
         expected = sf.col("expected")
-        told = {
+        columns = {
             "must": _must(),
             "typed_hash": self._by_format("bigint", lambda one: audit_sql.record_checksum(one, fields, expected)),
             "letter_hash": audit_sql.letter_checksum(),
@@ -102,7 +113,8 @@ class Sides:
             "event_day": self._by_region("date", audit_sql.event_day),
             "event_time": self._by_region("bigint", lambda one: audit_sql.kept_time(one, codes, expected)),
         }
-        return frame.withColumns(told).select(*PARTITION, "offset", *RECORDS, *self.replays.columns)
+        slots = ["slot", "leads"] if rules.in_slots else []
+        return frame.withColumns(columns).select(*PARTITION, "offset", *slots, *RECORDS, *self.replays.columns)
 
     def _by_region(self, kind: str, column: Callable[[Judge], Column]) -> Column:
         """column(judge) of the configuration that holds for the row; null, of type `kind`, where none is known."""
@@ -123,16 +135,20 @@ class Sides:
         frame: DataFrame | None = None
         for name, found in files.items():
             cut_by = self.pinned.views[name].partition_columns
-            one = _table_rows(found.frame, self.pinned.codes[name], self.job, self.fields, cut_by)
+            code = self.pinned.codes[name]
+            slot = slot_of_letter(self.pinned.codes) if code == LETTERS else sf.lit(code)
+            slots = [slot.alias("slot")] if self.rules.in_slots else []
+            one = _table_rows(found.frame, code, self.job, self.fields, cut_by, slots)
             frame = one if frame is None else frame.unionByName(one)
         if frame is None:
-            empty: DataFrame = self.job.session.createDataFrame([], ROWS_DDL)
+            empty: DataFrame = self.job.session.createDataFrame([], ROWS_DDL + SLOT_DDL * self.rules.in_slots)
             return empty
         frame = self._located(frame)
         readable = (sf.col("offset") >= sf.col("first")) & (sf.col("offset") < sf.col("next"))
         checkable = sf.coalesce(readable & sf.col("region.visible") & ~sf.col("condemned"), sf.lit(False))
         outside = ~in_spans("spans")
         hashed = ["row_hash", "row_day", "row_time", "row_key", "row_headers", "faulty"]
+        hashed += ["slot", "condemned"] if self.rules.in_slots else []
         return frame.filter(_wanted()).select(
             "code", *PARTITION, "offset", *hashed, "unread", outside.alias("outside"), checkable.alias("checkable"),
             _replayed().alias("replayed"),
@@ -171,7 +187,7 @@ def _must() -> Column:
     """
     in_letters, in_type = in_spans("letters"), in_spans("spans")
     beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
-    return sf.when(sf.col("expected").isin(EITHER, UNKNOWN, FILTERED), sf.lit(False)).otherwise(
+    return sf.when(sf.col("expected") < LETTERS, sf.lit(False)).otherwise(
         in_letters & sf.col("region.complete") & (in_type | ~beyond) & ~in_spans("gaps") & ~in_spans("letters_gaps")
     )
 
@@ -218,7 +234,7 @@ def compared_fields(pinned: Pinned, judges: Sequence[Judge]) -> dict[int, tuple[
         code: audit_sql.compared_columns(
             opinions,
             [
-                one.schemas.get(name, NO_COLUMNS)  # nothing is compared of a type that was once filled undeclared
+                plain_columns(one, name)  # nothing is compared of a type that was once filled undeclared
                 for one in pinned.routings
                 if name in one.schemas or one.new_type == "table"
             ],
@@ -236,8 +252,13 @@ def _region(frame: DataFrame) -> DataFrame:
     return frame.withColumn("region", sf.try_element_at(inside, sf.lit(1)))
 
 
-def _table_rows(frame: DataFrame, code: int, job: Job, fields: Fields, cut_by: Sequence[str]) -> DataFrame:
-    """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset."""
+def _table_rows(
+    frame: DataFrame, code: int, job: Job, fields: Fields, cut_by: Sequence[str], more: Sequence[Column]
+) -> DataFrame:
+    """Coordinates, checksum and day of a table's rows. A gap row of the dead letters has a topic but no offset.
+
+    more: further columns.
+    """
     kafka, topics = frame["_kafka"], job.topics
     nowhere = kafka["topic"].isNull() | kafka["partition"].isNull() | kafka["offset"].isNull()
     if code == LETTERS:
@@ -264,6 +285,7 @@ def _table_rows(frame: DataFrame, code: int, job: Job, fields: Fields, cut_by: S
         (faulty | _misplaced(frame, cut_by)).alias("faulty"),
         condemned.alias("condemned"),
         unread.alias("unread"),
+        *more,
     )
 
 

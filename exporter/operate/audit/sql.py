@@ -21,18 +21,11 @@ from exporter.core.columns import EVENT_TIME, JSON_TEXT
 from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.value_format import ValueFormat
+from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS, NOT_HERE, UNROUTED, WHOLE
 from exporter.operate.audit.expected.expected import by_spark, values_of
 from exporter.operate.audit.expected.values import Values
+from exporter.operate.audit.rules.routes import has_routes
 from offsets.names import table_folder
-
-LETTERS = 0
-"""Code of the dead-letter table; event types have 1, 2, ..."""
-EITHER = -2
-"""Expected code where Spark's reader cannot be trusted to judge the value: any one table will do."""
-UNKNOWN = -3
-"""Expected code where no routing configuration is known for the offset: not checked."""
-FILTERED = -4
-"""Expected code of a record that is counted and stands in no table."""
 
 COMPARED_BYTES_MAX = 10_000_000
 KEPT_BYTES = 32 << 20
@@ -69,6 +62,11 @@ class Judge:
         """Whether Spark reads all values by itself."""
         return all(by_spark(form) for form, _, _ in self.opinions)
 
+    @cached_property
+    def ruled(self) -> bool:
+        """Whether rules say which tables take a record, or what they keep of it."""
+        return has_routes(self.routing)
+
     def by_format(self, kind: str, column: Callable[[Values], Column]) -> Column:
         """column(opinion) of the format of a record's topic. kind: its type."""
         if len(self.opinions) == 1:
@@ -95,31 +93,47 @@ def event_type(judge: Judge) -> Column:
     return judge.by_format("string", lambda values: values.event_type(source))
 
 
-def expected(judge: Judge, codes: Mapping[str, int], name: Column) -> Column:
-    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
+def table_of(judge: Judge, codes: Mapping[str, int], name: Column) -> Column:
+    """Code of the table that has the name of an event type; null if there is none.
 
     codes: event type -> code, for every type with a table or declared somewhere. name: the record's event type.
     """
-    routing = judge.routing
-    accepted = dict(routing.types)
+    accepted = dict(judge.routing.types)
     clashing = {table_folder(n).lower() for n in (*accepted, DEAD_LETTERS)}
-    met = {n for n in codes if routing.new_type == "table" and table_folder(n).lower() not in clashing}
+    met = {n for n in codes if judge.routing.new_type == "table" and table_folder(n).lower() not in clashing}
     known = [n for n in codes if n != DEAD_LETTERS and (n in accepted or n in met)]
-    code = one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
+    return one_of([(name == sf.lit(one), sf.lit(codes[one])) for one in known], "int")
+
+
+def expected(judge: Judge, name: Column, code: Column, taken: Column | None = None) -> Column:
+    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
+
+    name: the record's event type. code: of the table that takes it, null or LETTERS if none does. taken: what that
+    table makes of a good record, where it may be something else than to hold it.
+    """
     doubtful = judge.by_format("boolean", lambda values: values.doubtful())
-    if routing.type_from.kind in IN_VALUES:
+    if judge.routing.type_from.kind in IN_VALUES:
         no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
     else:
         no_type = sf.lit(LETTERS)
-    return (
+    found = (
         sf.when(judge.is_filtered(), sf.lit(FILTERED))
-        .when(sf.col("value").isNull() | sf.col("timestamp").isNull(), sf.lit(LETTERS))
-        .when(sf.octet_length("value") > routing.record_bytes_max, sf.lit(LETTERS))
-        .when(code.isNull(), no_type)
-        .when(judge.by_format("boolean", lambda values: values.is_whole()), code)
+        .when(is_unusable(judge), sf.lit(LETTERS))
+        .when(code.isNull() | (code == LETTERS), no_type)
+    )
+    if taken is not None:
+        found = found.when(code.isin(UNROUTED, WHOLE) | (taken == NOT_HERE), taken)
+    return (
+        found.when(judge.by_format("boolean", lambda values: values.is_whole()), code if taken is None else taken)
         .when(doubtful, sf.lit(EITHER))
         .otherwise(sf.lit(LETTERS))
     )
+
+
+def is_unusable(judge: Judge) -> Column:
+    """True of a record that is dead, whatever its event type."""
+    long = sf.octet_length("value") > judge.routing.record_bytes_max
+    return sf.col("value").isNull() | sf.col("timestamp").isNull() | long
 
 
 def one_of(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:

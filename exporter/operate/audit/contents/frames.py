@@ -17,12 +17,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.core.columns import EVENT_TIME
+from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.columns import PARTITION
 from exporter.operate.audit.contents.shapes import ours
 from exporter.operate.audit.contents.workers import CONTENTS_DDL, Table, comparing
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.sides import Sides
-from exporter.operate.audit.sql import COMPARED_BYTES_MAX, LETTERS
+from exporter.operate.audit.sql import COMPARED_BYTES_MAX
 
 CHOSEN_OF = 1_000_000
 RECORDS_DEFAULT = 100_000

@@ -1,0 +1,145 @@
+"""The audit of rules: records that several tables take, that none takes, or that a filter takes out.
+
+The lakes are made by the real exporter without rules. Then the dead letters record a configuration with rules, and the
+tables are given by hand what it would have made; what is wrong is made by hand as well.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.shapes import Rename
+from tests.spark.audit_lake import Exported, routing_of
+from tests.support.services import Record, produce
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
+
+KAFKA_MS = 1_741_608_000_000
+COLUMNS = "id BIGINT, name STRING"
+
+
+def sent() -> list[bytes | None]:
+    """Ten of `a`, five of `b`, one of `a` that does not fit its columns; three whose type none has, two that have none,
+    a tombstone."""
+    names = ["a"] * 10 + ["b"] * 5
+    values = [{"type": name, "id": number, "name": f"n{number}"} for number, name in enumerate(names)]
+    values += [{"type": "a", "id": "no number"}, *({"type": "x", "id": n} for n in range(3)), {"id": 1}]
+    made = [json.dumps({**value, "ts": "2025-03-10T10:00:00Z"}).encode() for value in values]
+    return [*made, b"no json", None]
+
+
+NO_NUMBER, FIRST_X, TYPELESS = 15, 16, 19
+"""Offsets."""
+
+
+@pytest.fixture(scope="module")
+def plain(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """The topic, exported without rules."""
+    from exporter.local.broker import create_topic
+    from tests.support.services import fresh_name
+
+    topic = fresh_name()
+    create_topic(kafka, topic, 1)
+    produce(kafka, topic, {0: [Record(b"k", value, (), KAFKA_MS) for value in sent()]})
+    routing = routing_of(dict.fromkeys("abc", COLUMNS))
+    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing)
+    lake.export()
+    return lake
+
+
+def recorded(lake: Exported, root: Path, routing: Routing) -> Exported:
+    """A copy whose dead letters say that it was this configuration."""
+    shutil.copytree(lake.root, root)
+    copy = replace(lake, root=root, routing=routing)
+    text = routing.to_json().replace("\\", "\\\\").replace("'", "\\'")
+    name = f"exporter.config.{lake.routing.fingerprint()}"
+    lake.session.sql(f"ALTER TABLE delta.`{copy.folder(DEAD_LETTERS)}` SET TBLPROPERTIES ('{name}' = '{text}')")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def fanned(plain: Exported, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """`b` takes `a` too, and so does `c` under its other name; what none takes is counted."""
+    routing = replace(
+        plain.routing,
+        renames=(Rename("(a)", "$1.v1"),),
+        matches=(("a", r"a\.v\d"), ("b", r"b|a\.v1"), ("c", r".*\.v1")),
+        unrouted="count",
+    )
+    lake = recorded(plain, tmp_path_factory.mktemp("fanned") / "l", routing)
+    for name in "bc":
+        lake.sql("INSERT INTO {t} SELECT * FROM {a}", t=name, a="a")
+        copied(lake, "stage = 'decode' AND event_type = 'a'", event_type=name)
+    lake.sql("DELETE FROM {t} WHERE event_type = 'x'", t=DEAD_LETTERS)
+    return lake
+
+
+def copied(lake: Exported, which: str, **changed: Any) -> None:
+    """Add copies of dead letters."""
+    from pyspark.sql import functions as sf
+
+    folder = lake.folder(DEAD_LETTERS)
+    rows = lake.session.read.format("delta").load(folder).filter(which)
+    rows = rows.withColumns({name: sf.lit(value) for name, value in changed.items()})
+    rows.write.format("delta").mode("append").save(folder)
+
+
+def whole(lake: Exported, *offsets: int) -> None:
+    """Dead letters of records as wholes, at offsets that have none."""
+    folder = lake.folder(DEAD_LETTERS)
+    (letter,) = lake.session.read.format("delta").load(folder).filter(f"_kafka.offset = {TYPELESS}").collect()
+    rows = [{**letter.asDict(recursive=True), "value": sent()[offset]} for offset in offsets]
+    rows = [{**row, "_kafka": {**row["_kafka"], "offset": offset}} for row, offset in zip(rows, offsets, strict=True)]
+    there = lake.session.read.format("delta").load(folder)
+    lake.session.createDataFrame(rows, there.schema).write.format("delta").mode("append").save(folder)
+
+
+@pytest.fixture
+def lake(fanned: Exported, tmp_path: Path) -> Exported:
+    """A copy, to be spoilt."""
+    shutil.copytree(fanned.root, tmp_path / "copy")
+    return replace(fanned, root=tmp_path / "copy")
+
+
+def test_a_record_is_in_each_table_that_takes_it(fanned: Exported) -> None:
+    """Each of its rows, or the dead letter of its type, is expected; one that no table takes is counted."""
+    report = fanned.audit(content_share=1.0)
+    assert report.clean, report.as_text()
+    assert (report.checked, report.unrouted, report.pending) == (22, 3, 0), report.as_text()
+    assert (report.once, report.dead_letters) == (3 * 10 + 5 + 3 + 3, 3 + 3), report.as_text()
+    assert report.contents == 35
+    assert "records that no table takes 3" in report.as_text()
+
+
+def test_what_is_wrong_with_one_of_several_rows_is_found(lake: Exported) -> None:
+    """Each table by itself: missing, twice, changed, where it does not belong, beside a dead letter of the whole; a
+    dead letter of a type that lacks it, or that is there twice, or of a record that is counted."""
+    lake.sql("DELETE FROM {t} WHERE id = 0", t="c")
+    lake.sql("INSERT INTO {t} SELECT * FROM {t} WHERE id = 1", t="b")
+    lake.sql("UPDATE {t} SET name = 'other' WHERE id = 2", t="c")
+    lake.sql("INSERT INTO {c} SELECT * FROM {b} WHERE id = 11", c="c", b="b")
+    copied(lake, "event_type = 'c'", event_type="a")
+    whole(lake, 3, 12, FIRST_X)
+    lake.sql("DELETE FROM {t} WHERE stage = 'decode' AND event_type = 'b'", t=DEAD_LETTERS)
+    report = lake.audit(content_share=1.0)
+    at = f"{lake.topic}-0:"
+    assert [str(one) for one in report.examples] == [
+        f"missing: b {at} {NO_NUMBER}",
+        f"missing: c {at} 0",
+        f"twice: dead_letters {at} {NO_NUMBER} (also in dead_letters)",
+        f"twice: a {at} 3 (also in dead_letters)",
+        f"twice: b {at} 1 (also in b)",
+        f"twice: b {at} 3, 12 (also in dead_letters)",
+        f"twice: c {at} 3 (also in dead_letters)",
+        f"in another table: c {at} 11 (expected in b)",
+        f"in a table, but only to be counted: dead_letters {at} {FIRST_X}",
+        f"different values: c {at} 2",
+    ], report.as_text()
+    assert report.findings == 12, report.as_text()

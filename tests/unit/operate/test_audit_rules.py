@@ -1,0 +1,129 @@
+"""The audit's own opinion on rules: which tables take an event type, which columns are as the value has them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.shapes import Rename, Shape
+from exporter.operate.audit.codes import LETTERS, UNROUTED, sifted, sifted_from
+from exporter.operate.audit.rules.plain import plain_columns
+from exporter.operate.audit.rules.routes import Routes, has_routes
+
+TYPES = ("a", "b", "order.v1")
+CODES = {"dead_letters": LETTERS, **{name: code for code, name in enumerate(TYPES, 1)}, "new": 4}
+NAMES = {code: name for name, code in CODES.items()}
+
+
+def schema(**columns: str) -> str:
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def routing_of(**changed: Any) -> Routing:
+    """Three declared types, their name in the header, unless it is said otherwise."""
+    types = tuple((name, schema(id="long")) for name in TYPES)
+    known = {"type_from": TypeFrom("header", "t"), "event_time": EventTime("record"), "types": types}
+    return Routing(**{**known, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "text", "takers"),
+    [
+        ({}, "a", (1,)),
+        ({}, "c", (LETTERS,)),
+        ({}, None, (LETTERS,)),
+        ({"unrouted": "count"}, "c", (UNROUTED,)),
+        ({"unrouted": "count"}, "", (LETTERS,)),
+        ({"unrouted": "b"}, "c", (2,)),
+        ({"unrouted": "b"}, None, (LETTERS,)),
+        ({"matches": (("a", ".*"), ("b", "b|c"))}, "c", (1, 2)),
+        ({"matches": (("a", ".*"), ("b", "b|c"))}, "order.v1", (1, 3)),
+        ({"matches": (("a", "x"),)}, "a", (LETTERS,)),
+        ({"matches": (("a", "(?s).*"),)}, "\n../é", (1,)),
+        ({"renames": (Rename("(.*)-(?P<v>.)", "${v}"), Rename("x-.*", "b"))}, "x-a", (1,)),
+        ({"renames": (Rename("x(y)?", "a$1"),)}, "x", (1,)),
+        ({"renames": (Rename("x", "$$"),), "matches": (("b", r"\$"),)}, "x", (2,)),
+        ({"renames": (Rename("x.*", "a"),)}, "wx", (LETTERS,)),
+        ({"renames": (Rename("a", "b"), Rename("b", "c"))}, "a", (2,)),
+        ({"new_type": "table"}, "new", (4,)),
+        ({"new_type": "table"}, "newer", (LETTERS,)),
+        ({"new_type": "table", "unrouted": "count"}, "A", (UNROUTED,)),
+        ({"new_type": "table", "unrouted": "a"}, "new", (4,)),
+    ],
+)
+def test_which_tables_take_an_event_type(changed: dict[str, Any], text: str | None, takers: tuple[int, ...]) -> None:
+    """Renames come first, the whole text counts, and a record that says no type is a dead letter whatever is wanted."""
+    assert Routes(routing_of(**changed), CODES).takers(text) == takers
+
+
+PATTERNS = st.sampled_from(["a", "b", ".*", "a|c", "[ab]+", "(.)-(.)", "(?P<x>.*)-c", "c?", r"\$"])
+TARGETS = st.sampled_from(["a", "b", "c", "$$", "$0", "new"])
+TEXTS = st.sampled_from(["a", "b", "c", "ab", "a-c", "new", "A", "order.v1", "$", "dead_letters", " ", "é"])
+
+
+@given(
+    st.lists(st.tuples(PATTERNS, TARGETS), max_size=2),
+    st.dictionaries(st.sampled_from(TYPES), PATTERNS, max_size=3),
+    st.sampled_from(["dead_letter", "count", "b"]),
+    st.sampled_from(["dead_letter", "table"]),
+    TEXTS,
+)
+def test_it_is_the_exporter_s_opinion(renames: Any, matches: Any, unrouted: str, new_type: Any, text: str) -> None:
+    """Written a second time, it comes to the same tables."""
+    routing = routing_of(
+        renames=tuple(Rename(*one) for one in renames),
+        matches=tuple(sorted(matches.items())),
+        unrouted=unrouted,
+        new_type=new_type,
+    )
+    found = [NAMES.get(code) for code in Routes(routing, CODES).takers(text)]
+    wanted = list(routing.tables_of(text))
+    if not wanted and unrouted == "b":
+        wanted = ["b"]
+    if not set(wanted) <= CODES.keys():
+        assert found == ["dead_letters"], "its table is not there yet"
+    elif wanted:
+        assert found == wanted
+    else:
+        assert found == [None if unrouted == "count" else "dead_letters"]
+
+
+def test_a_configuration_without_rules_is_none_that_asks_for_routes() -> None:
+    """Nothing is done for it that was not done before."""
+    assert not has_routes(routing_of())
+    assert all(map(has_routes, [
+        routing_of(unrouted="count"), routing_of(matches=(("a", ".*"),)), routing_of(renames=(Rename("a", "b"),)),
+    ]))  # fmt: skip
+
+
+def test_the_code_of_a_filter_says_its_table() -> None:
+    """And no other code does."""
+    assert [sifted_from(sifted(code)) for code in range(1, 50)] == list(range(1, 50))
+    assert [sifted_from(code) for code in range(-9, 10)] == [None] * 19
+
+
+def plain(shape: Shape | None, constants: Any = (), **table: str) -> list[str]:
+    shapes = (("a", shape),) if shape is not None else ()
+    routing = routing_of(types=(("a", schema(**table)),), shapes=shapes, constants=constants)
+    return [one["name"] for one in json.loads(plain_columns(routing, "a"))["fields"]]
+
+
+def test_only_columns_that_no_rule_has_made_are_compared_by_checksum() -> None:
+    """Of computed, renamed and constant ones, and of those that a function may have changed, the value says nothing."""
+    decoded = schema(id="long", name="string", mail="string")
+    assert plain(None, id="long", name="string") == ["id", "name"]
+    assert plain(None, (("env", "t"),), id="long", env="string") == ["id"]
+    hashed = Shape(decoded, computed=(("mail", "sha256(mail)"), ("n", "1")))
+    assert plain(hashed, id="long", mail="string", n="long") == ["id"]
+    assert plain(Shape(decoded, names=(("name", ("n",)),)), id="long", name="string") == ["id"]
+    assert plain(Shape(decoded, python="a:b", python_version="1"), id="long") == []
+    assert plain(Shape(decoded, case="insensitive"), id="long") == []
+    assert plain(Shape(decoded, drop=("mail",)), id="long", name="string") == ["id", "name"]
+    assert re.search("id", plain_columns(routing_of(), "a"))
