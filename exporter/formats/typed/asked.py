@@ -11,6 +11,7 @@ import pyarrow as pa
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
+from exporter.formats.said import Said
 
 Path = tuple[str, ...]
 
@@ -23,7 +24,7 @@ class Asked:
     where unknown fields are not kept. route, time: where the event type and the event time stand, if in a record.
     """
 
-    event_type: str
+    said: Said
     schema: pa.Schema
     read: pa.Schema
     route: Path | None
@@ -37,7 +38,7 @@ class Asked:
         time, kind = routing.event_time, routing.type_from
         drops = routing.unknown_fields != "rescue" and has_evolved(schema)
         asked = cls(
-            event_type,
+            Said(event_type, routing),
             schema,
             declared_only(schema) if drops else schema,
             tuple(kind.name.split(".")) if kind.kind == "json" else None,
