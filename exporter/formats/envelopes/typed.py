@@ -180,9 +180,9 @@ class EnvelopeFit:
         if self._outer.type_from.kind not in ("source", "json"):
             return
         found = changes.names if self._type is None else self._type.of(record)
-        same = pc.fill_null(pc.equal(found, self._asked.event_type), False)
-        for row in pc.indices_nonzero(pc.invert(same)).to_pylist():
-            bad.setdefault(row, f"type_mismatch: the event type was read as {self._asked.event_type!r} and is another")
+        fits = self._asked.said.fitting(found)
+        for row in pc.indices_nonzero(pc.invert(fits)).to_pylist():
+            bad.setdefault(row, self._asked.said.mismatch)
 
 
 def source_types(

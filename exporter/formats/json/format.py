@@ -82,7 +82,7 @@ class JsonReader:
         asked = Asked.by(event_type, schema, routing, tuning.maps_as_objects)
         readers = Readers(asked.shape, asked)
         self._keeps_all = len(asked.schema) == 0
-        judge = Judge(readers.root, routing, asked.route, event_type, self._keeps_all)
+        judge = Judge(readers.root, routing, asked.route, asked.said, self._keeps_all)
         self.ways: Counter[Way] = Counter()
         self._schema, self._read_schema = schema, asked.schema
         self._widens = asked.schema != schema
@@ -90,7 +90,7 @@ class JsonReader:
         self._evolved = has_evolved(asked.schema)
         self._lifter = None
         if holds_json(readers.root):
-            as_sent = Judge(asked.shape(False, as_sent=True), routing, asked.route, event_type, keep_all=False)
+            as_sent = Judge(asked.shape(False, as_sent=True), routing, asked.route, asked.said, keep_all=False)
             self._lifter = Lifter(readers.root, as_sent, canonical)
         self._blocks = BlockReader(asked, readers, judge, tuning, routing.unknown_fields == "dead_letter")
 

@@ -12,6 +12,7 @@ from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.formats.cased import Spelling, spelled_type
 from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
+from exporter.formats.said import Said
 
 Path = tuple[str, ...]
 
@@ -26,7 +27,7 @@ class Asked:
     is before anything here looks at it.
     """
 
-    event_type: str
+    said: Said
     schema: pa.Schema
     read: pa.Schema
     route: Path | None
@@ -43,7 +44,7 @@ class Asked:
         spelling = Spelling.of(schema) if routing.ignores_case(event_type) else None
         as_is = spelling or Spelling({})
         asked = cls(
-            event_type,
+            Said(event_type, routing),
             schema,
             declared_only(schema) if drops else schema,
             tuple(as_is.path(kind.name.split("."))) if kind.kind == "json" else None,

@@ -83,12 +83,10 @@ class Fit:
         """A record's type must be the one that it was routed by."""
         if self._type is None:
             return
-        expected = self._asked.event_type
-        same = pc.equal(self._type.of(record), expected).fill_null(False)
-        if same.false_count:
-            reason = f"type_mismatch: the event type was read as {expected!r} and is another"
-            for row in pc.indices_nonzero(pc.invert(same)).to_pylist():
-                bad.setdefault(row, reason)
+        fits = self._asked.said.fitting(self._type.of(record))
+        if fits.false_count:
+            for row in pc.indices_nonzero(pc.invert(fits)).to_pylist():
+                bad.setdefault(row, self._asked.said.mismatch)
 
     def _sides(self, record: pa.StructArray, fitted: Fitted, bad: dict[int, str]) -> tuple[pa.Array, pa.Array]:
         """What is kept of unknown fields, and how many are not."""
