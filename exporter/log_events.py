@@ -53,7 +53,7 @@ class Event(str, Enum):
     MANIFEST_DISCARDED = "manifest_discarded", "What a round staged is out of date for a type; it is read again."
     SCHEMA_MISSING = "schema_missing", "Nothing is decided of a schema id yet: its partition waits until it is."
     COLUMNS_PLANNED = "columns_planned", "New fields were seen: what has them is read again, into columns."
-    COMMIT_LANDED = "commit_landed", "Rows are in a table: version, rows, records left out by a filter, files, positions."
+    COMMIT_LANDED = "commit_landed", "Rows are in a table: version, rows and what filters left out, files, positions."
     COMMIT_REFUSED = "commit_refused", "Another task had moved the position; it is read again. Once is normal."
     COMMIT_UNKNOWN = "commit_unknown", "A commit failed and is not in the table; the same files are offered again."
     STAGED_FILES_DROPPED = "staged_files_dropped", "Staged files cannot be committed any more; they are read again."

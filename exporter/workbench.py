@@ -15,6 +15,7 @@ from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.registrar import Registrar
 from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
+from exporter.core.ddl_schema import ddl_schema
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import Routing
 from exporter.core.schemas import SchemaColumns, SchemaSource
@@ -94,8 +95,9 @@ def parse_schemas(
 ) -> dict[str, str]:
     """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used.
 
-    specs: how the tables are cut; by day without. forms: the formats that are to carry them. own: names of columns
-    that the exporter writes beside those of each table.
+    session: None for whoever has none, and only DDL that can be read without (core/ddl_schema.py). specs: how tables
+    are cut; by day without. forms: the formats that are to carry them. own: names of columns that the exporter writes
+    beside those of each table.
     """
     schemas: dict[str, str] = {}
     broken: list[ConfigError] = []
@@ -103,7 +105,8 @@ def parse_schemas(
     for name in {**declared, **specs.named}:
         try:
             if name in declared:
-                schemas[name] = _parsed(name, declared[name])
+                known = ddl_schema(declared[name]) if session is None else None
+                schemas[name] = known or _parsed(name, declared[name])
                 for form in forms:
                     format_of(form).schema(schemas[name], name)
             check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name), own)

@@ -25,7 +25,7 @@ FLOORS_MAX = 12
 MAY_USE = {
     "entry": "cli ground",
     "cli": "settings task kafka core stores catalog spark workbench derive operate demo drill ground",
-    "settings": "core formats stores ground offsets",
+    "settings": "core formats shape stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal catalog spark monitor workbench derive ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
@@ -76,7 +76,7 @@ THIRD_PARTIES = {
     "monitor": "prometheus_client",
     "workbench": "pyspark",
     "derive": "fastavro google pyarrow pyspark",
-    "operate": "duckdb fastavro google py4j pyarrow pyspark",
+    "operate": "duckdb fastavro google msgspec py4j pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka pyarrow rich",
     "drill": "click kafka pyarrow pydantic",

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.evolve import Evolutions
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.rules_told import rules_told
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken
 from exporter.kafka.topics import Offsets, partitions_of
 from exporter.lake.schema import schema_change
@@ -93,10 +94,14 @@ class PartitionStart:
 
 @dataclass(frozen=True)
 class StartPlan:
-    """All partitions of the topics. refusal: what stops every one of them, whatever its own verdict."""
+    """All partitions of the topics. refusal: what stops every one of them, whatever its own verdict.
+
+    rules: by event type, as core/rules_told.py has them.
+    """
 
     partitions: tuple[PartitionStart, ...] = ()
     refusal: Refusal | None = None
+    rules: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -107,12 +112,20 @@ class StartPlan:
         """For JSON output."""
         refused = None if self.refusal is None else vars(self.refusal)
         return {
-            "runs": not self.refusals, "refusal": refused, "partitions": [one.as_dict() for one in self.partitions]
-        }  # fmt: skip
+            "runs": not self.refusals,
+            "refusal": refused,
+            "partitions": [one.as_dict() for one in self.partitions],
+            "rules": dict(self.rules),
+        }
 
 
 def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
     """What `run` would do now. Raises ConfigError, TableUnreadable and BrokerSilent as it would."""
+    return replace(_start(bench, settings), rules=rules_told(bench.routing))
+
+
+def _start(bench: Workbench, settings: Settings) -> StartPlan:
+    """Of the partitions."""
     committer = DeltaCommitter(bench.lake, "plan", {})
     recovery = Recovery(
         lake=bench.lake,

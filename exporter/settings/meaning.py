@@ -24,7 +24,7 @@ from exporter.core.table_options import TableOptions
 from exporter.core.value_format import ValueFormat
 from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.model import Settings
-from exporter.settings.shaping import shapes_of, table_columns
+from exporter.settings.shaping import shapes_of, tables_of
 from exporter.settings.values import EPOCH
 from offsets.partitions import Spec
 
@@ -62,7 +62,7 @@ def routing(settings: Settings, schemas: Mapping[str, str], added: Mapping[str, 
         for name, own in ((name, table.force_optional) for name, table in settings.types.items())
     }
     shapes = shapes_of(settings, canonical, added or {})
-    shaped = {name: table_columns(shape, made.constants) for name, shape in shapes.items()}
+    shaped = tables_of(shapes, made.constants)
     typed = replace(made, types=tuple(sorted({**canonical, **shaped}.items())), shapes=tuple(sorted(shapes.items())))
     return replace(typed, decoder_version=typed.decoder_here)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from exporter.core.shapes import Constant, Shape, constant_fields, with_fields
+from exporter.core.naming import decoded_schema
+from exporter.core.shapes import Constant, Shape
 from exporter.errors import ConfigError
 from exporter.settings.model import Settings
 from exporter.settings.type_tables import TypeTable
@@ -20,19 +21,41 @@ def shapes_of(settings: Settings, schemas: Mapping[str, str], added: Mapping[str
     shapes: dict[str, Shape] = {}
     broken: list[ConfigError] = []
     for name, table in settings.types.items():
-        if table.shaping or settings.constants:
-            broken += wrong(name, table, schemas[name], added.get(name, ""))
-            shapes[name] = shape_of(table, schemas[name], added.get(name, ""))
+        if not table.shaping and not settings.constants:
+            continue
+        broken += wrong(name, table, schemas[name], added.get(name, ""))
+        try:
+            shapes[name] = shape_of(name, table, schemas[name], added.get(name, ""))
+        except ConfigError as error:
+            broken.append(error)
     if broken:
         raise ConfigError.of(broken, "event types cannot be shaped as the settings say")
     return shapes
 
 
-def shape_of(table: TypeTable, schema: str, added: str) -> Shape:
-    """schema, added: as shapes_of() has them, of this type."""
+def tables_of(shapes: Mapping[str, Shape], constants: Iterable[tuple[str, Constant]]) -> dict[str, str]:
+    """Event type -> Spark schema JSON of its table's columns. Raises one ConfigError for all SQL that cannot be."""
+    from exporter.shape.columns import table_columns  # it brings Arrow along, which most settings need not
+
+    columns: dict[str, str] = {}
+    broken: list[ConfigError] = []
+    for name, shape in shapes.items():
+        try:
+            columns[name] = table_columns(name, shape, constants)
+        except ConfigError as error:
+            broken.append(error)
+    if broken:
+        raise ConfigError.of(broken, "event types cannot be shaped as the settings say")
+    return columns
+
+
+def shape_of(name: str, table: TypeTable, schema: str, added: str) -> Shape:
+    """Of one type. schema, added: as shapes_of() has them. Raises ConfigError for names that cannot be."""
+    order = {column: at for at, column in enumerate(_names(schema))}
+    names = tuple(sorted(table.names.items(), key=lambda one: order.get(one[0], len(order))))
     return Shape(
-        decoded=schema,
-        names=tuple(sorted(table.names.items())),
+        decoded=decoded_schema(schema, names, name, table.case),
+        names=names,
         case=table.case,
         python=table.python,
         python_version=table.python_version,
@@ -43,34 +66,20 @@ def shape_of(table: TypeTable, schema: str, added: str) -> Shape:
     )
 
 
-def table_columns(shape: Shape, constants: Iterable[tuple[str, Constant]]) -> str:
-    """Spark schema JSON of a table's columns."""
-    kept = {**json.loads(shape.decoded)}
-    kept["fields"] = [one for one in kept["fields"] if one["name"] not in shape.drop]
-    return with_fields(json.dumps(kept), constant_fields(constants))
-
-
 def wrong(name: str, table: TypeTable, schema: str, added: str) -> Iterator[ConfigError]:
     """What speaks of columns that are not there."""
     declared = _names(schema)
     new = _names(added) if added else []
-    for column in table.names:
-        if column not in declared:
-            yield _no_such(name, "names", column, declared)
     for column in new:
         if column.lower() in (one.lower() for one in declared):
             what = f"types.{name}.python_columns: {column!r} is declared too"
             yield ConfigError(what, "name it once: what the function changes stays declared")
     for column in table.drop:
         if column not in (*declared, *new):
-            yield _no_such(name, "drop", column, [*declared, *new])
+            what = f"types.{name}.drop: there is no column {column!r}"
+            yield ConfigError(what, f"there are: {', '.join((*declared, *new)) or 'none'}")
 
 
 def _names(schema: str) -> list[str]:
     fields: list[dict[str, Any]] = json.loads(schema)["fields"]
     return [one["name"] for one in fields]
-
-
-def _no_such(name: str, setting: str, column: str, known: Collection[str]) -> ConfigError:
-    what = f"types.{name}.{setting}: there is no column {column!r}"
-    return ConfigError(what, f"declared are: {', '.join(known) or 'none'}")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from exporter.core.naming import named_columns
 from exporter.core.shapes import Constant, Shape, constant_fields, with_fields
 from exporter.shape.kinds import spark_field
 from exporter.shape.sql import checked_sql
@@ -29,4 +30,4 @@ def table_columns(event_type: str, shape: Shape, constants: Iterable[tuple[str, 
 def seen_columns(shape: Shape) -> str:
     """Spark schema JSON of what SQL sees: the decoded columns by the table's names, and what a function adds."""
     added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
-    return with_fields(shape.decoded, added)
+    return with_fields(named_columns(shape.decoded, shape.names), added)

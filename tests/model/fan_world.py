@@ -8,7 +8,8 @@ is what its commits say they left out; for D that is of unrouted records. It has
     A  "a"      A o                 f  "ac"     A o   C -
     b  "ac"     A o   C o           g  "ac"     A -   C -
     l  "ac"     A x   C o           L  "ac"     A x   C x
-    u  "u"      no table: counted   D           no event type: a dead letter
+    u  "u"      no table: counted   n  "C"      the same: the pattern of C does not fit its own name
+    D           no event type: a dead letter
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ KINDS = {
     "l": ("ac", {"A": LETTER, "C": ROW}),
     "L": ("ac", {"A": LETTER, "C": LETTER}),
     "u": ("u", {"D": LEFT_OUT}),
+    "n": ("C", {"D": LEFT_OUT}),
     "D": ("", {"D": ROW}),
 }
 """Kind of a record -> its event type, and what it has to come to in each table that it belongs to."""
@@ -71,10 +73,10 @@ class FanWorld(Others):
         text, decided = KINDS.get(kind, ("", {}))
         tables = ROUTING.tables_of(text)
         if name != "D":
-            return [decided[name]] if name in tables and decided[name] != LETTER else []
+            return [decided.get(name, ROW)] if name in tables and decided.get(name) != LETTER else []
         if not tables:
             return [LEFT_OUT] if text and ROUTING.unrouted == COUNT else [ROW] * bool(decided)
-        return [ROW for one in tables if decided[one] == LETTER]
+        return [ROW for one in tables if decided.get(one) == LETTER]
 
     def integrated(self, writers: State, round_: State) -> tuple[str, State, int]:
         """What is integrated between a freeze and its landing matters for the counts: no order is left out."""

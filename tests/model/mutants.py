@@ -40,6 +40,7 @@ EVOLVE, EVOLVED = "tests/model/evolve_world.py", "exporter/core/evolved.py"
 SCHEMA, SCHEMAS = "tests/model/schema_world.py", "exporter/core/schemas.py"
 DERIVE, CURSORS = "tests/model/derive_world.py", "offsets/cursors.py"
 MIRROR, SENT = "tests/model/mirror_world.py", "tests/model/sent_world.py"
+FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -1500,6 +1501,121 @@ MUTANTS = (
         frozenset({"ONCE"}),
         {"rows": 1, "senders": 1},
         "sent",
+    ),
+    Mutant(
+        "first_table_only",
+        "3.9 a record goes to the first of the tables that it belongs to",
+        ((ROUTING, "        return tuple(sorted(found))\n", "        return tuple(sorted(found))[:1]\n"),),
+        LOSS,
+        {"log": "b"},
+        "fan",
+    ),
+    Mutant(
+        "matches_beside_names",
+        "3.9 a type with a pattern takes its own name as well",
+        ((ROUTING, "if name in self.schemas and name not in self._matching:", "if name in self.schemas:"),),
+        ROWS,
+        {"log": "n"},
+        "fan",
+    ),
+    Mutant(
+        "letter_per_record",
+        "3.9 a record that two of its tables cannot have is one dead letter",
+        (
+            (
+                FAN,
+                "return [ROW for one in tables if decided.get(one) == LETTER]",
+                "return [ROW] * (LETTER in decided.values())",
+            ),
+        ),
+        LOSS,
+        {"log": "L"},
+        "fan",
+    ),
+    Mutant(
+        "letter_for_all_types",
+        "3.9 a record that one of its tables cannot have is a dead letter for all of them",
+        ((FAN, "name in tables and decided.get(name) != LETTER", "name in tables and LETTER not in decided.values()"),),
+        LOSS,
+        {"log": "l"},
+        "fan",
+    ),
+    Mutant(
+        "drop_keeps_count",
+        "3.9, 3.3 what is dropped stays counted",
+        ((WRITERS, "claim=None, oldest_at=0.0, filtered=0)", "claim=None, oldest_at=0.0)"),),
+        frozenset({"ONCE"}),
+        {"log": "gg", "drops": False},
+        "fan_one",
+    ),
+    Mutant(
+        "count_not_frozen",
+        "3.9, 4.1 a claim that is offered again counts what was integrated since it was frozen",
+        (
+            (
+                WORLD,
+                "replace(real, offers=(*real.offers, f\"c{len(real.offers) + 1}\"))",
+                "replace(real, filtered=writer.filtered, offers=(*real.offers, f\"c{len(real.offers) + 1}\"))",
+            ),
+            (
+                WORLD,
+                "        return _compact(again, _renumbered((*_claim_of(again), CALLED, *claim[5:])))\n",
+                "        told = (*claim[5:7], writer.filtered)\n"
+                "        return _compact(again, _renumbered((*_claim_of(again), CALLED, *told)))\n",
+            ),
+        ),
+        frozenset({"ONCE"}),
+        {"log": "gg", "drops": False},
+        "fan_one",
+    ),
+    Mutant(
+        "count_stays_after_landing",
+        "3.9 what a commit has counted is counted by the next one again",
+        ((WRITERS, "filtered=writer.filtered - claim.filtered", "filtered=writer.filtered"),),
+        frozenset({"ONCE"}),
+        {"log": "gg", "drops": False},
+        "fan_one",
+    ),
+    Mutant(
+        "landing_forgets_count",
+        "3.9 a commit that lands takes the count of what was integrated after it was frozen with it",
+        ((WRITERS, "filtered=writer.filtered - claim.filtered", "filtered=0"),),
+        LOSS,
+        {"log": "gg", "drops": False},
+        "fan_one",
+    ),
+    Mutant(
+        "markers_count_nothing",
+        "3.9 an empty marker says nothing of what was left out",
+        ((WORLD, "claim = replace(claim, files=())", "claim = replace(claim, files=(), filtered=0)"),),
+        LOSS,
+        {"log": "g"},
+        "fan",
+    ),
+    Mutant(
+        "counted_before_the_bound",
+        "3.9, 3.1 a round counts also what lies at or below a type's bound",
+        ((WORLD, "self.left_out(name, mine)", "self.left_out(name, range(plan.start, plan.end))"),),
+        frozenset({"ONCE"}),
+        {"log": "gg", "drops": False},
+        "fan_one",
+    ),
+    Mutant(
+        "discarded_counts",
+        "3.9, 3.1 a fragment of a type that is discarded is counted all the same",
+        (
+            (
+                WRITERS,
+                '            discarded[name] = refusal or "it has no position yet"\n',
+                '            discarded[name] = refusal or "it has no position yet"\n'
+                "            if writer is not None:\n"
+                "                count = writer.filtered + fragment.filtered.get(name, 0)\n"
+                "                after[key] = replace(writer, filtered=count)\n",
+            ),
+        ),
+        frozenset({"ONCE"}),
+        {"log": "g", "reassign": True, "drops": False},
+        "fan_one",
     ),
 )
 

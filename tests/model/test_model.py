@@ -1,6 +1,7 @@
 """The protocol in small worlds, searched exhaustively with the project's own decisions.
 
     world.py          sections 3 and 4, one partition: two processes, or one against all that others may do
+    fan_world.py      3.9: the same with records of several tables, and counts of what filters leave out
     pair_world.py     4.1, 4.3, 4.4 for commits that carry two partitions
     switch_world.py   5.3: the configuration changes; met_world.py: while a type is met at run time (4.7)
     restore_world.py  4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
@@ -30,6 +31,7 @@ import pytest
 from offsets.positions import Position
 from tests.model.derive_world import START, DeriveScope, DeriveWorld
 from tests.model.evolve_world import EvolveScope, EvolveWorld
+from tests.model.fan_world import FanScope, FanWorld
 from tests.model.met_world import MetScope, MetWorld
 from tests.model.mirror_world import MirrorScope, MirrorWorld
 from tests.model.mutant_run import search
@@ -62,7 +64,24 @@ ONE = (
     {"log": "C", "reassign": True},
     {"log": "AA", "park": True},
 )
+FANS = (
+    ("fan", {"log": "b"}),
+    ("fan", {"log": "L", "drops": False}),
+    ("fan", {"log": "g", "rounds_max": 2, "drops": False}),
+    ("fan", {"log": "g", "park": True, "drops": False}),
+    ("fan", {"log": "u", "reassign": True, "drops": False}),
+    ("fan_one", {"log": "gu", "drops": False}),
+    ("fan_one", {"log": "Lf", "drops": False}),
+    ("fan_one", {"log": "g", "late": True, "drops": False}),
+    ("fan_one", {"log": "g", "reassign": True}),
+)
 LARGE = (
+    ("fan", {"log": "lu", "drops": False}),
+    ("fan", {"log": "gf", "rounds_max": 2, "drops": False}),
+    ("fan", {"log": "g", "late": True, "drops": False}),
+    ("fan_one", {"log": "gg", "rounds_max": 2, "drops": False}),
+    ("fan_one", {"log": "fg", "park": True, "drops": False}),
+    ("fan_one", {"log": "lgu", "drops": False}),
     ("two", {"log": "AC", "drops": False}),
     ("two", {"log": "A.D"}),
     ("two", {"log": "A.", "late": True, "drops": False}),
@@ -209,6 +228,14 @@ def test_two_processes_without_coordination_keep_every_invariant(scope: dict[str
 def test_one_process_keeps_every_invariant_whatever_others_do(scope: dict[str, Any]) -> None:
     """Against any legal step of any number of others, each step of a process is legal itself."""
     hold_in_every_state("one", scope)
+
+
+@pytest.mark.parametrize(("kind", "scope"), FANS, ids=name_of)
+def test_a_record_of_several_tables_is_in_each_of_them_and_what_is_left_out_is_counted(
+    kind: str, scope: dict[str, Any]
+) -> None:
+    """ONCE per table; the counts of the commits are exact in every state, whoever crashed, dropped or was parked."""
+    hold_in_every_state(kind, scope)
 
 
 @pytest.mark.drill
@@ -360,11 +387,13 @@ def test_larger_worlds_of_accidents_keep_every_record(kind: str, scope: dict[str
 
 
 @pytest.mark.parametrize(
-    "scope", ({"log": "C"}, {"log": "AD"}, {"log": "AA", "park": True, "drops": False}), ids=name_of
+    "world",
+    [World(Scope(log)) for log in ("C", "AD")]
+    + [World(Scope("AA", park=True, drops=False)), FanWorld(FanScope("g", park=True, drops=False))],
+    ids=lambda world: str(world.scope),
 )
-def test_a_process_left_alone_finishes_from_every_state(scope: dict[str, Any]) -> None:
+def test_a_process_left_alone_finishes_from_every_state(world: World) -> None:
     """No deadlock and no endless discarding: without faults, each process of each state covers the whole log."""
-    world = World(Scope(**scope))
     tables, process = world.first_state()
     searched = Search(world)
     assert searched.run(tables, (process, process)).complete
@@ -372,7 +401,7 @@ def test_a_process_left_alone_finishes_from_every_state(scope: dict[str, Any]) -
     done: set[tuple[State, State]] = set()
     for start in starts:
         finish(world, start, done)
-    print(f"\n{name_of(scope)}: {len(starts)} pairs of a process and tables, all finish")
+    print(f"\n{world.scope}: {len(starts)} pairs of a process and tables, all finish")
 
 
 @pytest.mark.parametrize(

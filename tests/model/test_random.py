@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from tests.model.evolve_world import EvolveScope, EvolveWorld
+from tests.model.fan_world import FanScope, FanWorld
 from tests.model.lease_world import STUBS as LEASE_STUBS
 from tests.model.lease_world import LeaseScope, LeaseWorld
 from tests.model.met_world import MetScope, MetWorld
@@ -36,6 +37,7 @@ HISTORIES_LONG = 1_500
 BIG: dict[str, Callable[[], Any]] = {
     "two": lambda: World(Scope("ACD.AC", rounds_max=2, orphans_max=2, late=True, park=True, reassign=True)),
     "new": lambda: World(Scope("CA.DC", rounds_max=2, late=True, park=True, reassign=True, anchored=False)),
+    "fan": lambda: FanWorld(FanScope("gb.Lful", rounds_max=2, orphans_max=2, late=True, park=True, reassign=True)),
     "pair": lambda: PairWorld(PairScope(("AA.A", "A.AA"), drops=True, revokes=True, late=True)),
     "switch": lambda: SwitchWorld(SwitchScope("ADBA", "DABD", olds=2, news=2, types="ABD", in_old="ABD")),
     "met": lambda: MetWorld(MetScope("CADC", "ACCD", olds=2, news=2, takes=True)),

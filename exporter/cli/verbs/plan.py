@@ -9,6 +9,7 @@ import click
 from exporter.cli.options import EXPORTED, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, Text, counted, plain
 from exporter.errors import FoundProblem
+from exporter.text import escaped
 
 if TYPE_CHECKING:
     from exporter.operate.start_plan import StartPlan
@@ -20,7 +21,10 @@ COLUMNS = ("partition", "verdict", "floor", "held back by", "end", "lag")
 @FORMAT
 @with_settings(EXPORTED)
 def plan(output: Output, load: Loading) -> None:
-    """What a start would do with each partition, and why; writes nothing. Exit code 1 if it would not run."""
+    """What a start would do with each partition, and why, and by which rules; writes nothing.
+
+    Exit code 1 if it would not run.
+    """
     from exporter.operate.start_plan import start_plan
     from exporter.workbench import open_workbench
 
@@ -40,5 +44,7 @@ def _tell(found: StartPlan, text: Text) -> None:
     for one in found.partitions:
         for step in one.steps:
             text.line(f"{one.tp}: would {step}")
+    for name, rules in found.rules.items():
+        text.line(f"{name}: {escaped('; '.join(rules))}")
     for refused in found.refusals:
         text.line(f"would exit {refused.exit_code}: {refused.reason}\n  hint: {refused.hint}")

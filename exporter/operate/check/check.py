@@ -15,6 +15,7 @@ from typing import Any
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.rules_told import rules_told
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 from exporter.finding import Finding
 from exporter.kafka.login import Greeting
@@ -244,6 +245,8 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
     yield from _properties(lake)
     yield from check_catalog(settings, lake)
     configuration = routing_of(settings, session)
+    for name, rules in rules_told(configuration).items():
+        yield Finding(f"rules of {name}", "ok", "; ".join(rules))
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
     yield from _to_be_cut(lake)
