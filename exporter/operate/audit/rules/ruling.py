@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
-from exporter.operate.audit.readers.reader import Refused, Undecided
 from exporter.operate.audit.readers.reading import NOTHING, Readings
 from exporter.operate.audit.rules.filters import Filter, sifts
 from exporter.operate.audit.rules.routes import Routes
-from exporter.operate.audit.rules.values import Unsure
+from exporter.operate.audit.rules.sent import Documents, record_of
 from offsets.ranges import TopicPartition
 
 TAKER_DDL = "struct<code: int, expected: int>"
@@ -49,27 +48,6 @@ def ruling(
             yield pa.RecordBatch.from_arrays([*batch.columns, ruled], names=[*batch.schema.names, "ruled"])
 
     return run
-
-
-class Documents:
-    """Values as filters and computed columns take them: Unsure in place of those of which nothing can be said."""
-
-    def __init__(self, routings: Sequence[Routing], readings: Readings, bytes_max: int) -> None:
-        self._routings = routings
-        self._readings = readings
-        self._bytes_max = bytes_max
-
-    def of(self, number: int, record: Mapping[str, Any]) -> Any:
-        """By the configuration of this index. record: `value`, `topic`, `partition`, `offset`."""
-        value, routing = record["value"], self._routings[number]
-        if value is None or len(value) > self._bytes_max:
-            return Unsure
-        reading = self._readings.of(routing.format_of(record["topic"]), routing.registry)
-        try:
-            sent = reading.read(value, TopicPartition(record["topic"], record["partition"]), record["offset"])
-        except (Refused, Undecided, RecursionError):
-            return Unsure
-        return sent.document if sent.comparable else Unsure
 
 
 class _Ruler:
@@ -117,13 +95,3 @@ class _Ruler:
             judged = self._filters[number, code].judged(documents, records)
             for (_, one), expected in zip(some, judged, strict=True):
                 one["expected"] = expected
-
-
-RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
-"""What is looked at of a record."""
-
-
-def record_of(batch: pa.RecordBatch, row: int) -> dict[str, Any]:
-    """One of them, its timestamp in microseconds."""
-    found = {name: batch.column(name)[row] for name in RECORD}
-    return {name: one.value if name == "timestamp" else one.as_py() for name, one in found.items()}
