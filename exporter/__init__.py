@@ -9,7 +9,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     kafka/         What the brokers say, and which partitions are this task's.
     core/          Pure decisions and their values: what is staged, due, read next, and what became of a commit.
     rounds/        One round is one Spark job: exact offsets in, one manifest out; one round after the other.
-    executor/      What runs in Spark's Python workers: route, decode, gather, stage.
+    executor/      What runs in Spark's Python workers: route, decode, shape, gather, stage.
     formats/       What a record's value is: from bytes to columns, or to a reason. One package per format.
     shape/         What the settings make of decoded rows: names, SQL, Python, filters, constants.
     arrow/         What a table can hold, as Arrow has it: leaves of a schema, dates and times, timestamps of Kafka.

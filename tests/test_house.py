@@ -32,7 +32,7 @@ MAY_USE = {
     "rounds": "kafka core executor spark ground offsets",
     "executor": "core formats shape arrow stores ground offsets",
     "formats": "core arrow ground offsets",
-    "shape": "core arrow ground",
+    "shape": "core arrow ground offsets",
     "arrow": "",
     "stores": "core arrow ground offsets",
     "protocol": "kafka core rounds executor arrow stores lake wal ground offsets",

@@ -17,7 +17,17 @@ from typing import Any, Literal
 
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.decoder_version import FIRST_DECODER, decoder_version
-from exporter.core.shapes import TO_LETTERS, Constant, Rename, Shape, constant_fields, matched, renamed, with_fields
+from exporter.core.shapes import (
+    COUNT,
+    TO_LETTERS,
+    Constant,
+    Rename,
+    Shape,
+    constant_fields,
+    matched,
+    renamed,
+    with_fields,
+)
 from exporter.core.value_format import JSON, ValueFormat
 from offsets.names import BadName, table_folder
 
@@ -152,6 +162,11 @@ class Routing:
         shape = self.shape_by_type.get(event_type)
         return shape.decoded if shape is not None else self._unshaped(event_type)
 
+    def ignores_case(self, event_type: str) -> bool:
+        """Whether a field of its values fills a column whose name differs from its own by case only."""
+        shape = self.shape_by_type.get(event_type)
+        return shape is not None and shape.case == "insensitive"
+
     def tables_of(self, text: str) -> tuple[str, ...]:
         """The event types whose tables take a record that says this event type; none: it is unrouted."""
         return self.taking(renamed(self.renames, text))
@@ -164,6 +179,20 @@ class Routing:
         if not found and self.takes_new(name):
             found.append(name)
         return tuple(sorted(found))
+
+    def destinations_of(self, text: str) -> tuple[str, ...]:
+        """tables_of(), or the declared type that takes what is of no table."""
+        return self.tables_of(text) or self.taking_unrouted
+
+    @cached_property
+    def taking_unrouted(self) -> tuple[str, ...]:
+        """The declared type that takes what is of no table, if one does."""
+        return () if self.unrouted in (COUNT, TO_LETTERS) else (self.unrouted,)
+
+    @cached_property
+    def has_rules(self) -> bool:
+        """Whether a record may go to the table of another event type than it says."""
+        return bool(self.renames or self.matches or self.taking_unrouted)
 
     @property
     def fans_out(self) -> bool:

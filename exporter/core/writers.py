@@ -286,7 +286,7 @@ def landed(writer: Writer, claim: Claim, now: float) -> Writer:
         covered_at=now,
         oldest_at=min((file.staged_at for file in kept), default=0.0),
         failures=0,
-        filtered=writer.filtered - claim.filtered,
+        filtered=max(0, writer.filtered - claim.filtered),
     )
 
 

@@ -1,1 +1,1 @@
-"""What runs in Spark's Python workers: route, decode, gather, stage."""
+"""What runs in Spark's Python workers: route, decode, shape, gather, stage."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from exporter.arrow.kafka_time import VALUE_BYTES
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
-from exporter.core.shapes import COUNT, TO_LETTERS, renamed
+from exporter.core.shapes import COUNT, renamed
 from exporter.formats.format import Peek
 from exporter.formats.formats import format_of
 from exporter.text import shorten
@@ -134,10 +134,8 @@ class Router:
 
     def _found_destinations(self, name: str) -> tuple[str, ...]:
         """The tables that take an event type; _COUNTED for one that is counted, nothing for a dead letter."""
-        unrouted = self._routing.unrouted
-        if (found := self._routing.taking(name)) or unrouted == TO_LETTERS:
-            return found
-        return (_COUNTED if unrouted == COUNT else unrouted,)
+        found = self._routing.taking(name) or self._routing.taking_unrouted
+        return (_COUNTED,) if not found and self._routing.unrouted == COUNT else found
 
     def _dead(
         self,

@@ -18,6 +18,7 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.formats.format import Read
 from exporter.formats.marks import declared_only, holds_json, is_evolved
+from exporter.formats.said import Said
 from exporter.formats.schema import arrow_schema
 from exporter.text import shorten
 
@@ -86,7 +87,7 @@ class PairsReader:
         if not event_type or not {field.type for field in schema} <= _CARRIED:
             raise TypeError("a reader is of one event type, and of a schema that its format has made")
         time = routing.event_time
-        self._event_type = event_type
+        self._said = Said(event_type, routing)
         self._schema = schema
         self._known = schema if routing.unknown_fields == "rescue" else declared_only(schema)
         self._policy = routing.unknown_fields
@@ -123,8 +124,8 @@ class PairsReader:
         if raw is None:
             raise _Bad("tombstone: the value is null")
         sent = _parsed(raw)
-        if self._route is not None and sent.get(self._route) != self._event_type:
-            raise _Bad(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
+        if self._route is not None and not self._said.fits(sent.get(self._route)):
+            raise _Bad(self._said.mismatch)
         fields = [field for field in self._known if self._fits(field, sent.get(field.name))]
         known = {field.name: self._field(field, sent.get(field.name)) for field in fields}
         time = None if self._time is None or self._time not in sent else self._sent_time(sent[self._time])

@@ -39,8 +39,7 @@ class Totals:
     """committed: rows by event type. filtered: records that its filter leaves out, of which a commit has told; those
     of the dead letters are of no table (protocol 3.9). outcomes: commits by (event type, outcome), one of several
     partitions once per outcome. lookups: of schema ids, by outcome. stages: seconds by stage. counts: what the tasks of
-    the rounds
-    counted, summed.
+    the rounds counted, summed.
     """
 
     records: int = 0

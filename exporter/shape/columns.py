@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from exporter.core.naming import named_columns
 from exporter.core.shapes import Constant, Shape, constant_fields, with_fields
+from exporter.errors import ConfigError
 from exporter.shape.kinds import spark_field
-from exporter.shape.sql import checked_sql
+from exporter.shape.sql import checked_sql, seen_columns
 
 
 def table_columns(event_type: str, shape: Shape, constants: Iterable[tuple[str, Constant]]) -> str:
@@ -21,13 +21,11 @@ def table_columns(event_type: str, shape: Shape, constants: Iterable[tuple[str, 
     seen = json.loads(seen_columns(shape))
     fields = {one["name"]: one for one in seen["fields"]}
     if shape.sql:
-        for one in checked_sql(event_type, shape, json.dumps(seen)).computed:
+        try:
+            found = checked_sql(shape)
+        except ConfigError as error:
+            raise ConfigError(f"types.{event_type}, {error.message}", error.hint) from None
+        for one in found.computed:
             fields[one.column] = spark_field(one.column, one.kind)
     kept: list[dict[str, Any]] = [one for name, one in fields.items() if name not in shape.drop]
     return with_fields(json.dumps({**seen, "fields": kept}), constant_fields(constants))
-
-
-def seen_columns(shape: Shape) -> str:
-    """Spark schema JSON of what SQL sees: the decoded columns by the table's names, and what a function adds."""
-    added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
-    return with_fields(named_columns(shape.decoded, shape.names), added)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from exporter.core.shapes import Shape
+from exporter.arrow.own_columns import SHAPING_SCHEMA
+from exporter.arrow.spark_types import as_json
+from exporter.core.naming import named_columns
+from exporter.core.shapes import Shape, with_fields
 from exporter.errors import ConfigError
 from exporter.shape.engine import connection, quoted
 from exporter.shape.expressions import NotARowsOwn, NotSql, used_columns
@@ -16,23 +19,14 @@ from exporter.shape.kinds import NoSuchKind, spark_field, spark_type, sql_type
 
 ROWS = "__rows"
 """What the rows are called in SQL; no column of ours is called so."""
-RECORD_COLUMNS: tuple[dict[str, Any], ...] = (
-    spark_field("_kafka", {"type": "struct", "fields": [
-        spark_field("topic", "string"), spark_field("partition", "integer"), spark_field("offset", "long"),
-        spark_field("timestamp", "timestamp"),
-    ]}),
-    spark_field("_key", "binary"),
-    spark_field("_headers", {"type": "array", "containsNull": True, "elementType": {"type": "struct", "fields": [
-        spark_field("key", "string"), spark_field("value", "binary"),
-    ]}}),
-)  # fmt: skip
+RECORD_COLUMNS = [spark_field(one.name, as_json(one.type)) for one in SHAPING_SCHEMA]
 """What SQL and functions see of a record beside its value's columns: fields of a Spark schema."""
 _DIALECT = 'the SQL is DuckDB\'s; a name that is a word of it stands in double quotes, as in "at"'
 
 
 @dataclass(frozen=True)
 class Computed:
-    """One expression. column: what it fills, or `where`. kind: its Spark type. reads: columns, and of the record."""
+    """One expression. column: what it fills, of a filter `where`. kind: its Spark type. reads: names of columns."""
 
     column: str
     text: str
@@ -41,8 +35,8 @@ class Computed:
 
     @property
     def sql(self) -> str:
-        """It as an item of a SELECT, in the type that the column has."""
-        return f"CAST((\n{self.text}\n) AS {sql_type(self.kind)}) AS {quoted(self.column)}"
+        """It in the type that the column has."""
+        return f"CAST((\n{self.text}\n) AS {sql_type(self.kind)})"
 
 
 @dataclass(frozen=True)
@@ -54,45 +48,46 @@ class Sql:
 
 
 @cache
-def checked_sql(event_type: str, shape: Shape, columns_json: str) -> Sql:
-    """columns_json: Spark schema JSON of what the SQL sees. Raises ConfigError for what cannot be evaluated."""
-    check = _Check(event_type, json.loads(columns_json)["fields"])
-    where = check.computed("where", shape.where) if shape.where else None
+def checked_sql(shape: Shape) -> Sql:
+    """Raises ConfigError for what cannot be evaluated."""
+    check = _Check(json.loads(seen_columns(shape))["fields"])
+    where = check.computed("where", "where", shape.where) if shape.where else None
     if where is not None and where.kind != "boolean":
-        raise check.refused("where", f"it is no condition: its type is {sql_type(where.kind)}", "compare it: `x = 1`")
-    return Sql(where, [check.computed(column, text) for column, text in shape.computed])
+        raise ConfigError(f"where: it is no condition: its type is {sql_type(where.kind)}", "compare it: `x = 1`")
+    return Sql(where, [check.computed(f"set.{column}", column, text) for column, text in shape.computed])
+
+
+def seen_columns(shape: Shape) -> str:
+    """Spark schema JSON of what SQL sees: the decoded columns by the table's names, and what a function adds."""
+    added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
+    return with_fields(named_columns(shape.decoded, shape.names), added)
 
 
 class _Check:
     """fields: of a Spark schema."""
 
-    def __init__(self, event_type: str, fields: Sequence[dict[str, Any]]) -> None:
-        self._event_type = event_type
+    def __init__(self, fields: Sequence[dict[str, Any]]) -> None:
         self._connection = connection()
         self._kinds = {one["name"]: one["type"] for one in (*fields, *RECORD_COLUMNS)}
         for one in RECORD_COLUMNS:
             if taken := [field["name"] for field in fields if field["name"].lower() == one["name"]]:
-                raise self.refused(taken[0], "SQL calls a part of the record so", "rename the column")
+                raise ConfigError(f"column {taken[0]}: SQL calls a part of the record so", "rename the column")
 
-    def refused(self, column: str, what: str, hint: str) -> ConfigError:
-        return ConfigError(f"types.{self._event_type}, {column}: {what}", hint)
-
-    def computed(self, column: str, text: str) -> Computed:
-        """One expression of the settings."""
-        place = column if column == "where" else f"set.{column}"
+    def computed(self, place: str, column: str, text: str) -> Computed:
+        """One expression of the settings. place: where in them it stands."""
         try:
             reads = used_columns(self._connection, text, self._kinds)
         except NotARowsOwn as why:
             hint = "an expression gives the same whenever, and beside whatever other rows, it is evaluated"
-            raise self.refused(place, str(why), hint) from None
+            raise ConfigError(f"{place}: {why}", hint) from None
         except NotSql as why:
-            raise self.refused(place, str(why), _DIALECT) from None
+            raise ConfigError(f"{place}: {why}", _DIALECT) from None
         kind = self._type_of(place, text, sorted(reads))
         try:
             return Computed(column, text, spark_type(kind), reads)
         except NoSuchKind as why:
             hint = "cast it, as in CAST(x AS VARCHAR)"
-            raise self.refused(place, str(why), hint) from None
+            raise ConfigError(f"{place}: {why}", hint) from None
 
     def _type_of(self, place: str, text: str, reads: Sequence[str]) -> Any:
         """DuckDB's type of an expression."""
@@ -102,7 +97,7 @@ class _Check:
         try:
             made = self._connection.sql(f"SELECT (\n{text}\n) FROM (SELECT {', '.join(nulls) or 1}) AS {ROWS}")
         except duckdb.Error as error:
-            raise self.refused(place, message_of(error), _DIALECT) from None
+            raise ConfigError(f"{place}: {message_of(error)}", _DIALECT) from None
         return made.types[0]
 
 

@@ -30,6 +30,7 @@ from exporter.formats.format import Format, Read
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.marks import is_evolved
 from exporter.formats.rows import patched
+from exporter.formats.said import Said
 from exporter.text import shorten
 
 
@@ -63,8 +64,9 @@ class EnvelopedTexts:
             inside = replace(routing, type_from=TypeFrom("topic"))
             inside = inside if time is None else replace(inside, event_time=EventTime("record"))
         inner = self._inner.reader(event_type, schema, inside, json_text)
+        said = Said(event_type, routing)
         check = None if self._opening.envelope is None else route_of(routing.type_from)
-        return EnvelopedReader(self._opening, inner, Wanted.by(schema, routing, self._form), time, (event_type, check))
+        return EnvelopedReader(self._opening, inner, Wanted.by(schema, routing, self._form), time, (said, check))
 
 
 def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> EnvelopeTime | None:
@@ -120,7 +122,7 @@ class _Row(NamedTuple):
 
 
 class EnvelopedReader:
-    """See Reader. routed: the event type, and what finds it in an envelope."""
+    """See Reader. routed: the event types that fit, and what finds one in an envelope."""
 
     def __init__(
         self,
@@ -128,13 +130,13 @@ class EnvelopedReader:
         inner: Any,
         wanted: Wanted,
         time: EnvelopeTime | None,
-        routed: tuple[str, Route | None],
+        routed: tuple[Said, Route | None],
     ) -> None:
         self._opening = opening
         self._inner = inner
         self._wanted = wanted
         self._time = time
-        self._event_type, self._route = routed
+        self._said, self._route = routed
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -168,8 +170,8 @@ class EnvelopedReader:
         if change is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
             return _Row(text, None, None, False, hidden)
-        if self._route is not None and self._route(payload.value, change.told) != self._event_type:
-            raise Refused(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
+        if self._route is not None and not self._said.fits(self._route(payload.value, change.told)):
+            raise Refused(self._said.mismatch)
         time, cut = (None, False) if self._time is None else self._time.read(payload.value)
         sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
         node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None

@@ -29,10 +29,12 @@ import pyarrow.compute as pc
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
+from exporter.formats.cased import Spelling
 from exporter.formats.format import Read
 from exporter.formats.json.asked import Asked
 from exporter.formats.json.block import Judged, joined
 from exporter.formats.json.blocks import BlockReader
+from exporter.formats.json.cased import CasedReader
 from exporter.formats.json.judge import TOO_MANY, Judge, outsized
 from exporter.formats.json.layouts import Layouts
 from exporter.formats.json.lifted import Lifter, holds_json
@@ -65,9 +67,10 @@ class Json:
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"
-    ) -> JsonReader:
+    ) -> JsonReader | CasedReader:
         """See Format."""
-        return JsonReader(event_type, schema, routing, self._tuning, canonical=json_text == "canonical")
+        made = JsonReader(event_type, schema, routing, self._tuning, canonical=json_text == "canonical")
+        return CasedReader(made, Spelling.of(schema)) if routing.ignores_case(event_type) else made
 
 
 class JsonReader:
@@ -79,7 +82,7 @@ class JsonReader:
         asked = Asked.by(event_type, schema, routing, tuning.maps_as_objects)
         readers = Readers(asked.shape, asked)
         self._keeps_all = len(asked.schema) == 0
-        judge = Judge(readers.root, routing, asked.route, event_type, self._keeps_all)
+        judge = Judge(readers.root, routing, asked.route, asked.said, self._keeps_all)
         self.ways: Counter[Way] = Counter()
         self._schema, self._read_schema = schema, asked.schema
         self._widens = asked.schema != schema
@@ -87,7 +90,7 @@ class JsonReader:
         self._evolved = has_evolved(asked.schema)
         self._lifter = None
         if holds_json(readers.root):
-            as_sent = Judge(asked.shape(False, as_sent=True), routing, asked.route, event_type, keep_all=False)
+            as_sent = Judge(asked.shape(False, as_sent=True), routing, asked.route, asked.said, keep_all=False)
             self._lifter = Lifter(readers.root, as_sent, canonical)
         self._blocks = BlockReader(asked, readers, judge, tuning, routing.unknown_fields == "dead_letter")
 

@@ -21,6 +21,7 @@ from exporter.formats.json.shapes import Struct
 from exporter.formats.json.text import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, too_deep
 from exporter.formats.json.unknown import Splitter, plain
 from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note
+from exporter.formats.said import Said
 from exporter.text import shorten
 
 LARGE_BYTES = 64 << 10
@@ -81,13 +82,13 @@ class Judge:
     """Reads one record exactly. Slow, so it only sees doubtful ones."""
 
     def __init__(
-        self, root: Struct, routing: Routing, route: list[str] | None, event_type: str, keep_all: bool
+        self, root: Struct, routing: Routing, route: list[str] | None, said: Said, keep_all: bool
     ) -> None:
         self._root = root
         self._splitter = Splitter(root)
         self._policy = routing.unknown_fields
         self._route = route
-        self._event_type = event_type
+        self._said = said
         self._keep_all = keep_all
         self._twins: list[str] = []
         self._scan = json.JSONDecoder(
@@ -178,8 +179,8 @@ class Judge:
             return
         for name in self._route:
             value = value.get(name) if type(value) is dict else None
-        if value != self._event_type:
-            raise _Unreadable(f"type_mismatch: the event type was read as {self._event_type!r} and is another")
+        if not self._said.fits(value):
+            raise _Unreadable(self._said.mismatch)
 
     def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> RecordVerdict:
         """Apply the policy for unknown fields and write the text for the reader."""

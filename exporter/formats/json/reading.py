@@ -72,8 +72,8 @@ class FastReader:
         if self._marks and not self._all_stand(values, parsed):
             return None, None
         if route and len(parsed):
-            same = pc.equal(_at(parsed, route), self._asked.event_type)
-            if same.null_count or not pc.all(same).as_py():
+            fits = self._asked.said.fitting(_at(parsed, route))
+            if fits.false_count:
                 return None, None
         return Taken(columns, time, cutter.count), None
 

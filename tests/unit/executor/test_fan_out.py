@@ -65,7 +65,7 @@ def test_a_record_is_in_each_table_whose_pattern_fits_it(tmp_path):
     values = [record("x1", 1), record("a", 2), record("b", 3), record("x2", "?"), record("x1", 5)]
     files, counts = run(tmp_path, [batch(values)], ALL, routing=BOTH)
     assert files == {"a": [[0, 1, 4]], "b": [[0, 2, 4]], DEAD_LETTERS: [[3, 3]]}
-    assert letters(tmp_path) == [(3, "a", "decode", "wrong_type"), (3, "b", "decode", "wrong_type")]
+    assert letters(tmp_path) == [(3, "a", "decode", "type_mismatch"), (3, "b", "decode", "type_mismatch")]
     assert counts[COPIES] == 3 and counts["records"] == 5 and counts["dead_letters"] == 2
 
 
@@ -75,7 +75,7 @@ def test_a_record_that_is_dead_as_a_whole_has_one_letter(tmp_path):
     values = [None, record("x1", int("9" * 90)), b"{}", record("nobody's", 1)]
     files, _ = run(tmp_path, [batch(values)], ALL, routing=routing)
     assert files == {DEAD_LETTERS: [[0, 1, 2, 3]]}
-    stages = [(None, "route", "tombstone"), ("x1", "size", "too_long"), (None, "route", "no_type"),
+    stages = [(None, "route", "tombstone"), (None, "size", "too_long"), (None, "route", "no_type"),
               ("nobody's", "route", "unknown_type")]  # fmt: skip
     assert letters(tmp_path) == [(at, *told) for at, told in enumerate(stages)]
 
@@ -164,3 +164,11 @@ def test_without_rules_nothing_is_counted(tmp_path):
     _, counts = run(tmp_path, [batch([record("a", 1), record("c", 2)])], ALL)
     assert COPIES not in counts and not any(name.startswith(FILTERED) for name in counts)
 
+
+
+@pytest.mark.parametrize("sent", [b'{"type": "x", "n": 1, "type": "b"}', b'{"type": "x", "n": 1, "\\u0074ype": "y"}'])
+def test_what_a_value_says_twice_leads_nowhere(tmp_path, sent):
+    """Whoever reads all of a value finds the second event type; a letter of each table that it was read for."""
+    value = sent.replace(b"1", b'1, "ts": "2025-12-31T12:00:00Z"')
+    files, _ = run(tmp_path, [batch([value])], ALL, routing=BOTH)
+    assert set(files) == {DEAD_LETTERS}

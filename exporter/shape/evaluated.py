@@ -1,0 +1,120 @@
+"""SQL over the rows of one type: what its expressions give, and on which rows they fail. Runs on Spark executors.
+
+Whatever DuckDB gives for a row it gives for the row alone: no statement sees more rows than those in which the order of
+conditions is as written, and a row is bad only if an expression fails on it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.arrow.own_columns import KAFKA_COLUMN
+from exporter.arrow.years import Years
+from exporter.errors import InvariantBroken
+from exporter.shape.apart import Made, RowFails, each, reason
+from exporter.shape.engine import connection, quoted
+from exporter.shape.kinds import arrow_type
+from exporter.shape.sql import ROWS, Computed, message_of
+from offsets import Invariant
+
+ROWS_MAX = 8 * 2048
+"""Rows of a statement. After some 25 vectors of 2,048 values DuckDB may try ANDed conditions in another order: then
+another one would be the first to fail, or to spare the others."""
+
+
+_FAILS = r"CREATE TEMP MACRO error(message) AS [NULL][CAST(decode('\xFF'::BLOB) AS INTEGER)]"
+"""What has the type of error(), and fails as it does."""
+
+
+class Evaluation:
+    """Of some expressions, in their order."""
+
+    def __init__(self, computed: Sequence[Computed]) -> None:
+        import duckdb
+
+        self._failures = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotImplementedException)
+        """What is a row's own fault; memory, storage or a fault of DuckDB's is none."""
+        self._no_tries = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+        self._connection = connection()
+        self._computed = computed
+        self._schema = pa.schema([(one.column, arrow_type(one.kind)) for one in computed])
+        self._years = [Years(pa.schema([field])) for field in self._schema]
+        reads = sorted({name for one in computed for name in one.reads})
+        self._reads = reads or [KAFKA_COLUMN]  # there is no table without columns, and each has its rows
+        self._at_once = _select(f"{one.sql} AS {quoted(one.column)}" for one in computed)
+        self._alone = [(one.column, _select([one.sql])) for one in computed]
+        failing = (f"TRY({{'tried': {one.sql}}}) IS NULL" for one in computed)
+        self._tries = _select([f"{' OR '.join(failing)} AS failing"])
+
+    def of(self, rows: pa.Table) -> Made:
+        """rows: at least the columns that are read. A reason says of which column it is."""
+        read = rows.select(self._reads)
+        parts = [self._part(read.slice(at, ROWS_MAX), at) for at in range(0, max(1, rows.num_rows), ROWS_MAX)]
+        good = pa.concat_arrays([one.good for one in parts])
+        bad = {row: why for one in parts for row, why in one.bad.items()}
+        return Made(pa.concat_tables([one.table for one in parts]), good, bad)
+
+    def _part(self, rows: pa.Table, at: int) -> Made:
+        """at: the number of the first row."""
+        found = each(rows, self._attempt, self._schema, self._suspected)
+        bad = {row + at: why for row, why in found.bad.items()}
+        table, good = found.table, pc.add(found.good, at)
+        beyond: dict[int, str] = {}
+        for column, years in zip(table.column_names, self._years, strict=True):
+            for row, why in years.beyond(table.select([column])).items():
+                beyond.setdefault(row, reason(column, why))
+        if beyond:
+            bad |= {good[row].as_py(): why for row, why in beyond.items()}
+            within = pa.array([row not in beyond for row in range(len(good))])
+            table, good = table.filter(within), good.filter(within)
+        return Made(table, good, bad)
+
+    def _attempt(self, rows: pa.Table) -> pa.Table:
+        try:
+            made = self._run(self._at_once, rows)
+        except self._failures as error:
+            raise RowFails(self._why(rows, error) if rows.num_rows == 1 else "") from error
+        if made.num_rows != rows.num_rows:
+            raise InvariantBroken(Invariant.ROUTE, f"{self._at_once} makes {made.num_rows} rows of {rows.num_rows}")
+        return made.cast(self._schema)
+
+    @cached_property
+    def _guessing(self) -> Any:
+        """A connection in which error() is what TRY takes: it takes nothing volatile."""
+        made = connection()
+        made.execute(_FAILS)
+        return made
+
+    def _suspected(self, rows: pa.Table) -> pa.BooleanArray | None:
+        """Rows on which TRY gives nothing. An earlier DuckDB has no TRY."""
+        try:
+            return self._run(self._tries, rows, self._guessing).column(0).combine_chunks()
+        except (*self._failures, *self._no_tries):
+            return None
+
+    def _why(self, row: pa.Table, error: Exception) -> str:
+        """The reason of the first expression that fails on a row. error: what they say together."""
+        for column, statement in self._alone if len(self._alone) > 1 else ():
+            try:
+                self._run(statement, row)
+            except self._failures as failure:
+                return reason(column, message_of(failure))
+        return reason(self._alone[0][0], message_of(error))
+
+    def _run(self, statement: str, rows: pa.Table, engine: Any = None) -> pa.Table:
+        engine = engine or self._connection
+        engine.register(ROWS, rows)
+        try:
+            return engine.sql(statement).to_arrow_table()
+        finally:
+            engine.unregister(ROWS)  # else it would keep them
+
+
+def _select(items: Iterable[str]) -> str:
+    return f"SELECT {', '.join(items)} FROM {ROWS}"
+
