@@ -246,7 +246,7 @@ SHAPES = {
                "domain = \"split_part(email, '@', 2)\"\nwas = 'coalesce(secret, phone, email)'"),
     "record": ("n BIGINT", "[types.record.set]\nof_key = 'decode(_key)'\nplace = '_kafka.offset'\n"
                "of_topic = '_kafka.topic'\n"
-               "source = \"decode(list_filter(_headers, h -> h.key = 'source')[1].value)\""),
+               "source = \"decode(list_filter(_headers, lambda h: h.key = 'source')[1].value)\""),
     "pathed": ("customer STRING, city STRING, n BIGINT", "[types.pathed.names]\n"
                "customer = ['customer.id', 'customer_id']\ncity = 'address.home.city'"),
     "cased": ("userid BIGINT, note STRING", "case = 'insensitive'"),
