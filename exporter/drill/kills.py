@@ -108,7 +108,7 @@ def random_kills(run: Run) -> None:
 def routed(run: Run) -> None:
     """The same, and records belong to three tables, which filter and compute: what is left out is counted exactly."""
     run.types = dict(routes.TYPES)
-    run.sections |= routes.SECTIONS
+    run.sections |= {name: dict(table) for name, table in routes.SECTIONS.items()}
     run.scalars["unrouted"] = "count"
     _random_kills(run, routes.record)
 
