@@ -162,6 +162,11 @@ class Routing:
         shape = self.shape_by_type.get(event_type)
         return shape.decoded if shape is not None else self._unshaped(event_type)
 
+    def ignores_case(self, event_type: str) -> bool:
+        """Whether a field of its values fills a column whose name differs from its own by case only."""
+        shape = self.shape_by_type.get(event_type)
+        return shape is not None and shape.case == "insensitive"
+
     def tables_of(self, text: str) -> tuple[str, ...]:
         """The event types whose tables take a record that says this event type; none: it is unrouted."""
         return self.taking(renamed(self.renames, text))

@@ -1,6 +1,6 @@
 """What becomes of dead letters under another configuration, by the exporter's own decoding. Runs on Spark executors.
 
-    batch of dead letters -> frames -> route -> decode -> the same batch with `target` or `verdict`
+    batch of dead letters -> frames -> route -> decode -> shape -> the same batch with `targets` or `verdict`
 
 A row's verdict depends on that row, the routing configuration and the recorded schemas alone (ROUTE), so that what is
 fed is exactly what the exporter would have written. Nothing is staged here.
@@ -18,15 +18,25 @@ from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.arrow.spark_types import as_ddl
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
+from exporter.executor.readers import shaper_of
 from exporter.executor.route import Router
+from exporter.executor.shaping import shaped
 from exporter.formats.decoder import Decoder
 from exporter.formats.frames import ids_without_text, readable, unread
+from exporter.shape.shaper import Shaper
 
-RECORD = pa.schema([*RECORD_FIELDS, ("epoch", pa.int32())])
-"""A dead letter as Spark's Kafka source would give the record, and the epoch that it was read in. In this order, by
-which alone mapInArrow knows them; a join changes it."""
-JUDGED_DDL = as_ddl([*RECORD, pa.field("target", pa.string()), pa.field("verdict", pa.string())])
-"""target: event type whose table gets the row, else null. verdict: why it stays a dead letter, else null."""
+RECORD = pa.schema([*RECORD_FIELDS, ("epoch", pa.int32()), ("of_type", pa.string())])
+"""A dead letter as Spark's Kafka source would give the record, the epoch that it was read in, and the type that it is
+of: null where it is of the whole record (protocol 3.9). In this order, by which alone mapInArrow knows them; a join
+changes it."""
+JUDGED_DDL = as_ddl([*RECORD, pa.field("targets", pa.list_(pa.string())), pa.field("verdict", pa.string())])
+"""targets: event types whose tables get the row, else null. verdict: why it stays a dead letter, else null."""
+STAYS = {
+    "filtered": "a filter leaves them out",
+    "unrouted": "their event types are of no table and would be counted",
+    "of_another_type": "their records are not of their type any more",
+}
+"""Verdict of a letter that nothing is wrong with -> why it is left as it is."""
 IDS_DDL = "id bigint"
 
 
@@ -36,15 +46,16 @@ def judge(routing: Routing, schemas: KnownSchemas, batches: Iterator[pa.RecordBa
     for batch in batches:
         if not batch.num_rows:
             continue
-        targets: list[Any] = [None] * batch.num_rows
+        targets: list[list[str]] = [[] for _ in range(batch.num_rows)]
         verdicts: list[Any] = [None] * batch.num_rows
         for topic in pc.unique(batch.column("topic")).to_pylist():
             if topic not in judges:
                 judges[topic] = _Judge(routing, topic, schemas)
             rows = pc.indices_nonzero(pc.equal(batch.column("topic"), topic))
             judges[topic].judge(batch.take(rows), rows.to_pylist(), targets, verdicts)
-        columns = [*batch.columns, pa.array(targets, pa.string()), pa.array(verdicts, pa.string())]
-        yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "target", "verdict"])
+        told = [None if verdict else names for names, verdict in zip(targets, verdicts, strict=True)]
+        columns = [*batch.columns, pa.array(told, pa.list_(pa.string())), pa.array(verdicts, pa.string())]
+        yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "targets", "verdict"])
 
 
 def missing_ids(
@@ -67,23 +78,48 @@ class _Judge:
         self._schemas = schemas
         self._router = Router(routing, topic, schemas)
         self._decoders: dict[str, Decoder] = {}
+        self._shapers: dict[str, Shaper | None] = {}
 
-    def judge(self, batch: pa.RecordBatch, at: list[int], targets: list[Any], verdicts: list[Any]) -> None:
-        """Fill in what becomes of the rows. at: where each of the batch's rows stands in the lists."""
+    def judge(self, batch: pa.RecordBatch, at: list[int], targets: list[list[str]], verdicts: list[Any]) -> None:
+        """Fill in what becomes of the rows: targets, or a verdict. at: where each row of the batch stands in the lists.
+
+        A letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
+        """
         framed = unread(batch.column("value"), self._routing.format_of(self._topic), self._schemas)
         routed = self._router.route(readable(batch, framed)).without(framed.unknown)
-        for name, rows in routed.groups.items():
-            of_type = rows.to_pylist()
+        left = ["of_another_type"] * batch.num_rows
+        for name, group in routed.groups.items():
+            rows = group.filter(_may_go_to(name, batch.column("of_type").take(group)))
+            if not len(rows):
+                continue
             values, times = batch.column("value").take(rows), batch.column("timestamp").take(rows)
             decoded = self._decoder(name).decode(values, times)
-            for index in decoded.good.to_pylist():
-                targets[at[of_type[index]]] = name
-            for index, _, reason in decoded.bad:
-                verdicts[at[of_type[index]]] = reason
+            found = shaped(name, decoded, self._shaper(name), batch, rows, self._topic)
+            for row in found.rows.to_pylist():
+                targets[at[row]].append(name)
+            for row in found.filtered.to_pylist():
+                left[row] = "filtered"
+            for row, _, _, reason in sorted(found.bad):
+                verdicts[at[row]] = verdicts[at[row]] or reason
+        for row in routed.counted.to_pylist():
+            left[row] = "unrouted"
         for dead in routed.dead.to_pylist():
             verdicts[at[dead["index"]]] = dead["reason"]
+        for row, place in enumerate(at):
+            if not targets[place] and verdicts[place] is None:
+                verdicts[place] = left[row]
+
+    def _shaper(self, name: str) -> Shaper | None:
+        if name not in self._shapers:
+            self._shapers[name] = shaper_of(self._routing, name)
+        return self._shapers[name]
 
     def _decoder(self, name: str) -> Decoder:
         if name not in self._decoders:
             self._decoders[name] = Decoder.of(name, self._routing, topic=self._topic, schemas=self._schemas)
         return self._decoders[name]
+
+
+def _may_go_to(name: str, of_types: pa.StringArray) -> pa.BooleanArray:
+    """Which letters of these types may go to a table."""
+    return pc.fill_null(pc.equal(of_types, name), True)

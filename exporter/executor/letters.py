@@ -12,6 +12,10 @@ from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, HEADERS_TYPE, KAFKA_T
 from exporter.executor.extras import without_empty
 from offsets.ranges import TopicPartition
 
+TRANSFORM = "transform"
+"""Stage of a dead letter on whose record something failed that the settings make of its row."""
+TYPE_STAGES = ("decode", "event_time", TRANSFORM)
+"""Stages of dead letters that are of one type of their record, whose table cannot have it (protocol 3.9)."""
 Dead = tuple[int, str | None, str, str]
 """A bad record: row in its batch, event type if known, stage, reason."""
 

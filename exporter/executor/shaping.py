@@ -12,13 +12,10 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_COLUMN, SHAPING_SCHEMA
 from exporter.executor.extras import without_empty
-from exporter.executor.letters import Dead
+from exporter.executor.letters import TRANSFORM, Dead
 from exporter.executor.route import NO_ROWS
 from exporter.formats.decoded import Decoded
 from exporter.shape.shaper import Shaper
-
-TRANSFORM = "transform"
-"""Stage of a dead letter on whose record something failed that the settings make of its row."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan
 from exporter.errors import InvariantBroken
 from exporter.executor import headers
-from exporter.executor.letters import dead_letter_rows
+from exporter.executor.letters import TYPE_STAGES, dead_letter_rows
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
@@ -63,12 +63,14 @@ class Poisoned:
 
     known: event type -> position of the partition, of all tables. origin: of a file of the dead letters, in the epoch
     of their position. checked_through: the newest version of the dead letters whose operations were looked at.
+    fans_out: whether a record may belong to several tables: that one has it says nothing of the others (protocol 3.7).
     """
 
     plan: PartitionPlan
     known: Mapping[str, Position]
     origin: FileOrigin
     checked_through: int
+    fans_out: bool = False
 
 
 class Poison:
@@ -127,7 +129,7 @@ def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
         return ""
     if offset in condemned_offsets(letters.transactions, app, tp):
         return ""
-    held = _holder(lake, letters, tp, offset, known)
+    held = _holder(lake, letters, poisoned)
     position = known[DEAD_LETTERS]
     versions = condemned_transactions(app, tp, offset, position, bool(held))
 
@@ -177,8 +179,12 @@ def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[d
     return tuple(adds)
 
 
-def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, known: Mapping[str, Position]) -> str:
-    """The table that holds the record, or empty. Raises Moved if one is not where the task thought."""
+def _holder(lake: Lake, letters: TableView, poisoned: Poisoned) -> str:
+    """The table that holds the record, or empty; with fan-out only the dead letters may, for the whole record.
+
+    Raises Moved if a table is not where the task thought.
+    """
+    tp, offset, known, fans_out = poisoned.plan.tp, poisoned.plan.start, poisoned.known, poisoned.fans_out
     since = first_epoch(letters.transactions, lake.app, tp)
 
     def holds(name: str) -> bool:
@@ -188,7 +194,8 @@ def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, kno
         position = view.position(lake.app, tp)
         if is_elsewhere(known, name, position):
             raise Moved(f"table {name}, {tp}: {position} instead of {known[name]}")
-        return may_hold(position, offset) and bool(held_offsets(lake, name, view, tp, [offset], since))
+        may = may_hold(position, offset) and (name == DEAD_LETTERS or not fans_out)
+        return may and bool(held_offsets(lake, name, view, tp, [offset], since, fans_out))
 
     names = lake.event_types()
     with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="look") as pool:
@@ -196,9 +203,12 @@ def _holder(lake: Lake, letters: TableView, tp: TopicPartition, offset: int, kno
 
 
 def held_offsets(
-    lake: Lake, name: str, view: TableView, tp: TopicPartition, offsets: Sequence[int], since: int
+    lake: Lake, name: str, view: TableView, tp: TopicPartition, offsets: Sequence[int], since: int, whole: bool = False
 ) -> set[int]:
-    """The offsets, of those given, of which the table has a row. since: the epoch in which the topic of today began."""
+    """The offsets, of those given, of which the table has a row. since: the epoch in which the topic of today began.
+
+    whole: dead letters of one type of their record do not count.
+    """
     from pyspark.sql import functions as sf  # a start does not wait for these imports
 
     from exporter.lake.rows import rows_at
@@ -207,5 +217,6 @@ def held_offsets(
     of_partition = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition)
     there = of_partition & kafka["offset"].between(min(offsets), max(offsets))
     of_topic = sf.coalesce(kafka["epoch"], sf.lit(0)) >= since
-    rows = rows_at(lake, name, view).where(there & of_topic).select(kafka["offset"].alias("offset")).distinct()
+    stands = ~sf.col("stage").isin(*TYPE_STAGES) if whole and name == DEAD_LETTERS else sf.lit(True)
+    rows = rows_at(lake, name, view).where(there & of_topic & stands).select(kafka["offset"].alias("offset")).distinct()
     return {row["offset"] for row in rows.collect()} & set(offsets)

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.core.evolve import Evolutions, grown, known_beforehand
+from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
+from exporter.core.named_growth import NamedGrowth, naming_of
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns
@@ -66,6 +67,7 @@ class PlannedColumns:
         self.decoded: dict[str, str] = {}
         self._routing = routing
         self._schemas: dict[str, str] = {}
+        self._namings: dict[str, NamedGrowth | None] = {}
         self._by_fingerprint: dict[str, dict[str, str]] = defaultdict(dict)
         self._told = Foreseen(_beforehand(routing), SETTINGS)
         self._foreseen: dict[str, list[Foreseen]] = {}
@@ -88,18 +90,17 @@ class PlannedColumns:
         evolution = self.evolutions.of(name)
         self._look_at(name, view)
         base = union(view.schema_json, self._schemas.get(name, view.schema_json)) or view.schema_json
-        return self._plan(name, view, grown(self._seeded(name, base), seen, evolution) if evolution else base)
+        return self._plan(name, view, self._grown(name, self._seeded(name, base), seen, evolution))
 
     def to_make(self, name: str, seen: Seen) -> str:
         """The schema of a table that does not exist yet."""
         schema = self._seeded(name, table_schema(self._routing.columns_of(name), self._specs.of(name)))
-        evolution = self.evolutions.of(name)
-        return grown(schema, seen, evolution) if evolution else schema
+        return self._grown(name, schema, seen, self.evolutions.of(name))
 
     def is_news(self, name: str, fingerprint: str, seen: Seen) -> bool:
         """Whether columns follow from what was seen in files that were staged for this fingerprint."""
         schema, evolution = self.schema_of(name, fingerprint), self.evolutions.of(name)
-        return bool(schema) and evolution is not None and grown(schema, seen, evolution) is not schema
+        return bool(schema) and self._grown(name, schema, seen, evolution) is not schema
 
     def lacks(self, name: str, fingerprint: str) -> bool:
         """Whether files that were staged for this fingerprint lack a column that is known beforehand."""
@@ -129,8 +130,22 @@ class PlannedColumns:
             return schema
         for foreseen in self._foreseen_of(name):
             fields = [one for one in foreseen.fields if name not in self._plain_times or not has_plain_time(one)]
-            schema = known_beforehand(schema, fields, foreseen.origin)
+            named = self._named(name)
+            schema = known_beforehand(schema, fields if named is None else named.fields(fields), foreseen.origin)
         return schema
+
+    def _grown(self, name: str, schema: str, seen: Seen, evolution: Evolution | None) -> str:
+        """The schema with the columns that follow from what was seen; the same text if none does."""
+        if evolution is None:
+            return schema
+        named = self._named(name)
+        return grown(schema, seen if named is None else named.seen(seen), evolution)
+
+    def _named(self, name: str) -> NamedGrowth | None:
+        """None of a type whose columns are called as the fields that fill them."""
+        if name not in self._namings:
+            self._namings[name] = naming_of(self._routing, name)
+        return self._namings[name]
 
     def _foreseen_of(self, name: str) -> list[Foreseen]:
         """What is known beforehand of a type: of its schema, if the settings have it, before the rest."""
@@ -156,10 +171,11 @@ def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str,
 
 
 def _decoded(routing: Routing, schemas: Mapping[str, str]) -> dict[str, str]:
+    evolved = {name: schema for name, schema in schemas.items() if name != DEAD_LETTERS and has_evolved(schema)}
+    named = {name: naming_of(routing, name) for name in evolved}
     return {
-        name: combined(routing.decoded_of(name), schema)
-        for name, schema in schemas.items()
-        if name != DEAD_LETTERS and has_evolved(schema)
+        name: combined(routing.decoded_of(name), schema) if (one := named[name]) is None else one.decoded(schema)
+        for name, schema in evolved.items()
     }
 
 

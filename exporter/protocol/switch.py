@@ -196,7 +196,7 @@ class Switcher:
             lake.table(DEAD_LETTERS).store, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
             letters.fingerprint, self._footer(tp, old), compression=lake.compression,
         )  # fmt: skip
-        return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS))
+        return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS), old.fans_out)
 
     def _commit(self, writers: dict[WriterKey, Writer]) -> None:
         """All that the writers have staged. Raises Moved."""

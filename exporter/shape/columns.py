@@ -29,5 +29,3 @@ def table_columns(event_type: str, shape: Shape, constants: Iterable[tuple[str, 
             fields[one.column] = spark_field(one.column, one.kind)
     kept: list[dict[str, Any]] = [one for name, one in fields.items() if name not in shape.drop]
     return with_fields(json.dumps({**seen, "fields": kept}), constant_fields(constants))
-
-

@@ -127,7 +127,8 @@ class NextRound:
             return False
         known = {name: Position(writer.epoch, writer.covered) for name, writer in mine.items()}
         checked_through = self._committer.checked_through(DEAD_LETTERS)
-        poisoned = Poisoned(plan, known, self._letters_origin(plan), checked_through)
+        origin, fans_out = self._letters_origin(plan), self._routing.fans_out
+        poisoned = Poisoned(plan, known, origin, checked_through, fans_out)
         if not self._poison.condemn(self._rounds, poisoned):
             return False
         self._known.condemn(plan.tp, plan.start)

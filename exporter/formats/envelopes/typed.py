@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.cased import Unclear
 from exporter.formats.envelopes.debezium import OPS
 from exporter.formats.envelopes.hidden import Hidden
 from exporter.formats.envelopes.images import Mongo
@@ -97,7 +98,11 @@ class EnvelopeFit:
             self.refusal = f"unresolvable_schema: {name + ': ' if name else ''}{unfit}"
         if self.refusal:
             return
-        kind = record.field(self._rows[0]).type
+        try:
+            self._kind = kind = asked.spelled(record.field(self._rows[0]).type)
+        except Unclear as unclear:
+            self.refusal = unclear.of(name)
+            return
         self._fit = None if outer.mongo else Fit(kind, asked, name)
         self._hidden = None if outer.mongo else Hidden(kind, asked.read)
 
@@ -152,7 +157,8 @@ class EnvelopeFit:
         fit, hidden = self._fit, self._hidden
         if fit is None or hidden is None:
             raise ValueError("rows that are texts have no fields")
-        record, members = hidden.without(rows.record)
+        sent = rows.record if self._asked.spelling is None else rows.record.view(self._kind)
+        record, members = hidden.without(sent)
         read = fit.read(replace(rows, record=record))
         if not members:
             return read

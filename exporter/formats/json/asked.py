@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import Routing
+from exporter.formats.cased import Spelling
 from exporter.formats.json.leaves import LargeNumbers, LongTimes, Means, leaf_of
 from exporter.formats.json.shapes import Struct, free_maps, graft, struct_of
 from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
@@ -39,11 +40,12 @@ class Asked:
         time, kind = routing.event_time, routing.type_from
         if routing.unknown_fields != "rescue" and has_evolved(schema):
             schema = declared_only(schema)
+        spelling = Spelling.of(schema) if routing.ignores_case(event_type) else Spelling({})
         asked = cls(
             Said(event_type, routing),
             schema,
-            kind.name.split(".") if kind.kind == "json" else None,
-            time.path.split(".") if time.kind == "json" else None,
+            spelling.path(kind.name.split(".")) if kind.kind == "json" else None,
+            spelling.path(time.path.split(".")) if time.kind == "json" else None,
             time.unit,
             maps_as_objects,
         )

@@ -29,10 +29,12 @@ import pyarrow.compute as pc
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
+from exporter.formats.cased import Spelling
 from exporter.formats.format import Read
 from exporter.formats.json.asked import Asked
 from exporter.formats.json.block import Judged, joined
 from exporter.formats.json.blocks import BlockReader
+from exporter.formats.json.cased import CasedReader
 from exporter.formats.json.judge import TOO_MANY, Judge, outsized
 from exporter.formats.json.layouts import Layouts
 from exporter.formats.json.lifted import Lifter, holds_json
@@ -65,9 +67,10 @@ class Json:
 
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"
-    ) -> JsonReader:
+    ) -> JsonReader | CasedReader:
         """See Format."""
-        return JsonReader(event_type, schema, routing, self._tuning, canonical=json_text == "canonical")
+        made = JsonReader(event_type, schema, routing, self._tuning, canonical=json_text == "canonical")
+        return CasedReader(made, Spelling.of(schema)) if routing.ignores_case(event_type) else made
 
 
 class JsonReader:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.errors import ConfigError
+from exporter.formats.cased import Spelling, spelled_type
 from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
 from exporter.formats.said import Said
 
@@ -22,6 +23,8 @@ class Asked:
 
     schema: all columns that are returned. read: those that are filled, with their marks: without what nobody declared
     where unknown fields are not kept. route, time: where the event type and the event time stand, if in a record.
+    spelling: of the columns, if fields fill them whose names differ by case only; such a field is called as its column
+    is before anything here looks at it.
     """
 
     said: Said
@@ -31,20 +34,24 @@ class Asked:
     time: Path | None
     unit: str
     policy: Literal["rescue", "ignore", "dead_letter"]
+    spelling: Spelling | None = None
 
     @classmethod
     def by(cls, event_type: str, schema: pa.Schema, routing: Routing) -> Asked:
         """schema: columns as formats/schema.py makes them. Raises ConfigError if a declared one is in the way."""
         time, kind = routing.event_time, routing.type_from
         drops = routing.unknown_fields != "rescue" and has_evolved(schema)
+        spelling = Spelling.of(schema) if routing.ignores_case(event_type) else None
+        as_is = spelling or Spelling({})
         asked = cls(
             Said(event_type, routing),
             schema,
             declared_only(schema) if drops else schema,
-            tuple(kind.name.split(".")) if kind.kind == "json" else None,
-            tuple(time.path.split(".")) if time.kind == "json" else None,
+            tuple(as_is.path(kind.name.split("."))) if kind.kind == "json" else None,
+            tuple(as_is.path(time.path.split("."))) if time.kind == "json" else None,
             time.unit,
             routing.unknown_fields,
+            spelling,
         )
         if asked.route:
             _check_way(schema, asked.route, pa.types.is_string, "the event type", "STRING")
@@ -53,6 +60,10 @@ class Asked:
         elif asked.time:
             _check_way(schema, asked.time, _counts_time, f"the event time in {time.unit}", "BIGINT or TIMESTAMP")
         return asked
+
+    def spelled(self, record: pa.DataType) -> pa.DataType:
+        """A type of a writer's with the names of columns. Raises Unclear."""
+        return record if self.spelling is None else spelled_type(record, self.spelling)
 
     @property
     def keeps_all(self) -> bool:

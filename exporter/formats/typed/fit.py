@@ -11,12 +11,14 @@ time, the event type, and unknown fields. Must never let a value become null in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
+from exporter.formats.cased import Unclear
 from exporter.formats.format import Read
 from exporter.formats.marks import unmarked, widened
 from exporter.formats.typed.asked import Asked
@@ -41,17 +43,22 @@ class Fit:
         self._unknown = POLICIES[asked.policy]
         self.refusal = ""
         try:
+            self._kind = record = asked.spelled(record)
             self._root = struct_of(record, asked.read, asked.known, self._unknown)
             self._type = EventType(record, asked.route) if asked.route else None
             self._time = EventTimeOf(record, asked.time, asked.unit) if asked.time else None
         except Unfit as unfit:
             self.refusal = f"unresolvable_schema: {schema_name + ': ' if schema_name else ''}{unfit}"
+        except Unclear as unclear:
+            self.refusal = unclear.of(schema_name)
 
     def read(self, typed: Typed) -> Read:
         """typed: of the writer's type."""
         if self.refusal:
             refused = {**typed.refused, **dict.fromkeys(typed.rows.tolist(), self.refusal)}
             return nothing_read(self._asked, refused)
+        if self._asked.spelling is not None:
+            typed = replace(typed, record=typed.record.view(self._kind))
         whole = self._asked.keeps_all
         fitted, columns = (Fitted(typed.record), []) if whole else self._root.fields(typed.record)
         bad = {row: one.reason for row, one in fitted.bad.items()}

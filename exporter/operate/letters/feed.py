@@ -11,11 +11,13 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
@@ -45,6 +47,8 @@ log = get_logger(__name__)
 OFFERS_MAX = 20
 """Offers of the same files while the exporter commits beside it."""
 
+RECORD_NAMES = [field.name for field in RECORD_FIELDS]
+
 Staged = Mapping[TopicPartition, Sequence[StagedFile]]
 """The files of one table."""
 
@@ -59,15 +63,19 @@ class Feed:
         self._lake = reading.lake
         self._routing = reading.routing
 
-    def rows(self, good: DataFrame, spans: Sequence[Span]) -> None:
-        """Stage the rows and commit them, one commit per table. Raises Moved."""
+    def rows(self, good: DataFrame, spans: Sequence[Span], names: Sequence[str]) -> None:
+        """Stage rows with their `target` and commit them, one commit per table. names: the targets. Raises Moved.
+
+        Where a record may be of several types, one after the other: not each has all that are of them.
+        """
+        groups = [[name] for name in names] if self._reading.fanned else [names]
         staged: dict[str, dict[TopicPartition, list[StagedFile]]] = defaultdict(lambda: defaultdict(list))
-        for epoch in sorted({span.epoch for span in spans}):
-            records = good.where(sf.col("epoch") == epoch)
-            ordered = records.repartition("topic", "partition").sortWithinPartitions(*COORDINATES)
-            order = self._order([span for span in spans if span.epoch == epoch], epoch)
+        for epoch, group in product(sorted({span.epoch for span in spans}), groups):
+            records = good.where((sf.col("epoch") == epoch) & sf.col("target").isin(*group))
+            ordered = records.select(*RECORD_NAMES).repartition("topic", "partition").sortWithinPartitions(*COORDINATES)
+            order = self._order([span for span in spans if span.epoch == epoch], epoch, group)
             try:
-                fragments = run_order(ordered.drop("epoch", "target", "verdict"), order).whole().fragments
+                fragments = run_order(ordered, order).whole().fragments
             except Exception as error:
                 raise DependencyUnreachable(
                     f"the dead letters could not be decoded: {first_line(error)}",
@@ -83,14 +91,15 @@ class Feed:
             self._commit(name, staged[name])
             point(Fault.AFTER_REPLAY_COMMIT)
 
-    def _order(self, spans: Sequence[Span], epoch: int) -> StagingOrder:
-        """What the tasks are told: all offsets are wanted, the dead letters are not."""
+    def _order(self, spans: Sequence[Span], epoch: int, names: Sequence[str]) -> StagingOrder:
+        """What the tasks are told: all offsets are wanted, for these types and no other."""
         app, plans = self._lake.app, dict[TopicPartition, PartitionPlan]()
         replays: dict[tuple[str, TopicPartition], int] = {}
         for span in spans:
             tp = span.tp
-            bounds = dict.fromkeys(self._reading.targets, -1)
-            plans[tp] = PartitionPlan(tp, 0, epoch, 0, span.last + 1, bounds, unlisted=(DEAD_LETTERS,))
+            others = tuple(name for name in self._reading.targets if name not in names)
+            bounds, unlisted = dict.fromkeys(names, -1), (DEAD_LETTERS, *others)
+            plans[tp] = PartitionPlan(tp, 0, epoch, 0, span.last + 1, bounds, unlisted=unlisted)
             replays |= {(name, tp): self._reading.last(name, tp) + 1 for name in self._reading.targets}
         fingerprints = {name: view.fingerprint for name, view in self._reading.views.items()}
         footers = {tp: self._reading.footer(tp) for tp in plans}

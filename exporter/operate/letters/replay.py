@@ -25,7 +25,8 @@ from pyspark.sql import functions as sf
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
 from exporter.errors import DependencyUnreachable, Fenced, RegistryUnreachable
-from exporter.executor.judge_letters import IDS_DDL, JUDGED_DDL, RECORD, judge, missing_ids
+from exporter.executor.judge_letters import IDS_DDL, JUDGED_DDL, RECORD, STAYS, judge, missing_ids
+from exporter.executor.letters import TYPE_STAGES
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.operate.letters.feed import Feed
@@ -83,39 +84,47 @@ class Replay:
         chosen = self.chosen.of(reading.rows)
         spans = spans_of(chosen)
         records, left = reading.feedable(chosen, spans, asked=CONDEMNED in self.chosen.reasons)
-        found = reading.twins(records, spans)
-        there = dict[str, int]()
-        if found is not None:
-            with _kept(found) as twins:
-                there = {row.table: row.n for row in twins.groupBy("table").agg(sf.count("*").alias("n")).collect()}
-                if apply and there:
-                    self._delete(reading, twins)
-                    point(Fault.AFTER_REPLAY_DELETE)
-            records = records.join(found.select(*COORDINATES), COORDINATES, "left_anti")
-        for name, rows in there.items():
-            finished[name] = finished.get(name, 0) + rows
-        fed, bad = dict[str, int](), dict[str, int]()
+        standing = reading.standing(spans)
+        if standing is not None and not reading.fanned:
+            records = self._without_twins(reading, records, standing, apply, finished)
         schemas = self._texts(records)
         with _kept(self._judged(records, schemas)) as judged:
-            code = sf.substring_index("verdict", ":", 1).alias("code")
-            for row in judged.groupBy("target", code).agg(sf.count("*").alias("n")).collect():
-                if row.target is None:
-                    bad[row.code] = row.n
-                elif row.target in reading.targets:
-                    fed[row.target] = row.n
-                else:
-                    left.append((f"no table yet for type {row.target}", row.n))
-            if apply and fed:
-                good = judged.where(sf.col("target").isin(*fed))
-                Feed(reading, schemas).rows(good, spans)
+            bad = _bad(judged, left)
+            good = judged.where(sf.col("verdict").isNull())
+            for name in _sums(good.select(sf.explode("targets").alias("target")), "target"):
+                if name not in reading.targets:
+                    lacking = good.where(sf.array_contains("targets", name))
+                    left.append((f"no table yet for type {name}", lacking.count()))
+            known = sf.array(*map(sf.lit, reading.targets)).cast("array<string>")
+            good = good.where(sf.size(sf.array_except("targets", known)) == 0)
+            rows, there = _to_feed(reading, good.withColumn("target", sf.explode("targets")), standing)
+            fed = _sums(rows, "target")
+            if apply and (fed or there):
+                Feed(reading, schemas).rows(rows, spans, sorted(fed))
                 self._delete(reading, good)
                 point(Fault.AFTER_REPLAY_DELETE)
+        for name, count in there.items():
+            finished[name] = finished.get(name, 0) + count
         return [
             *(ReplayRow("fed" if apply else "would be fed", name, rows) for name, rows in sorted(fed.items())),
             *(ReplayRow("finished" if apply else "would be finished", *item) for item in sorted(finished.items())),
             *(ReplayRow("still bad", name, rows) for name, rows in sorted(bad.items())),
             *(ReplayRow("left", why, rows) for why, rows in left),
         ]
+
+    def _without_twins(
+        self, reading: ReplayReading, records: DataFrame, standing: DataFrame, apply: bool, finished: dict[str, int]
+    ) -> DataFrame:
+        """The letters without those whose record a table has, whatever table it is: these are taken out."""
+        found = records.join(standing, COORDINATES)
+        with _kept(found) as twins:
+            there = _sums(twins, "table")
+            if apply and there:
+                self._delete(reading, twins)
+                point(Fault.AFTER_REPLAY_DELETE)
+        for name, rows in there.items():
+            finished[name] = finished.get(name, 0) + rows
+        return records.join(found.select(*COORDINATES), COORDINATES, "left_anti")
 
     def _judged(self, records: DataFrame, schemas: KnownSchemas) -> DataFrame:
         routing = self.routing
@@ -140,9 +149,12 @@ class Replay:
     def _delete(self, reading: ReplayReading, rows: DataFrame) -> None:
         """Take rows out of the dead letters that stand in their table. Raises Moved if somebody else rewrote them."""
         session, letters = self.lake.session, self.lake.table(DEAD_LETTERS)
-        gone = rows.select(*COORDINATES, "epoch")
+        gone = rows.select(*COORDINATES, "epoch", "of_type")
         of = ["topic", "partition", "offset", "epoch"]
         same = " AND ".join(f"l._kafka.{part} <=> s.{part}" for part in of) + f" AND l.stage <> '{GAP}'"
+        if reading.fanned:
+            of_one = ", ".join(f"'{stage}'" for stage in TYPE_STAGES)
+            same += f" AND CASE WHEN l.stage IN ({of_one}) THEN l.event_type END <=> s.of_type"
         told = json.dumps({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
@@ -157,6 +169,37 @@ class Replay:
             raise Moved(f"the dead letters were written meanwhile: {first_line(error)}") from error
         finally:
             session.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+
+
+def _sums(rows: DataFrame, by: str) -> dict[str, int]:
+    """How many rows there are of each value of a column."""
+    return {row[by]: row["n"] for row in rows.groupBy(by).agg(sf.count("*").alias("n")).collect()}
+
+
+def _bad(judged: DataFrame, left: list[tuple[str, int]]) -> dict[str, int]:
+    """The letters that stay bad, by the code of the reason; those that stay for another one are added to `left`."""
+    found = judged.where(sf.col("verdict").isNotNull())
+    bad = _sums(found.select(sf.substring_index("verdict", ":", 1).alias("code")), "code")
+    left += [(why, bad.pop(code)) for code, why in STAYS.items() if code in bad]
+    return bad
+
+
+def _to_feed(
+    reading: ReplayReading, pairs: DataFrame, standing: DataFrame | None
+) -> tuple[DataFrame, dict[str, int]]:
+    """Letters and `target`s that have to be fed, and how many have been, by table.
+
+    A type of a record that has a letter of its own is that one's to feed, and not that of the whole record.
+    """
+    if standing is None or not reading.fanned:
+        return pairs, {}
+    by = [*COORDINATES, "target"]
+    there = standing.withColumnRenamed("table", "target")
+    done = _sums(pairs.join(there, by, "left_semi"), "target")
+    rows = pairs.join(there, by, "left_anti")
+    own = reading.letters_of_types().withColumn("own", sf.lit(True))
+    rows = rows.join(own, by, "left").where(sf.col("of_type").isNotNull() | sf.col("own").isNull())
+    return rows.drop("own"), done
 
 
 @contextmanager

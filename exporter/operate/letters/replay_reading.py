@@ -6,8 +6,10 @@ itself never goes there again (MONOTONE). Reads only.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -15,6 +17,7 @@ from pyspark.sql import functions as sf
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError
 from exporter.executor.headers import NO_HEADERS
+from exporter.executor.letters import TYPE_STAGES
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
@@ -23,7 +26,7 @@ from exporter.lake.views import views_of
 from exporter.operate.letters.letters import CONDEMNED, GAP, open_letters
 from offsets.positions import first_epoch, last_replay
 from offsets.ranges import TopicPartition
-from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY, TableView
+from offsets.table_log import CLUSTER_PROPERTY, CONFIG_PROPERTY, TOPIC_PROPERTY, TableView
 
 COORDINATES = ["topic", "partition", "offset"]
 
@@ -76,6 +79,12 @@ class ReplayReading:
         targets = tuple(name for name in tables if name in routing.schemas or routing.is_new(name))
         return cls(lake, routing, letters, rows, tables, targets)
 
+    @cached_property
+    def fanned(self) -> bool:
+        """Whether a record may belong to several tables, by this configuration or one that was recorded."""
+        recorded = (text for name, text in self.letters.properties.items() if name.startswith(CONFIG_PROPERTY))
+        return self.routing.fans_out or any(json.loads(text).get("matches") for text in recorded)
+
     def last(self, name: str, tp: TopicPartition) -> int:
         """The number of the last replay that a table has of a partition; 0 without any."""
         return last_replay(self.views[name].transactions, self.lake.app, tp)
@@ -115,8 +124,20 @@ class ReplayReading:
         records = marked.where("why IS NULL").select(
             "key", "value", "_kafka.topic", "_kafka.partition", "_kafka.offset", "_kafka.timestamp",
             sf.coalesce("headers", sf.expr(NO_HEADERS)).alias("headers"), "_kafka.epoch",
+            self._of_type().alias("of_type"),
         )  # fmt: skip
         return records, sorted((row.why, row.n) for row in counted)
+
+    def _of_type(self) -> Column:
+        """The type that a letter is of; null where it is of a whole record, as each is without fan-out."""
+        of_type = sf.when(sf.col("stage").isin(*TYPE_STAGES), sf.col("event_type"))
+        return of_type if self.fanned else sf.lit(None).cast("string")
+
+    def letters_of_types(self) -> DataFrame:
+        """The coordinates of all letters of one type each, and as `target` its name."""
+        letters = self.rows.where(sf.col("stage").isin(*TYPE_STAGES))
+        named = letters.select(*(f"_kafka.{part}" for part in COORDINATES), sf.col("event_type").alias("target"))
+        return named.distinct()
 
     def _bounds(self, spans: Sequence[Span]) -> dict[TopicPartition, tuple[int, int]]:
         """Partition -> the offset that all tables have passed, and the epoch in which the topic of today began.
@@ -141,8 +162,11 @@ class ReplayReading:
             found[tp] = passed, first_epoch(self.letters.transactions, app, tp)
         return found
 
-    def twins(self, records: DataFrame, spans: Sequence[Span]) -> DataFrame | None:
-        """The records that stand in a table as well, whatever table it is; None if no table had a replay."""
+    def standing(self, spans: Sequence[Span]) -> DataFrame | None:
+        """Coordinates of rows of tables within the spans, and as `table` where they stand; None if there can be none.
+
+        Of all tables that had a replay; of those that the configuration fills, where a record may be in several.
+        """
         kafka, by_table = sf.col("_kafka"), dict[str, Column]()
         for span in spans:
             since = first_epoch(self.letters.transactions, self.lake.app, span.tp)
@@ -152,12 +176,11 @@ class ReplayReading:
                 & kafka["offset"].between(span.first, span.last)
                 & (sf.coalesce(kafka["epoch"], sf.lit(0)) >= since)
             )
-            for name in (name for name in self.views if self.last(name, span.tp)):
+            for name in self.targets if self.fanned else [name for name in self.views if self.last(name, span.tp)]:
                 by_table[name] = by_table.get(name, sf.lit(False)) | here
         found: DataFrame | None = None
         for name, condition in by_table.items():
             rows = rows_at(self.lake, name, self.views[name]).where(condition)
-            there = rows.select(*(f"_kafka.{part}" for part in COORDINATES))
-            twins = records.join(there, COORDINATES, "left_semi").withColumn("table", sf.lit(name))
-            found = twins if found is None else found.unionByName(twins)
+            there = rows.select(*(f"_kafka.{part}" for part in COORDINATES)).withColumn("table", sf.lit(name))
+            found = there if found is None else found.unionByName(there)
         return found

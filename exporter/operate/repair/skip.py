@@ -136,12 +136,14 @@ class Skip:
         )  # fmt: skip
 
     def _held(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> set[int]:
-        """The offsets that some table holds already."""
+        """The offsets that some table holds already; with fan-out only dead letters of whole records do (3.7)."""
+        fans_out = reading.in_force(tp)[1].fans_out
         since = first_epoch(reading.letters.transactions, self._lake.app, tp)
         found: set[int] = set()
         for name, view in reading.views.items():
-            if may_hold(view.position(self._lake.app, tp), offsets[0]):
-                found |= held_offsets(self._lake, name, view, tp, offsets, since)
+            may = may_hold(view.position(self._lake.app, tp), offsets[0])
+            if may and (name == DEAD_LETTERS or not fans_out):
+                found |= held_offsets(self._lake, name, view, tp, offsets, since, fans_out)
         return found
 
     def _adds(
