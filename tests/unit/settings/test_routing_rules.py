@@ -260,3 +260,15 @@ def test_a_decoded_column_may_have_a_name_that_the_table_cannot_have_if_it_is_dr
     assert json.loads(decoded) == json.loads(DECODED)
     with pytest.raises(ConfigError, match="column 'day': the exporter writes"):
         schemas_of(loaded(), None)
+
+
+def test_a_constant_may_cut_tables() -> None:
+    """As any other column that a table has."""
+    settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 3\n")
+    found = checked_routing(settings, schemas_of(settings, None))
+    assert names_of(found.columns_of("order"))[-1] == "zone"
+    plain = loaded(ORDER.replace(", day DATE", "") + "partition_columns = ['zone']\n[constants]\nzone = 3\n")
+    assert checked_routing(plain, schemas_of(plain, None)).decoded_of("order") == columns("id", "mail", "amount")
+    with pytest.raises(ConfigError, match="column of this type cannot cut"):
+        settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 0.5\n")
+        checked_routing(settings, schemas_of(settings, None))
