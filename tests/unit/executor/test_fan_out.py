@@ -207,8 +207,8 @@ def test_where_a_record_goes_depends_on_what_it_says_alone(routing, names):
 
 def test_sql_sees_the_record_beside_its_value(tmp_path):
     """Where it stood, its key, its headers; what is computed stands in the table; null is not true."""
-    shape = Shape(SCHEMA, computed=(("at", "_kafka.\"offset\""),),
-                  where="n > 1 AND _kafka.topic = 'topic.with.dots' AND _key = 'k'::BLOB AND _headers IS NULL")  # fmt: skip
+    where = "n > 1 AND _kafka.topic = 'topic.with.dots' AND _key = 'k'::BLOB AND _headers IS NULL"
+    shape = Shape(SCHEMA, computed=(("at", '_kafka."offset"'),), where=where)
     routing = replace(BOTH, shapes=(("a", shape),))
     values = [record("x", n) for n in (1, 2, None, 3)]
     files, counts = run(tmp_path, [batch(values)], ALL, routing=routing)
