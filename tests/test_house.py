@@ -76,7 +76,7 @@ THIRD_PARTIES = {
     "monitor": "prometheus_client",
     "workbench": "pyspark",
     "derive": "fastavro google pyarrow pyspark",
-    "operate": "fastavro google msgspec py4j pyarrow pyspark",
+    "operate": "duckdb fastavro google msgspec py4j pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka pyarrow rich",
     "drill": "click kafka pyarrow pydantic",

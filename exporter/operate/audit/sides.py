@@ -66,7 +66,7 @@ class Sides:
     @cached_property
     def rules(self) -> Rules:
         """Those of the configurations."""
-        return Rules(self.judges, self.pinned.codes)
+        return Rules(self.judges, self.pinned.codes, self.pinned.schemas, self.pinned.replayed_through)
 
     def told_records(self) -> DataFrame:
         """Those records, and what workers tell of each of which Spark reads no value."""

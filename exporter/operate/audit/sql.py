@@ -24,6 +24,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS, NOT_HERE, UNROUTED, WHOLE
 from exporter.operate.audit.expected.expected import by_spark, values_of
 from exporter.operate.audit.expected.values import Values
+from exporter.operate.audit.rules.filters import has_filters
 from exporter.operate.audit.rules.routes import has_routes
 from offsets.names import table_folder
 
@@ -65,7 +66,7 @@ class Judge:
     @cached_property
     def ruled(self) -> bool:
         """Whether rules say which tables take a record, or what they keep of it."""
-        return has_routes(self.routing)
+        return has_routes(self.routing) or has_filters(self.routing)
 
     def by_format(self, kind: str, column: Callable[[Values], Column]) -> Column:
         """column(opinion) of the format of a record's topic. kind: its type."""

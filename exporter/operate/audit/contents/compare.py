@@ -11,8 +11,9 @@ for them, and with `unknown_fields = "ignore"` whatever is not declared. The eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from exporter.core.columns import EVENT_TIME
@@ -21,11 +22,14 @@ from exporter.operate.audit.contents.documents import NotJson, read, read_row, s
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
 from exporter.operate.audit.contents.times import micros
 from exporter.operate.audit.contents.typed import Instant, Pairs
+from exporter.operate.audit.rules.made import Made, is_held
+from exporter.operate.audit.rules.values import Unsure
 
 Excused: TypeAlias = "Mapping[str, Any]"
 """Name -> what is excused below it; IT: the member itself, whatever it is."""
 IT = "it"
 _NOTHING: Excused = {}
+NOTHING_SURE: Mapping[str, Any] = {}
 _UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _Path: TypeAlias = "tuple[Any, ...]"
 """(the path of what has it, its name or position); () at the top."""
@@ -43,26 +47,35 @@ class Difference(NamedTuple):
 class Configured:
     """How one configuration fills one table. excused, drops: see above.
 
-    time: where the event time stands in a value, if `_event_time` is the exporter's.
+    time: where the event time stands in a value, if `_event_time` is the exporter's. made: what rules make of the
+    columns, if there are any; kinds: the types of those that it made, where the table has them as they were made.
     """
 
     root: Members
     excused: Excused = field(default_factory=dict)
     drops: bool = False
     time: EventTime | None = None
+    made: Made | None = None
+    kinds: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, routing: Routing, event_type: str, table_json: str) -> Configured:
         """table_json: Spark schema JSON of the table as it is now."""
-        declared_json = routing.columns_of(event_type)
+        declared_json, made = routing.columns_of(event_type), Made.of(routing, event_type)
         root = shape(declared_json, table_json)
-        keeps_all = not root.fields
+        keeps_all, kinds = not root.fields, dict[str, Any]()
+        if made is not None:
+            keeps_all = not made.fields and not root.fields.keys() - made.apart
+            kinds = _same_types(declared_json, table_json, made.apart)
+            root = replace(root, fields={name: one for name, one in root.fields.items() if name not in made.apart})
         timed = routing.event_time.kind == "json" and EVENT_TIME not in {name.lower() for name in root.fields}
         return cls(
             root,
             _NOTHING if keeps_all else _excused(routing),
             routing.unknown_fields == "ignore" and not keeps_all,
             routing.event_time if timed else None,
+            made,
+            kinds,
         )
 
     def differences(
@@ -72,12 +85,14 @@ class Configured:
         rescued: str | None,
         at: int | None,
         document: Callable[[bytes], Any] = read,
+        computed: Mapping[str, Any] | None = NOTHING_SURE,
     ) -> list[Difference]:
         """Where a row differs from the value that was sent: each place that differs by itself.
 
         held, rescued: the row's columns, as frames.py writes them, and its `_rescued`. at: its `_event_time` in
         microseconds, or null. document: reads a value, as documents.read does; it raises NotJson for one that is no
-        good record. A text that cannot be read is one difference.
+        good record. A text that cannot be read is one difference. computed: what computed columns must hold, those
+        that are sure; None: one of them fails.
         """
         try:
             sent = None if value is None else document(value)
@@ -88,12 +103,45 @@ class Configured:
         except NotJson as error:
             return [Difference("$", shown(sent), f"no JSON: {error}")]
         walk = _Walk(self.drops)
-        walk.members(self.root, sent, columns, rest, self.excused, ())
+        if self.made is None:
+            walk.members(self.root, sent, columns, rest, self.excused, ())
+        else:
+            self._made(self.made, walk, sent, columns, rest, computed)
         if self.time is not None and at is not None and not walk.found:
             parts = self.time.path.split(".")
             if instant(value_at(sent, parts), self.time.unit) != at:
                 walk.found.append(Difference("$." + ".".join(parts), "an event time", "another `_event_time`"))
         return walk.found
+
+
+    def _made(
+        self, made: Made, walk: _Walk, sent: Any, columns: Any, rest: Any, computed: Mapping[str, Any] | None
+    ) -> None:
+        """A row of which rules have made something."""
+        if computed is None:
+            walk.found.append(Difference("$", "a value on which SQL fails", "a row"))
+            return
+        wanted = {**computed, **made.constants}
+        walk.found += [
+            Difference(f"$.{name}", shown(wanted[name]), "another value, which is no field's")
+            for name, kind in self.kinds.items()
+            if name in wanted and not is_held(kind, wanted[name], columns.get(name))
+        ]
+        if made.opaque or type(sent) is not dict or not isinstance(rest, dict | None):
+            return
+        held = {name: one for name, one in columns.items() if name not in made.apart}
+        try:
+            sent, rest = made.by_names(sent, rest or _NOTHING, self.root.fields)
+        except Unsure:
+            return
+        walk.members(self.root, sent, held, rest, self.excused, ())
+
+
+def _same_types(declared_json: str, table_json: str, names: Collection[str]) -> dict[str, Any]:
+    """The types of columns that the table has as they are declared."""
+    both = (json.loads(text)["fields"] for text in (declared_json, table_json))
+    declared, table = ({one["name"]: one["type"] for one in fields} for fields in both)
+    return {name: kind for name, kind in declared.items() if name in names and kind == table.get(name)}
 
 
 class _Walk:

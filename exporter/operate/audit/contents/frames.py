@@ -20,10 +20,10 @@ from exporter.core.columns import EVENT_TIME
 from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.columns import PARTITION
 from exporter.operate.audit.contents.shapes import ours
-from exporter.operate.audit.contents.workers import CONTENTS_DDL, Table, comparing
+from exporter.operate.audit.contents.workers import CONTENTS_DDL, Table, comparing, is_computed
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.sides import Sides
-from exporter.operate.audit.sql import COMPARED_BYTES_MAX
+from exporter.operate.audit.sql import COMPARED_BYTES_MAX, sane_timestamp
 
 CHOSEN_OF = 1_000_000
 RECORDS_DEFAULT = 100_000
@@ -62,11 +62,14 @@ class Contents:
         for one in rows[1:]:
             frame = frame.unionByName(one)
         long = sf.octet_length("value") > COMPARED_BYTES_MAX
-        records = self._chosen(self.sides.raw_records().select("value", *PARTITION, "offset"))
+        more = ["timestamp", "key", "headers"] if is_computed(pinned.routings) else []
+        records = self.sides.raw_records().withColumn("timestamp", sf.unix_micros(sane_timestamp()))
+        records = self._chosen(records.select("value", *PARTITION, "offset", *more))
         records = records.withColumn("skipped", long).withColumn("value", sf.when(~long, sf.col("value")))
         both = records.join(self.sides.judged_by(frame), [*PARTITION, "offset"])
-        both = both.select(*PARTITION, "offset", "code", "routings", "value", "held", "rescued", "at", "skipped")
-        run = comparing(tuple(pinned.routings), tables, pinned.schemas, pinned.replayed_through)
+        compared = ["value", "held", "rescued", "at", "skipped"]
+        both = both.select(*PARTITION, "offset", "code", "routings", *compared, *more)
+        run = comparing(tuple(pinned.routings), tables, pinned.schemas, COMPARED_BYTES_MAX, pinned.replayed_through)
         found: DataFrame = both.mapInArrow(run, CONTENTS_DDL)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
-from exporter.operate.audit.contents.compare import Configured, Difference
+from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.operate.audit.expected.expected import by_spark
 from exporter.operate.audit.readers.reader import Undecided
 from exporter.operate.audit.readers.reading import NOTHING, Reading, Readings
+from exporter.operate.audit.rules.computing import Computing
+from exporter.operate.audit.rules.sent import Documents
 from offsets.ranges import TopicPartition
 
 CONTENTS_DDL = (
@@ -41,18 +43,25 @@ def comparing(
     routings: tuple[Routing, ...],
     tables: Mapping[int, Table],
     schemas: Mapping[str, KnownSchemas],
+    bytes_max: int,
     replayed: Mapping[TopicPartition, int] = NOTHING,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of mapInArrow. schemas: what is decided of the ids of each registry. replayed: as in Reading."""
+    """The function of mapInArrow. schemas: what is decided of the ids of each registry. bytes_max: longer values are
+    not looked at. replayed: as in Reading."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known: dict[tuple[int, int], Configured] = {}
         readings = Readings(schemas, replayed)
+        names = {code: one.name for code, one in tables.items()}
+        computing = Computing(routings, names, Documents(routings, readings, bytes_max))
         compared = skipped = 0
         for batch in batches:
             differing = []
-            for row in batch.to_pylist():
-                places = None if row["skipped"] else _differences(row, known, routings, tables, readings)
+            rows = batch.to_pylist()
+            computed = computing.of(rows) if is_computed(routings) else {}
+            for place, row in enumerate(rows):
+                made = {n: computed.get((place, n), NOTHING_SURE) for n in row["routings"]} if computed else {}
+                places = None if row["skipped"] else _differences(row, known, routings, tables, readings, made)
                 if places is None:
                     skipped += 1
                     continue
@@ -65,6 +74,11 @@ def comparing(
         yield pa.RecordBatch.from_pylist([{"compared": compared, "skipped": skipped}], schema=_COUNTED)
 
     return run
+
+
+def is_computed(routings: Sequence[Routing]) -> bool:
+    """Whether columns of some type are computed, which takes more of their records than the values."""
+    return any(shape.computed for one in routings for _, shape in one.shapes)
 
 
 def _document(reading: Reading, tp: TopicPartition, offset: int, value: bytes) -> Any:
@@ -80,10 +94,11 @@ def _differences(
     routings: tuple[Routing, ...],
     tables: Mapping[int, Table],
     readings: Readings,
+    computed: Mapping[int, Mapping[str, Any] | None],
 ) -> list[Difference] | None:
     """Where a row differs by all of the configurations that may have written it; by the first of them, if so.
 
-    None if nothing can be said of its value by one of them.
+    None if nothing can be said of its value by one of them. computed: by the index of a configuration.
     """
     first: list[Difference] = []
     tp = TopicPartition(row["topic"], row["partition"])
@@ -98,7 +113,7 @@ def _differences(
         try:
             found = known[key].differences(
                 row["value"], row["held"], row["rescued"], row["at"],
-                partial(_document, reading, tp, row["offset"]),
+                partial(_document, reading, tp, row["offset"]), computed.get(number, NOTHING_SURE),
             )  # fmt: skip
         except Undecided:
             return None

@@ -16,11 +16,13 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from exporter.core.schemas import KnownSchemas
 from exporter.operate.audit import sql as audit_sql
 from exporter.operate.audit.codes import LETTERS, NOT_HERE, UNKNOWN
 from exporter.operate.audit.rules.ruling import RULED_DDL, TAKER_DDL, ruling
 from exporter.operate.audit.rules.slots import slot_of, slots_of, taker
 from exporter.operate.audit.sql import Judge
+from offsets.ranges import TopicPartition
 
 ByRegion = Callable[[str, Callable[[Judge], Column]], Column]
 """(type, column(judge)): that of the configuration that holds for the row; null where none is known."""
@@ -28,10 +30,12 @@ ByRegion = Callable[[str, Callable[[Judge], Column]], Column]
 
 @dataclass(frozen=True)
 class Rules:
-    """codes: event type -> code, for every type with a table or declared somewhere."""
+    """codes: event type -> code, for every type with a table or declared somewhere. schemas, replayed: see Pinned."""
 
     judges: Sequence[Judge]
     codes: Mapping[str, int]
+    schemas: Mapping[str, KnownSchemas]
+    replayed: Mapping[TopicPartition, int]
 
     @cached_property
     def there(self) -> bool:
@@ -50,7 +54,8 @@ class Rules:
         configurations that have come since.
         """
         frame = records.withColumn("asked", asked)
-        run = ruling([one.routing for one in self.judges], self.codes)
+        routings = [one.routing for one in self.judges]
+        run = ruling(routings, self.codes, self.schemas, audit_sql.COMPARED_BYTES_MAX, self.replayed)
         kinds = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes)
         frame = frame.mapInArrow(run, f"{kinds}, ruled {RULED_DDL}")
         told = by_region(f"array<{TAKER_DDL}>", lambda one: self._takers(one, sf.col("event_type")))

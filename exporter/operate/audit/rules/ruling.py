@@ -1,6 +1,7 @@
 """What the rules of configurations make of each record, told in one pass over the records of the topics.
 
-    event type ── renames, matches, unrouted ── the tables that take it, and what each makes of the record
+    event type ── renames, matches, unrouted ── the tables that take it
+    value ── the filter of each of them ── whether it keeps the record
 
 Rows in, the same rows with one column more out, in Spark's workers. Knows no driver.
 """
@@ -13,7 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.core.routing import Routing
+from exporter.core.schemas import KnownSchemas
+from exporter.operate.audit.readers.reading import NOTHING, Readings
+from exporter.operate.audit.rules.filters import Filter, sifts
 from exporter.operate.audit.rules.routes import Routes
+from exporter.operate.audit.rules.sent import Documents, record_of
+from offsets.ranges import TopicPartition
 
 TAKER_DDL = "struct<code: int, expected: int>"
 """One table that takes a record, or what stands for none. expected: what must become of a good record there."""
@@ -23,15 +29,22 @@ _RULED = pa.list_(pa.list_(pa.struct([("code", pa.int32()), ("expected", pa.int3
 
 
 def ruling(
-    routings: Sequence[Routing], codes: Mapping[str, int]
+    routings: Sequence[Routing],
+    codes: Mapping[str, int],
+    schemas: Mapping[str, KnownSchemas],
+    bytes_max: int,
+    replayed: Mapping[TopicPartition, int] = NOTHING,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function of mapInArrow. codes: event type -> code. Of each row the column `asked` says by which
-    configurations: their index, and the event type that the record has by it."""
+    configurations: their index, and the event type that the record has by it.
+
+    schemas: by the name of a registry. bytes_max: longer values are not looked at. replayed: as in Reading.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ruler = _Ruler(routings, codes)
+        ruler = _Ruler(routings, codes, Documents(routings, Readings(schemas, replayed), bytes_max))
         for batch in batches:
-            ruled = pa.array([ruler.ruled(asked) for asked in batch.column("asked").to_pylist()], _RULED)
+            ruled = pa.array(ruler.ruled(batch), _RULED)
             yield pa.RecordBatch.from_arrays([*batch.columns, ruled], names=[*batch.schema.names, "ruled"])
 
     return run
@@ -40,14 +53,45 @@ def ruling(
 class _Ruler:
     """By each configuration."""
 
-    def __init__(self, routings: Sequence[Routing], codes: Mapping[str, int]) -> None:
+    def __init__(self, routings: Sequence[Routing], codes: Mapping[str, int], documents: Documents) -> None:
+        self._documents = documents
         self._routes = [Routes(one, codes) for one in routings]
+        self._filters = {
+            (number, codes[name]): Filter(shape, codes[name])
+            for number, routing in enumerate(routings)
+            for name, shape in routing.shapes
+            if sifts(shape)
+        }
 
-    def ruled(self, asked: Sequence[Mapping[str, Any]]) -> list[list[dict[str, int]] | None]:
-        """One entry for each configuration."""
-        found: list[list[dict[str, int]] | None] = [None] * len(self._routes)
-        for one in asked:
-            number = one["routing"]
-            codes = self._routes[number].takers(one["event_type"])
-            found[number] = [{"code": code, "expected": code} for code in codes]
+    def ruled(self, batch: pa.RecordBatch) -> list[list[list[dict[str, int]] | None]]:
+        """For each row one entry for each configuration."""
+        found: list[list[list[dict[str, int]] | None]] = []
+        sifting: dict[tuple[int, int], list[tuple[int, dict[str, int]]]] = {}
+        for row, asked in enumerate(batch.column("asked").to_pylist()):
+            entries: list[list[dict[str, int]] | None] = [None] * len(self._routes)
+            for number, name in ((one["routing"], one["event_type"]) for one in asked):
+                if number is None:
+                    continue
+                takers = [{"code": code, "expected": code} for code in self._routes[number].takers(name)]
+                entries[number] = takers
+                for one in takers:
+                    if (number, one["code"]) in self._filters:
+                        sifting.setdefault((number, one["code"]), []).append((row, one))
+            found.append(entries)
+        self._sift(batch, sifting)
         return found
+
+    def _sift(
+        self, batch: pa.RecordBatch, sifting: Mapping[tuple[int, int], Sequence[tuple[int, dict[str, int]]]]
+    ) -> None:
+        """What filters make of those records that they see. sifting: (row, taker) by configuration and table."""
+        read: dict[tuple[int, int], tuple[Mapping[str, Any], Any]] = {}
+        for (number, code), some in sifting.items():
+            for row, _ in some:
+                if (number, row) not in read:
+                    record = record_of(batch, row)
+                    read[number, row] = record, self._documents.of(number, record)
+            records, documents = zip(*(read[number, row] for row, _ in some), strict=True)
+            judged = self._filters[number, code].judged(documents, records)
+            for (_, one), expected in zip(some, judged, strict=True):
+                one["expected"] = expected
