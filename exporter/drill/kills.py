@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from exporter.drill import schedule
+from exporter.drill import routes, schedule
 from exporter.drill.group import guest
 from exporter.drill.outages import LEASED
+from exporter.drill.producer import Record, mixed
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
@@ -100,9 +102,21 @@ def fault_points_beside(run: Run) -> None:
 
 def random_kills(run: Run) -> None:
     """kill -9 at random moments of start, recovery and work, under load."""
+    _random_kills(run, mixed)
+
+
+def routed(run: Run) -> None:
+    """The same, and records belong to three tables, which filter and compute: what is left out is counted exactly."""
+    run.types = dict(routes.TYPES)
+    run.sections |= {name: dict(table) for name, table in routes.SECTIONS.items()}
+    run.scalars["unrouted"] = "count"
+    _random_kills(run, routes.record)
+
+
+def _random_kills(run: Run, make: Callable[[int], Record]) -> None:
     drawn = schedule.kills(run.rng, run.size.kills)
     run.record.schedule = [str(kill) for kill in drawn]
-    run.load()
+    run.load(make)
     for kill in drawn:
         task = run.start()
         if kill.after_commit:

@@ -3,6 +3,11 @@
 Shares no code with the exporter but the names of appIds; files are those of pyarrow.fs, and no store's. A record's key
 says in which table it has to be, and a dictionary counts. Holds at any moment, also between the kill of one task and
 the start of the next.
+
+    order               a row of one table
+    all+large           a row in each of two; dead_letters twice: two dead letters
+    all+-large          a row of the one, and the other's filter leaves it out, which that one's commits have to count
+    all+large|xyz       what follows is of no account
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ class Commit:
 @dataclass
 class Table:
     """One table as its log tells. live: path of each live file, relative -> version that added it. named: every path
-    that any commit added.
+    that any commit added. filtered: topic partition -> how many records its commits say they left out.
     """
 
     folder: str
@@ -67,6 +72,7 @@ class Table:
     live: dict[str, int] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     transactions: dict[str, int] = field(default_factory=dict)
+    filtered: Counter[str] = field(default_factory=Counter)
 
 
 class PlainLake:
@@ -172,6 +178,7 @@ def _apply(name: str, table: Table, lines: list[str]) -> Commit:
     except ValueError:  # a user's own
         metadata = {}
     claims = metadata.get("partitions", {})
+    table.filtered.update({tp: claim["filtered"] for tp, claim in claims.items() if "filtered" in claim})
     return Commit(
         table=name,
         version=table.version,
@@ -226,8 +233,9 @@ def problems(
 ) -> Iterator[str]:
     """What is wrong with the tables, in words; nothing if all is well.
 
-    A record at or below the position of its table is in that table once and in no other; one beyond it is nowhere.
-    through: the export has caught up, so that no record may be beyond. leave: records may have left the topic.
+    A record at or below the position of a table that it belongs to is in that table once and in no other; one beyond it
+    is not in it. Of those that a filter leaves out as many are counted as there are at or below the position. through:
+    the export has caught up, so that no record may be beyond. leave: records may have left the topic.
     """
     try:
         placed = lake.placed()
@@ -242,15 +250,24 @@ def problems(
                 positions[name, partition] = found.offset
     kinds: Counter[str] = Counter()
     examples: dict[str, list[str]] = defaultdict(list)
+    left_out: Counter[tuple[str, int]] = Counter()
     for place in sorted(wanted.keys() if leave else wanted.keys() | placed.keys()):
-        due = wanted.get(place)
-        if due is not None and not through and place[1] > positions.get((due, place[0]), -1):
-            due = None
-        must, holds = [due] if due is not None else [], placed.get(place, [])
+        due = [
+            name
+            for name in filter(None, wanted.get(place, "").split("+"))
+            if through or place[1] <= positions.get((name.removeprefix("-"), place[0]), -1)
+        ]
+        must, holds = sorted(name for name in due if name[0] != "-"), sorted(placed.get(place, []))
+        left_out.update((name[1:], place[0]) for name in due if name[0] == "-")
         if holds != must:
-            kind = "missing" if not holds else "twice" if len(holds) > 1 else "misplaced"
+            absent, more = Counter(must) - Counter(holds), Counter(holds) - Counter(must)
+            kind = "missing" if not more else "twice" if must and not absent else "misplaced"
             kinds[kind] += 1
             if len(examples[kind]) < SHOWN_MAX:
                 examples[kind].append(f"{place[0]}:{place[1]} in {holds or 'no table'}, not in {must or 'none'}")
     for kind, count in sorted(kinds.items()):
         yield f"{count} offsets {kind}: " + "; ".join(examples[kind])
+    for name, partition in sorted(positions if not leave else ()):
+        told, there = lake.tables[name].filtered[f"{topic}-{partition}"], left_out[name, partition]
+        if told != there:
+            yield f"{name} has counted {told} records of partition {partition} that are left out, not {there}"

@@ -36,6 +36,7 @@ _ALL = (
     Scenario("fault-points", kills.fault_points),
     Scenario("fault-points-beside", kills.fault_points_beside),
     Scenario("random-kills", kills.random_kills),
+    Scenario("routed", kills.routed),
     Scenario("kills-in-recovery", kills.kills_in_recovery),
     Scenario("zombie-holds-more", kills.zombie_holds_more),
     Scenario("zombie-holds-less", kills.zombie_holds_less),

@@ -29,13 +29,19 @@ def write_settings(
 ) -> None:
     """A new file that only its owner reads. types: event type -> DDL. client: [kafka_client], if there is any.
 
-    sections: further ones, by name.
+    sections: further ones, by name; what [types.<event type>] says beside its columns among them.
     """
     lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
     lines += ["[type_from]", 'kind = "field"', 'name = "type"', "[event_time]", 'kind = "field"', 'path = "at"']
     for name, ddl in types.items():
-        lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}"]
+        more = _told(sections.get(f"types.{name}", {}))
+        lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}", *more]
     for section, settings in {**({"kafka_client": client} if client else {}), **sections}.items():
-        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
+        if section.removeprefix("types.") not in types:
+            lines += [f"[{section}]", *_told(settings)]
     path.touch(0o600)
     path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _told(settings: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {json.dumps(value)}" for name, value in settings.items()]

@@ -34,14 +34,17 @@ def shapes_of(settings: Settings, schemas: Mapping[str, str], added: Mapping[str
 
 
 def tables_of(shapes: Mapping[str, Shape], constants: Iterable[tuple[str, Constant]]) -> dict[str, str]:
-    """Event type -> Spark schema JSON of its table's columns. Raises one ConfigError for all SQL that cannot be."""
-    from exporter.shape.columns import table_columns  # it brings Arrow along, which most settings need not
+    """Event type -> Spark schema JSON of its table's columns. Raises one ConfigError for all that cannot be."""
+    from exporter.shape.columns import table_columns  # they bring Arrow along, which most settings need not
+    from exporter.shape.function import check_function
 
     columns: dict[str, str] = {}
     broken: list[ConfigError] = []
     for name, shape in shapes.items():
         try:
             columns[name] = table_columns(name, shape, constants)
+            if shape.python:
+                check_function(name, shape)
         except ConfigError as error:
             broken.append(error)
     if broken:

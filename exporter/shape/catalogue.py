@@ -11,8 +11,12 @@ DuckDB's own catalogue decides, overload by overload, and what a macro consists 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
+
+from exporter.shape.engine import connection
 
 _KEPT_APART = {
     "hash": "differs between versions of DuckDB",
@@ -43,10 +47,9 @@ class _Overload(NamedTuple):
 
 
 class Catalogue:
-    """Of one engine. judge: says why a macro's text cannot be evaluated, from the text and its parameters."""
+    """judge: says why a macro's text cannot be evaluated, from the text and its parameters."""
 
-    def __init__(self, connection: Any, judge: Callable[[str, Sequence[str]], str]) -> None:
-        self._connection = connection
+    def __init__(self, judge: Callable[[str, Sequence[str]], str]) -> None:
         self._judge = judge
         self._open: set[str] = set()
 
@@ -57,15 +60,10 @@ class Catalogue:
             return f"{name}() {_KEPT_APART[name]}"
         if name in _WITH_AGGREGATES and not _is_steady(arguments):
             return f"{name}() needs the name of an aggregate as a text, of one that draws no sample"
-        found = self._overloads(name)
+        found = _overloads().get(name, [])
         fitting = [one for one in found if one.takes(len(arguments))] or found
         reasons = [self._reason(name, len(arguments), one) for one in fitting]
         return next((one for one in reasons if one), "" if found else f"there is no function {name}()")
-
-    def _overloads(self, name: str) -> list[_Overload]:
-        asked = """SELECT function_type, parameter_types, parameters, varargs, return_type, stability, macro_definition
-                   FROM duckdb_functions() WHERE lower(function_name) = ?"""
-        return [_Overload(*row) for row in self._connection.execute(asked, [name]).fetchall()]
 
     def _reason(self, name: str, number: int, one: _Overload) -> str:
         if one.kind == "macro":
@@ -87,6 +85,18 @@ class Catalogue:
         finally:
             self._open.discard(name)
         return f"{name}() is made of what cannot stand here: {why}" if why else ""
+
+
+@cache
+def _overloads() -> Mapping[str, list[_Overload]]:
+    """Name in lower case -> what can be called so in an expression, or what else there is of that name."""
+    asked = """SELECT lower(function_name), function_type, parameter_types, parameters, varargs, return_type, stability,
+                      macro_definition FROM duckdb_functions()"""
+    found: dict[str, list[_Overload]] = defaultdict(list)
+    for name, *row in connection().execute(asked).fetchall():
+        found[name].append(_Overload(*row))
+    of_values = ("scalar", "macro", "aggregate", "window")
+    return {name: [one for one in all_ if one.kind in of_values] or all_ for name, all_ in found.items()}
 
 
 def _asks_the_zone(name: str, number: int, one: _Overload) -> bool:

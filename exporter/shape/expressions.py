@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from exporter.shape.catalogue import Catalogue
+from exporter.shape.engine import connection
 
 _OF_A_ROW = frozenset(
     ("CONSTANT", "OPERATOR", "CASE", "CAST", "COMPARISON", "CONJUNCTION", "BETWEEN", "COLLATE", "TYPE")
@@ -39,18 +40,17 @@ class NotSql(ValueError):
     """A text that cannot be parsed; the message says where."""
 
 
-def used_columns(connection: Any, text: str, columns: Collection[str]) -> frozenset[str]:
+def used_columns(text: str, columns: Collection[str]) -> frozenset[str]:
     """The columns that an expression reads, of those that there are. Raises NotARowsOwn and NotSql."""
-    return frozenset(_Expression(connection, columns).checked(text))
+    return frozenset(_Expression(columns).checked(text))
 
 
 class _Expression:
     """columns: the names that it may use."""
 
-    def __init__(self, connection: Any, columns: Collection[str], catalogue: Catalogue | None = None) -> None:
-        self._connection = connection
+    def __init__(self, columns: Collection[str], catalogue: Catalogue | None = None) -> None:
         self._columns = {name.lower(): name for name in columns}
-        self._catalogue = catalogue or Catalogue(connection, self._macro_problem)
+        self._catalogue = catalogue or Catalogue(self._macro_problem)
 
     def checked(self, text: str) -> Iterator[str]:
         """The names of columns that are used, as they were declared."""
@@ -58,7 +58,7 @@ class _Expression:
 
     def _macro_problem(self, text: str, parameters: Sequence[str]) -> str:
         try:
-            for _ in _Expression(self._connection, parameters, self._catalogue).checked(text):
+            for _ in _Expression(parameters, self._catalogue).checked(text):
                 pass
         except NotARowsOwn as why:
             return str(why)
@@ -74,7 +74,7 @@ class _Expression:
 
     def _statement(self, sql: str) -> tuple[list[Any], Any]:
         """What is selected, and all else that a statement says."""
-        (found,) = self._connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
+        (found,) = connection().execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
         parsed = json.loads(found)
         if parsed["error"]:
             raise NotSql(parsed["error_message"])

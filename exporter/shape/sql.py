@@ -76,7 +76,7 @@ class _Check:
     def computed(self, place: str, column: str, text: str) -> Computed:
         """One expression of the settings. place: where in them it stands."""
         try:
-            reads = used_columns(self._connection, text, self._kinds)
+            reads = used_columns(text, self._kinds)
         except NotARowsOwn as why:
             hint = "an expression gives the same whenever, and beside whatever other rows, it is evaluated"
             raise ConfigError(f"{place}: {why}", hint) from None

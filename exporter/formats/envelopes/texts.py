@@ -20,6 +20,7 @@ from exporter.core.columns import JsonText
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.cased import Spelling, Unclear
 from exporter.formats.envelopes.change import Envelope, Told, cdc_array
 from exporter.formats.envelopes.connect import Fields, Node, day_of, meant
 from exporter.formats.envelopes.opening import Opening, text_on
@@ -64,9 +65,12 @@ class EnvelopedTexts:
             inside = replace(routing, type_from=TypeFrom("topic"))
             inside = inside if time is None else replace(inside, event_time=EventTime("record"))
         inner = self._inner.reader(event_type, schema, inside, json_text)
+        wanted = Wanted.by(schema, routing, self._form)
+        if routing.ignores_case(event_type):
+            wanted = wanted._replace(spelling=Spelling.of(schema))
         said = Said(event_type, routing)
         check = None if self._opening.envelope is None else route_of(routing.type_from)
-        return EnvelopedReader(self._opening, inner, Wanted.by(schema, routing, self._form), time, (said, check))
+        return EnvelopedReader(self._opening, inner, wanted, time, (said, check))
 
 
 def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> EnvelopeTime | None:
@@ -93,11 +97,12 @@ def route_of(source: TypeFrom) -> Route | None:
 
 class Wanted(NamedTuple):
     """Names of columns at the top. read: those that are read. days: of which an integer is a day. moments: of which it
-    is of an unknown unit."""
+    is of an unknown unit. spelling: theirs, if fields fill them whose names differ by case only."""
 
     read: frozenset[str]
     days: tuple[str, ...]
     moments: tuple[str, ...]
+    spelling: Spelling | None = None
 
     @classmethod
     def by(cls, schema: pa.Schema, routing: Routing, form: ValueFormat) -> Wanted:
@@ -147,7 +152,7 @@ class EnvelopedReader:
             try:
                 taken.append(self._row(raw))
                 rows.append(row)
-            except Refused as bad:
+            except (Refused, Unclear) as bad:
                 refused[row] = str(bad)
         read: Read = self._inner.read(pa.array([one.text for one in taken], pa.binary()))
         refused |= {rows[at]: reason for at, reason in read.refused.items()}
@@ -165,7 +170,7 @@ class EnvelopedReader:
         )
 
     def _row(self, raw: bytes | None) -> _Row:
-        """Raises Refused."""
+        """Raises Refused or Unclear."""
         payload, change = self._opening.opened(raw)
         if change is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
@@ -179,10 +184,13 @@ class EnvelopedReader:
         return _Row(text, change.told, time, cut, hidden)
 
     def _text(self, sent: bytes, image: Mapping[str, Any], node: Node | None) -> tuple[bytes, bytes]:
-        """What is read of a row, and what is not: members of `_rescued`. Raises Refused."""
+        """What is read of a row, and what is not: members of `_rescued`. Raises Refused or Unclear."""
         changed: dict[str, Any] = {}
         if isinstance(node, Fields):
             changed = {name: meant(inner, image[name]) for name, inner in node.nodes.items() if name in image}
+        if self._wanted.spelling is not None and (names := self._wanted.spelling.spelled(image, "$")):
+            sent = written({names.get(name, name): part for name, part in members(sent).items()})
+            image, changed = ({names.get(name, name): one for name, one in some.items()} for some in (image, changed))
         for name in self._wanted.days:
             if type(image.get(name)) is int:
                 changed[name] = day_of(image[name])

@@ -7,6 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.verbs.plan import _tell
+from exporter.operate.start_plan import StartPlan
 
 
 @click.command()
@@ -48,3 +50,12 @@ def test_only_formats_that_exist_can_be_asked_for() -> None:
 def test_what_goes_elsewhere_has_no_screen() -> None:
     """A pipe has no height by which rows would be left out."""
     assert Text().screen() is None
+
+
+def test_a_plan_tells_the_rules_of_each_type(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line each, and nothing of who wrote them moves a cursor."""
+    plan = StartPlan(rules={"all types": ["constant cluster = 'east'"], "order": ["where a > 0", "drop \x1b[2J"]})
+    assert plan.as_dict()["rules"] == plan.rules
+    _tell(plan, Text())
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:] == ["all types: constant cluster = 'east'", "order: where a > 0; drop \\x1b[2J"]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.arrow.own_columns import KAFKA_TYPE
-from exporter.drill import drills, producer
+from exporter.drill import drills, producer, routes
 from exporter.drill.kills import ELSEWHERE, POINTS
 from exporter.drill.plain import PlainLake, problems
 from exporter.drill.record import PARTS, Book, Mark, RunRecord, Strike, read_book, recoveries, summary
@@ -151,7 +151,9 @@ def test_every_made_up_record_names_its_table() -> None:
             assert json.loads(one.value or b"")["type"] == one.key.decode()
 
 
-def commit(lake: Path, table: str, version: int, position: int, offsets: list[int], partition: int = 0) -> Path:
+def commit(
+    lake: Path, table: str, version: int, position: int, offsets: list[int], partition: int = 0, filtered: int = 0
+) -> Path:
     """A commit as the exporter makes it, written by hand."""
     folder = lake / table
     (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
@@ -159,7 +161,7 @@ def commit(lake: Path, table: str, version: int, position: int, offsets: list[in
     path = folder / "day=2026-01-31" / f"{version}.parquet"
     rows = [{"topic": "t", "partition": partition, "epoch": 0, "offset": one, "timestamp": None} for one in offsets]
     pq.write_table(pa.table({"_kafka": pa.array(rows, KAFKA_TYPE)}), path)
-    claim = {"expected": -1, "new": position, "rows": len(offsets)}
+    claim = {"expected": -1, "new": position, "rows": len(offsets), **({"filtered": filtered} if filtered else {})}
     told = {"owner": "host:42:ab", "commit_id": "x", "partitions": {f"t-{partition}": claim}}
     actions = [
         {"commitInfo": {"operation": "STREAMING UPDATE", "userMetadata": json.dumps(told)}},
@@ -208,3 +210,30 @@ def test_a_row_in_a_wrong_table_or_beyond_its_position_is_found(tmp_path: Path) 
     assert "misplaced" in next(problems({(0, 0): "order"}, looked(tmp_path / "2"), "app", "t", through=False))
     commit(tmp_path / "3", "order", 0, 0, [])
     assert "missing" in next(problems({(0, 0): "order"}, looked(tmp_path / "3"), "app", "t", through=False))
+
+
+def test_a_record_of_several_tables_is_looked_for_in_each_and_what_they_leave_out_is_counted(tmp_path: Path) -> None:
+    """Each by its own position; a dead letter of two types is there twice."""
+    wanted = {(0, 0): "order+click", (0, 1): "order+-click", (0, 2): "dead_letters+dead_letters", (0, 3): "-click"}
+
+    def wrong(through: bool = False) -> list[str]:
+        return [one.partition(":")[0] for one in problems(wanted, looked(tmp_path), "app", "t", through)]
+
+    commit(tmp_path, "order", 0, 1, [0, 1])
+    commit(tmp_path, "dead_letters", 0, 3, [2, 2])
+    assert wrong() == [] and wrong(through=True) == ["1 offsets missing"]
+    commit(tmp_path, "click", 0, 1, [0])
+    assert wrong() == ["click has counted 0 records of partition 0 that are left out, not 1"]
+    commit(tmp_path, "click", 1, 3, [], filtered=1)
+    assert wrong() == ["click has counted 1 records of partition 0 that are left out, not 2"]
+    commit(tmp_path, "click", 2, 3, [], filtered=1)
+    assert wrong(through=True) == []
+    commit(tmp_path, "dead_letters", 1, 3, [2])
+    commit(tmp_path, "order", 1, 3, [3])
+    assert wrong() == ["1 offsets misplaced", "1 offsets twice"]
+
+
+def test_each_fate_occurs_in_the_drill_of_rules() -> None:
+    """What its records' keys name: a row, a dead letter, and what a filter leaves out, of each table that has it."""
+    fates = {name for number in range(2_000) for name in routes.record(number).key.decode().split("+")}
+    assert fates == {"everything", "large", "-large", "thirds", "-thirds", "dead_letters", "-dead_letters"}

@@ -18,6 +18,7 @@ from exporter.core.columns import EVOLVED, JSON_TEXT
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.operate.audit.contents.compare import Configured
 from exporter.operate.audit.contents.workers import Table, comparing
+from exporter.operate.audit.sql import COMPARED_BYTES_MAX
 
 NAMES = st.sampled_from("abcdef")
 SCALARS: dict[str, Any] = {

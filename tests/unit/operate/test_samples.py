@@ -46,6 +46,31 @@ def test_programs_are_told_the_same() -> None:
     assert CliRunner().invoke(cli, ["check", "--sample", "-", "--deep"], input="").exit_code == 2
 
 
+def test_each_way_a_record_can_go_is_told() -> None:
+    """With what sends it there."""
+    rest = "[types.rest]\nmatch = 'r.*'\ncolumns = 'id INT'\n"
+    toml = HEAD + 'unrouted = "rest"\n' + TABLES + "where = 'amount > 1'\n" + rest
+    lines = [
+        '{"type":"order","at":1767225600000,"id":1,"amount":2,"x":1}', '{"type":"order","at":1767225600000,"id":1}',
+        '{"type":"order","at":1767225600000,"id":"?"}', '{"type":"r1","at":1767225600000,"id":1}',
+        '{"type":"q","at":1767225600000,"id":1}', '{"type":"r1","at":1767225600000,"id":"?"}', '{"at":1}', "null", "{",
+    ]  # fmt: skip
+    found = [[(fate.went, fate.event_type, fate.why) for fate in one.fates] for one in judged(toml, *lines)]
+    assert found[0] == [("row", "order", "its event type")]
+    assert found[1] == [("filtered", "order", "where amount > 1")]
+    assert found[3] == [("row", "rest", "match = r.*")]
+    assert found[4] == [("row", "rest", "unrouted = rest")]
+    dead = [one[0] for one in (found[2], *found[5:])]
+    assert [(went, name) for went, name, _ in dead] == [
+        ("dead_letter", "order"), ("dead_letter", "rest"), *[("dead_letter", "")] * 3,
+    ]  # fmt: skip
+    assert dead[0][2].startswith("decode: type_mismatch") and dead[2][2].startswith("route: no_type")
+    (one,) = judged(toml, lines[0])
+    assert one.fates[0].row == {
+        "id": 1, "amount": 2.0, "_rescued": '{"x":1}', "_event_time": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
+
+
 def test_records_have_whatever_kafka_has_of_them() -> None:
     """Key, headers, topic, coordinates, and values that are no JSON; a line that is no record is told by its number."""
     toml = HEAD + 'type_from = { kind = "topic" }\nevent_time = { kind = "record" }\n[value_format]\nkind = "bytes"\n'

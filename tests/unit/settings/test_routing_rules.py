@@ -170,13 +170,41 @@ def test_what_speaks_of_columns_needs_declared_ones(line: str) -> None:
     assert "exporter schema" in told
 
 
-def test_what_a_function_adds_is_named_once() -> None:
-    """A column of its own beside what is declared; a table has it, a value does not."""
-    types = ORDER + "drop = ['day']\npython = 'shop.rules:priced'\npython_version = '1'\npython_columns = 'x STRING'\n"
-    assert "types.order.python_columns: 'ID' is declared too" in refused(types, added={"order": columns("ID")})
+def test_a_function_is_called_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there, takes rows and returns what the settings say; a table has its columns, a value does not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "shop_rules.py").write_text(
+        "import pyarrow as pa\ndef priced(rows):\n"
+        "    return rows.append_column('x', pa.array(['y'] * len(rows), pa.string())), None\n"
+    )
+    types = ORDER + "drop = ['day']\npython = 'shop_rules:priced'\npython_version = '1'\npython_columns = 'x STRING'\n"
     found = meant(types, added={"order": columns("x")})
     assert found.decoded_of("order") == DECODED
     assert found.shape_by_type["order"].python_columns == columns("x")
+    assert names_of(found.columns_of("order")) == ["id", "mail", "amount", "x"]
+    assert "types.order.python_columns: 'ID' is declared too" in refused(types, added={"order": columns("ID")})
+    assert "types.order, python: shop_rules:priced fails" in refused(types, added={"order": columns("y")})
+    told = refused(types.replace("shop_rules", "no_such_rules"), added={"order": columns("x")})
+    assert "cannot be imported" in told and "install the package where the exporter runs" in told
+
+
+def test_sql_that_cannot_be_is_refused_of_all_types_at_once() -> None:
+    """Before anything is read: what does not parse, what is no column, what depends on more than the row."""
+    one, other = ORDER + "drop = ['day']\nset = { a = 'id +' }\n", ORDER.replace("order", "click")
+    told = refused(one + other + "drop = ['day']\nwhere = 'random() > id'\n")
+    assert told.startswith("2 event types cannot be shaped as the settings say:")
+    assert "types.order, set.a: " in told and "types.click, where: random() " in told
+    assert "there is no column town" in refused(ORDER + "drop = ['day']\nwhere = 'town = 1'\n")
+    assert "id is there too, and Spark" in refused(ORDER + "drop = ['day']\nset = { ID = 'id + 1' }\n")
+
+
+def test_a_computed_column_takes_the_place_of_one_or_comes_behind_and_may_cut_a_table() -> None:
+    """With the type of its expression; what it is made of is decoded as it is declared."""
+    lines = "drop = ['day']\nset = { mail = 'length(mail)', big = 'amount > 9' }\npartition_columns = ['big']\n"
+    found = meant(ORDER + lines)
+    fields = [(one["name"], one["type"]) for one in json.loads(found.columns_of("order"))["fields"]]
+    assert fields == [("id", "long"), ("mail", "long"), ("amount", "double"), ("big", "boolean")]
+    assert found.decoded_of("order") == DECODED
 
 
 @pytest.mark.parametrize(
@@ -232,3 +260,15 @@ def test_a_decoded_column_may_have_a_name_that_the_table_cannot_have_if_it_is_dr
     assert json.loads(decoded) == json.loads(DECODED)
     with pytest.raises(ConfigError, match="column 'day': the exporter writes"):
         schemas_of(loaded(), None)
+
+
+def test_a_constant_may_cut_tables() -> None:
+    """As any other column that a table has."""
+    settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 3\n")
+    found = checked_routing(settings, schemas_of(settings, None))
+    assert names_of(found.columns_of("order"))[-1] == "zone"
+    plain = loaded(ORDER.replace(", day DATE", "") + "partition_columns = ['zone']\n[constants]\nzone = 3\n")
+    assert checked_routing(plain, schemas_of(plain, None)).decoded_of("order") == columns("id", "mail", "amount")
+    with pytest.raises(ConfigError, match="column of this type cannot cut"):
+        settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 0.5\n")
+        checked_routing(settings, schemas_of(settings, None))

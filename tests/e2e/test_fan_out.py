@@ -1,0 +1,103 @@
+"""A topic whose records are of several tables, of one, or of none: each is in every table that takes it, once."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.core.routing import DEAD_LETTERS
+from exporter.faults import Fault
+from exporter.operate.letters.letters import Chosen
+from exporter.operate.letters.replay import Replay
+from tests.support.lakes import Export, bad, event, running
+from tests.support.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+RENAME = '\n[[type_from.rename]]\nmatch = "old-(.*)"\nto = "$1"'
+WHERE = '\nwhere = "page <> \'/hidden\'"'
+FIRST = {"click": f'match = "click|both.*"{WHERE}', "order": 'match = "order|both.*"'}
+LATER = {"click": f'match = "click|both.*|wide"{WHERE}', "order": 'match = "order|both.*|wide"'}
+TYPES = {"click": "id BIGINT, page STRING", "order": "id BIGINT, amount DECIMAL(12,2)"}
+FIXED = {"click": "id BIGINT, page STRING", "order": "id BIGINT"}
+RECORDS = [
+    (event("order", 0), ["order"]),
+    (event("click", 1), ["click"]),
+    (event("both.1", 2, amount="2.25", page="/"), ["click", "order"]),
+    (event("both.2", 3, amount="much", page="/"), ["click", DEAD_LETTERS]),
+    (event("old-order", 4), ["order"]),
+    (event("old-both", 5, page="/"), ["click", "order"]),
+    (bad(b"{"), [DEAD_LETTERS]),
+    (event("both", 7, id="seven"), [DEAD_LETTERS, DEAD_LETTERS]),
+    (event("wide", 8, page="/"), [DEAD_LETTERS]),
+    (event("both", 9, page="/hidden"), ["order"]),
+    (event("click", 10, page=None), []),
+]
+
+
+def counted(e: Export, table: str) -> int:
+    """What the commits of a table say of records that are in none by a filter."""
+    found: Counter[str] = Counter()
+    for file in e.log(table):
+        for line in e.place.read(file).decode().splitlines():
+            said = json.loads(json.loads(line).get("commitInfo", {}).get("userMetadata") or "{}")
+            found.update({tp: one.get("filtered", 0) for tp, one in said.get("partitions", {}).items()})
+    return sum(found.values())
+
+
+def replayed(e: Export, spark: Any, apply: bool = True) -> dict[tuple[str, str], int]:
+    with e.bench(spark) as bench:
+        return {(row.outcome, row.name): row.rows for row in Replay(bench.lake, bench.routing, Chosen()).run(apply)}
+
+
+def test_a_record_is_once_in_each_table_that_takes_it(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+) -> None:
+    """Dead letters are of one table or of the record; a replay, killed between two tables, feeds what each lacks."""
+    e = Export(
+        kafka, topic(), tmp_path, fresh_name("app"), types=TYPES, cuts=FIRST,
+        type_from=f'kind = "json"\nname = "type"{RENAME}',
+    )  # fmt: skip
+    produce(kafka, e.topic, {0: [record for record, _ in RECORDS]})
+    e.run(spark)
+    places = {(0, at): names for at, (_, names) in enumerate(RECORDS) if names}
+    assert sorted_places(e) == places
+    stages = Counter((row["_kafka"]["offset"], row["stage"], row["event_type"]) for row in e.rows(DEAD_LETTERS))
+    assert stages == {
+        (3, "decode", "order"): 1, (6, "route", None): 1, (7, "decode", "click"): 1, (7, "decode", "order"): 1,
+        (8, "route", "wide"): 1,
+    }  # fmt: skip
+    assert counted(e, "click") == 2
+    audited = e.audit(spark)
+    assert audited.clean, audited.as_text()
+    later = replace(e.with_(FIXED, unrouted="count"), cuts=LATER)
+    produce(kafka, e.topic, {0: [event("nobody", 11), event("nobody", 12), event("order", 13)]})
+    service = later.run(spark)
+    places[0, 13] = ["order"]
+    assert sorted_places(later) == places
+    assert counted(later, DEAD_LETTERS) == service.totals.filtered[DEAD_LETTERS] == 2
+    assert service.totals.skipped == 0
+    with running(later, "--apply", faults=f"{Fault.AFTER_REPLAY_COMMIT.value}:kill", verb="dead-letters replay") as one:
+        assert one.wait() == -signal.SIGKILL, one.text
+    assert sorted_places(later) == {**places, (0, 8): ["click", DEAD_LETTERS]}, "the first of two tables has it"
+    bad_ones = {("still bad", "not_json"): 1, ("still bad", "type_mismatch"): 2}
+    assert replayed(later, spark, apply=False) == {
+        ("would be fed", "order"): 2, ("would be finished", "click"): 1, **bad_ones,
+    }  # fmt: skip
+    assert replayed(later, spark) == {("fed", "order"): 2, ("finished", "click"): 1, **bad_ones}
+    places |= {(0, 3): ["click", "order"], (0, 8): ["click", "order"]}
+    assert sorted_places(later) == places
+    assert replayed(later, spark) == bad_ones
+    audited = later.audit(spark)
+    assert audited.clean, audited.as_text()
+
+
+def sorted_places(e: Export) -> dict[tuple[int, int], list[str]]:
+    return {at: sorted(names) for at, names in e.placed().items()}

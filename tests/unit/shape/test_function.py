@@ -1,0 +1,161 @@
+"""A function of the settings' author: what it sees, what it may return, and what is made of what it raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from exporter.core.shapes import Shape
+from exporter.errors import ConfigError
+from exporter.shape.function import check_function
+from exporter.shape.shaper import Shaper
+from tests.unit.shape.rows import columns, decoded, made, records, shaped
+
+DECODED = columns(a="long", s="string")
+ADDED = columns(twice="long")
+HERE = "tests.unit.shape.test_function"
+
+
+def doubled(table: pa.Table) -> tuple[pa.Table, Any]:
+    """Twice `a`, of the rows with an even one; -1 is not doubled."""
+    for value in table.column("a").to_pylist():
+        if value == -1:
+            raise ValueError("nothing is twice -1")
+    numbers = table.column("a")
+    return table.append_column("twice", pc.multiply(numbers, 2)), pc.equal(pc.bit_wise_and(numbers, 1), 0)
+
+
+def renamed(table: pa.Table) -> tuple[pa.Table, None]:
+    """Another text in a decoded column, from a part of the record."""
+    keys = table.column("_key").cast(pa.string())
+    return pa.table({"s": pc.fill_null(keys, "none"), "twice": pa.nulls(table.num_rows)}), None
+
+
+def keeps_out(table: pa.Table) -> Any:
+    return table.slice(0, 0).append_column("twice", pa.array([], pa.int64())), None
+
+
+def adds(table: pa.Table) -> Any:
+    return doubled(table)[0].append_column("more", table.column("a")), None
+
+
+def adds_nothing(table: pa.Table) -> Any:
+    return table, None
+
+
+def returns_a_table(table: pa.Table) -> Any:
+    return table
+
+
+def returns_texts(table: pa.Table) -> Any:
+    return table.append_column("twice", table.column("s")), None
+
+
+def masks_by_numbers(table: pa.Table) -> Any:
+    return doubled(table)[0], table.column("a")
+
+
+def nulls(table: pa.Table) -> Any:
+    return pa.table({"a": pa.nulls(table.num_rows, pa.int64()), "twice": table.column("a")}), None
+
+
+def counts_days(table: pa.Table) -> Any:
+    return table.append_column("twice", table.column("a").cast(pa.int32()).cast(pa.date32())), None
+
+
+def raises(table: pa.Table) -> Any:
+    raise KeyError("colour")
+
+
+def shape(name: str, **more: Any) -> Shape:
+    return Shape(DECODED, python=f"{HERE}:{name}", python_version="1", python_columns=ADDED, **more)
+
+
+def rows(*values: int | None) -> list[dict[str, Any]]:
+    return [{"a": value, "s": f"s{value}"} for value in values]
+
+
+def test_a_function_adds_columns_and_leaves_rows_out() -> None:
+    """As its mask says, a null of which leaves out, too; SQL sees what it added."""
+    answer = shaped(shape("doubled", where="twice > 4", computed=(("four", "twice * 2"),)), rows(1, 2, 4, None, 5, 6))
+    assert made(answer) == [{"a": a, "s": f"s{a}", "twice": 2 * a, "four": 4 * a} for a in (4, 6)]
+    assert (answer.kept.to_pylist(), answer.filtered.to_pylist(), answer.bad) == ([2, 5], [0, 1, 3, 4], [])
+
+
+def test_what_it_raises_is_the_reason_of_the_row_on_which_it_does() -> None:
+    """Its neighbours are as if the row were not there."""
+    answer = shaped(shape("doubled"), rows(2, -1, 4, -1, 6))
+    assert answer.bad == [(row, "transform_failed: python: ValueError: nothing is twice -1") for row in (1, 3)]
+    assert [row["twice"] for row in made(answer)] == [4, 8, 12]
+
+
+def test_it_may_change_decoded_columns_and_sees_the_record() -> None:
+    """Those that it does not return stay."""
+    assert made(shaped(shape("renamed"), rows(1, 2))) == [
+        {"a": 1, "s": "none", "twice": None}, {"a": 2, "s": "k1", "twice": None},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("adds", "it returned columns that are not in python_columns, or twice: more"),
+        ("adds_nothing", "it did not return twice, which python_columns names"),
+        ("returns_a_table", "it returned Table, not a tuple of a pyarrow.Table and a mask"),
+        ("masks_by_numbers", "the mask is no Arrow array of a boolean for each row, nor None"),
+        ("raises", "KeyError: 'colour'"), ("nothing", "cannot be imported: AttributeError"),
+        ("HERE", "is no function"),
+    ],
+)  # fmt: skip
+def test_what_returns_something_else_is_told_before_anything_is_read(name: str, told: str) -> None:
+    """It is called once without rows; the message names the type."""
+    with pytest.raises(ConfigError) as caught:
+        check_function("orders", shape(name))
+    assert caught.value.message.startswith("types.orders, python: ")
+    assert told in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_function_that_can_be_called_is_none_to_be_told_of() -> None:
+    """Its module is imported, and it is called without rows."""
+    check_function("orders", shape("doubled"))
+    with pytest.raises(ConfigError, match="cannot be imported: ModuleNotFoundError"):
+        check_function("orders", Shape(DECODED, python="no_such_package.anything:f"))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("keeps_out", "it returned 0 rows for 1: the mask says which go"),
+        ("returns_texts", "it returned in twice what is no int64"),
+    ],
+)
+def test_what_it_should_not_return_for_a_row_is_that_row_s_reason(name: str, told: str) -> None:
+    """What cannot be seen without rows is found by the records, and none is lost for it."""
+    check_function("orders", shape(name))
+    answer = shaped(shape(name), rows(1, 2))
+    assert [row for row, _ in answer.bad] == [0, 1]
+    assert all(told in why for _, why in answer.bad)
+    assert answer.table.column_names[:3] == ["a", "s", "twice"]
+
+
+def test_a_column_that_it_changes_stays_what_the_decoder_made_it() -> None:
+    """With its marks, and without nulls where none may be."""
+    table = decoded(DECODED, rows(1))
+    field = table.schema.field("a").with_nullable(False).with_metadata({b"exporter.evolved": b"x"})
+    table = table.cast(table.schema.set(0, field))
+    answer = Shaper(shape("doubled"), []).shaped(table, records(1))
+    assert answer.table.schema.field("a").equals(field, check_metadata=True)
+    answer = Shaper(shape("nulls"), []).shaped(table, records(1))
+    assert answer.bad == [(0, "transform_failed: python: ValueError: it returned null in a, which is NOT NULL")]
+
+
+def test_a_time_that_readers_of_tables_cannot_read_is_none_for_a_table() -> None:
+    """As one that SQL computes."""
+    added = columns(twice="date")
+    answer = shaped(Shape(DECODED, python=f"{HERE}:counts_days", python_columns=added), rows(1, 2_932_897, -719_163))
+    assert [row for row, _ in answer.bad] == [1, 2]
+    assert all("lies outside the years 1 to 9999" in why for _, why in answer.bad)
