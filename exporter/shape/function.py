@@ -71,7 +71,7 @@ class Function:
         schema = pa.schema([*fields, *self._added, pa.field(KEPT, pa.bool_())])
         seen = rows.select([*self._decoded, *SHAPING_SCHEMA.names])
         attempt = partial(self._attempt, schema)
-        return Made(attempt(seen), pa.nulls(0, pa.int64()), {}) if strict else each(seen, attempt, schema)
+        return Made(attempt(seen), {}) if strict else each(seen, attempt, schema)
 
     def _attempt(self, schema: pa.Schema, rows: pa.Table) -> pa.Table:
         try:
