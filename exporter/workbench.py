@@ -207,8 +207,8 @@ def schemas_of(settings: Settings, session: Any) -> dict[str, str]:
     """Event type -> Spark schema JSON, of the types whose columns the settings declare. Raises ConfigError."""
     forms = [form for _, form in value_formats(settings)]
     specs = specs_of(settings)
-    decoded = {name: Spec("none") for name, table in settings.types.items() if table.shaping}
-    specs = replace(specs, named={**specs.named, **decoded})  # what their tables have is known once they are shaped
+    shaped = (name for name, table in settings.types.items() if table.shaping or settings.constants)
+    specs = replace(specs, named={**specs.named, **dict.fromkeys(shaped, Spec("none"))})  # their tables: _check_tables
     return parse_schemas(session, settings.declared, specs, forms, own_names(settings))
 
 

@@ -1,7 +1,7 @@
 """What a configuration makes of records beside reading them. Pure, and stored with the configuration.
 
     event type as sent ── renames ── matches ── the tables that take it, or what is done with one that none takes
-    value ── decoded columns ── names ── python ── set, where ── drop ── constants ── the table's columns
+    value ── decoded columns ── names ── python ── where ── set ── drop ── constants ── the table's columns
 
 A record goes to each table whose rule its event type matches. Whatever is done with its columns is done to the rows of
 one type, each by itself (ROUTE).

@@ -22,10 +22,9 @@ class RowFails(Exception):
 
 @dataclass(frozen=True)
 class Made:
-    """table: what was made of the good rows, in their order. good: int64 input rows. bad: input row -> reason."""
+    """table: what was made of the good rows, in their order. bad: input row -> reason, of all others, ascending."""
 
     table: pa.Table
-    good: pa.Int64Array
     bad: dict[int, str]
 
 
@@ -80,11 +79,9 @@ class _Search:
     def made(self, schema: pa.Schema) -> Made:
         """Of all rows that were looked at."""
         table = pa.concat_tables(self.tables) if self.tables else schema.empty_table()
-        numbers = pa.concat_arrays([pa.array([], pa.int64()), *self.numbers])
         if len(self.tables) > 1:
-            order = pc.sort_indices(numbers)
-            table, numbers = table.take(order), numbers.take(order)
-        return Made(table, numbers, dict(sorted(self.bad.items())))
+            table = table.take(pc.sort_indices(pa.concat_arrays(self.numbers)))
+        return Made(table, dict(sorted(self.bad.items())))
 
 
 def reason(column: str, why: str) -> str:

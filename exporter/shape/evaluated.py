@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.arrow.years import Years
@@ -54,25 +53,23 @@ class Evaluation:
     def of(self, rows: pa.Table) -> Made:
         """rows: at least the columns that are read. A reason says of which column it is."""
         read = rows.select(self._reads)
-        parts = [self._part(read.slice(at, ROWS_MAX), at) for at in range(0, max(1, rows.num_rows), ROWS_MAX)]
-        good = pa.concat_arrays([one.good for one in parts])
-        bad = {row: why for one in parts for row, why in one.bad.items()}
-        return Made(pa.concat_tables([one.table for one in parts]), good, bad)
+        starts = range(0, max(1, rows.num_rows), ROWS_MAX)
+        parts = [self._part(read.slice(start, ROWS_MAX)) for start in starts]
+        bad = {start + row: why for start, one in zip(starts, parts, strict=True) for row, why in one.bad.items()}
+        return Made(pa.concat_tables([one.table for one in parts]), bad)
 
-    def _part(self, rows: pa.Table, at: int) -> Made:
-        """at: the number of the first row."""
+    def _part(self, rows: pa.Table) -> Made:
         found = each(rows, self._attempt, self._schema, self._suspected)
-        bad = {row + at: why for row, why in found.bad.items()}
-        table, good = found.table, pc.add(found.good, at)
         beyond: dict[int, str] = {}
-        for column, years in zip(table.column_names, self._years, strict=True):
-            for row, why in years.beyond(table.select([column])).items():
+        for column, years in zip(found.table.column_names, self._years, strict=True):
+            for row, why in years.beyond(found.table.select([column])).items():
                 beyond.setdefault(row, reason(column, why))
-        if beyond:
-            bad |= {good[row].as_py(): why for row, why in beyond.items()}
-            within = pa.array([row not in beyond for row in range(len(good))])
-            table, good = table.filter(within), good.filter(within)
-        return Made(table, good, bad)
+        if not beyond:
+            return found
+        good = [row for row in range(rows.num_rows) if row not in found.bad]
+        bad = found.bad | {good[row]: why for row, why in beyond.items()}
+        within = pa.array([row not in beyond for row in range(len(good))])
+        return Made(found.table.filter(within), dict(sorted(bad.items())))
 
     def _attempt(self, rows: pa.Table) -> pa.Table:
         try:

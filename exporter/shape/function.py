@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.own_columns import SHAPING_SCHEMA
+from exporter.arrow.years import Years
 from exporter.core.naming import named_columns
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
@@ -70,7 +71,7 @@ class Function:
         schema = pa.schema([*fields, *self._added, pa.field(KEPT, pa.bool_())])
         seen = rows.select([*self._decoded, *SHAPING_SCHEMA.names])
         attempt = partial(self._attempt, schema)
-        return Made(attempt(seen), pa.nulls(0, pa.int64()), {}) if strict else each(seen, attempt, schema)
+        return Made(attempt(seen), {}) if strict else each(seen, attempt, schema)
 
     def _attempt(self, schema: pa.Schema, rows: pa.Table) -> pa.Table:
         try:
@@ -94,7 +95,7 @@ class Function:
         if missing := [field.name for field in self._added if field.name not in names]:
             raise ValueError(f"it did not return {', '.join(missing)}, which python_columns names")
         fields = list(schema)[:-1]
-        columns = [self._column(field, table if field.name in names else rows) for field in fields]
+        columns = [self._column(field, table) if field.name in names else rows.column(field.name) for field in fields]
         return pa.Table.from_arrays([*columns, _kept(mask, rows.num_rows)], schema=schema)
 
     def _column(self, field: pa.Field, table: pa.Table) -> pa.ChunkedArray:
@@ -102,9 +103,12 @@ class Function:
         if not field.nullable and values.null_count:
             raise ValueError(f"it returned null in {field.name}, which is NOT NULL")
         try:
-            return values if values.type == field.type else values.cast(field.type)
+            values = values if values.type == field.type else values.cast(field.type)
         except pa.ArrowInvalid as error:
             raise ValueError(f"it returned in {field.name} what is no {field.type}: {error}") from error
+        if beyond := Years(pa.schema([field])).beyond(pa.table({field.name: values})):
+            raise ValueError(next(iter(beyond.values())))
+        return values
 
 
 def _decoded(shape: Shape) -> list[Any]:

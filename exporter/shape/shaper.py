@@ -93,10 +93,13 @@ class _Rows:
     @property
     def seen(self) -> pa.Table:
         """The columns, and those of the record, of which nothing that is not declared takes the name."""
-        return pa.table(
-            dict(zip(self.table.column_names, self.table.columns, strict=True))
-            | dict(zip(self._record.column_names, self._record.columns, strict=True))
-        )
+        found = {
+            field.name: (field, values)
+            for table in (self.table, self._record)
+            for field, values in zip(table.schema, table.columns, strict=True)
+        }
+        fields, columns = zip(*found.values(), strict=True)
+        return pa.Table.from_arrays([*columns], schema=pa.schema(fields))
 
     def without(self, bad: Mapping[int, str]) -> None:
         """Take out rows on which something fails. bad: row -> reason."""

@@ -131,6 +131,7 @@ def overtaken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         world.job().run()
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))]
 )

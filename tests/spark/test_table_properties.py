@@ -92,6 +92,15 @@ def test_what_delta_or_we_cannot_do_with_is_refused(
     assert list(tmp_path.rglob("*")) == []
 
 
+def test_check_tells_the_rules_that_are_in_force(spark: Any, tmp_path: Path) -> None:
+    """By event type; of a type without rules nothing."""
+    path = tmp_path / "exporter.toml"
+    toml = TOML.replace("/data/tables", str(tmp_path / "lake"))
+    path.write_text(f"{toml}where = 'id > 1'\n[types.plain]\ncolumns = 'a INT'\n")
+    told = [one for one in check_tables(load(path, {}, {}), spark) if one.what.startswith("rules")]
+    assert [(one.what, one.level, one.says) for one in told] == [("rules of order", "ok", "where id > 1")]
+
+
 def test_all_that_is_wrong_is_told_at_once_and_check_finds_it(spark: Any, tmp_path: Path) -> None:
     """As an error in the settings; a warning where old readers are shut out."""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from exporter.core.manifest import COPIES, FILTERED
 from exporter.core.order import StagingOrder
@@ -16,6 +18,7 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.shapes import Rename, Shape
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.executor import readers
+from exporter.executor.route import Router
 from exporter.executor.stage import stage
 from exporter.rounds.read import _result
 from exporter.shape.shaper import Shaped
@@ -172,3 +175,43 @@ def test_what_a_value_says_twice_leads_nowhere(tmp_path, sent):
     value = sent.replace(b"1", b'1, "ts": "2025-12-31T12:00:00Z"')
     files, _ = run(tmp_path, [batch([value])], ALL, routing=BOTH)
     assert set(files) == {DEAD_LETTERS}
+
+
+SAID = st.text("axy.", min_size=1, max_size=3)
+PATTERNS = st.sampled_from([".*", "a.*", "x|y", "[ax]+", "y"])
+RULES = st.builds(
+    lambda renames, matches, unrouted: replace(
+        ROUTING, renames=tuple(Rename(*one) for one in renames), matches=tuple(sorted(matches.items())),
+        unrouted=unrouted,
+    ),
+    st.lists(st.tuples(PATTERNS, st.sampled_from(["a", "b", "x", "c"])), max_size=3),
+    st.dictionaries(st.sampled_from("ab"), PATTERNS),
+    st.sampled_from(["dead_letter", "count", "a", "b"]),
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(RULES, st.lists(SAID, max_size=12))
+def test_where_a_record_goes_depends_on_what_it_says_alone(routing, names):
+    """Of a batch as of each record by itself: all of its tables, else counted, another type's or a dead letter."""
+    routed = Router(routing).route(batch([record(name, 1) for name in names]))
+    for row, name in enumerate(names):
+        found = sorted(table for table, rows in routed.groups.items() if row in rows.to_pylist())
+        dead = row in routed.dead.column("index").to_pylist()
+        counted = row in routed.counted.to_pylist()
+        assert found == list(routing.destinations_of(name))
+        assert (dead, counted) == (not found and routing.unrouted == "dead_letter",
+                                   not found and routing.unrouted == "count")  # fmt: skip
+    assert all(rows.to_pylist() == sorted(rows.to_pylist()) for rows in routed.groups.values())
+
+
+def test_sql_sees_the_record_beside_its_value(tmp_path):
+    """Where it stood, its key, its headers; what is computed stands in the table; null is not true."""
+    where = "n > 1 AND _kafka.topic = 'topic.with.dots' AND _key = 'k'::BLOB AND _headers IS NULL"
+    shape = Shape(SCHEMA, computed=(("at", '_kafka."offset"'),), where=where)
+    routing = replace(BOTH, shapes=(("a", shape),))
+    values = [record("x", n) for n in (1, 2, None, 3)]
+    files, counts = run(tmp_path, [batch(values)], ALL, routing=routing)
+    assert files == {"a": [[1, 3]], "b": [[0, 1, 2, 3]]} and counts[FILTERED + "a"] == 2
+    (path,) = (tmp_path / table_folder("a")).rglob("*.parquet")
+    assert pq.read_table(path, partitioning=None)["at"].to_pylist() == [1, 3]

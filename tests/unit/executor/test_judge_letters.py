@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.core.shapes import Shape
 from exporter.executor.judge_letters import RECORD, STAYS, judge, missing_ids
 from exporter.formats.formats import FORMATS
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import FRAMED, TEXT, FramedPairs, value
-from tests.unit.executor.test_stage import KAFKA_TIME_US
+from tests.unit.executor.test_stage import KAFKA_TIME_US, SCHEMA
 from tests.unit.executor.test_stage_frames import ROUTING
 
 TP = TopicPartition("t", 0)
@@ -88,4 +89,8 @@ def test_a_letter_that_would_be_in_no_table_stays():
     sent = [("t", value(7, pairs)) for pairs in ("n=1;type=y", GOOD)]
     (judged,) = judge(routing, KNOWN.texts, iter([letters(*sent)]))
     assert judged["verdict"].to_pylist() == ["unrouted", None] and judged["targets"].to_pylist() == [None, ["a"]]
+    shapes = (("a", Shape(SCHEMA, where="_kafka.\"offset\" > 0")),)
+    two = letters(*[("t", value(7, "n=1;type=a"))] * 2)
+    (judged,) = judge(replace(FANNED, shapes=shapes), KNOWN.texts, iter([two]))
+    assert judged["verdict"].to_pylist() == ["filtered", None] and judged["targets"].to_pylist() == [None, ["a"]]
     assert set(STAYS) == {"unrouted", "filtered", "of_another_type"}

@@ -18,6 +18,7 @@ from exporter.core.columns import EVOLVED, JSON_TEXT
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.operate.audit.contents.compare import Configured
 from exporter.operate.audit.contents.workers import Table, comparing
+from exporter.operate.audit.sql import COMPARED_BYTES_MAX
 
 NAMES = st.sampled_from("abcdef")
 SCALARS: dict[str, Any] = {
@@ -246,7 +247,8 @@ def test_workers_say_what_differs_and_how_many_rows_they_saw() -> None:
         {**row_of, "offset": 2, "value": b'{"x":"t"}', "held": "{}", "rescued": '{"x":"t"}', "routings": [0, 1]},
         {**row_of, "offset": 3, "value": None, "held": "{}", "routings": [0], "skipped": True},
     ])  # fmt: skip
-    found = [one for part in comparing(routings, {1: table}, {})(iter([batch])) for one in part.to_pylist()]
+    run = comparing(routings, {1: table}, {}, COMPARED_BYTES_MAX)
+    found = [one for part in run(iter([batch])) for one in part.to_pylist()]
     assert [(one["offset"], one["path"], one["places"], one["compared"], one["skipped"]) for one in found] == [
         (1, "$.x", 3, None, None), (None, None, None, 3, 1),
     ]  # fmt: skip

@@ -82,10 +82,11 @@ def test_a_task_is_asked_where_the_settings_say_that_it_serves(file: Path, task:
     assert lines[0] == f"app app, task host:1:a, from http://127.0.0.1:{port}, 20 behind"
     assert lines[1] == "NOT READY: kafka does not answer: silent"
     assert lines[2] == "OUTAGE of kafka for 10 s: silent"
-    assert lines[3] == "derive mirrored: 70 rows in 3 runs, 40 s behind"
-    assert lines[4] == "all tables are complete through 2027-01-15 07:59:00 UTC"
-    assert lines[5] == "where the time went: commit 700.0 s, read 0.3 s (fetch 25%, decode 75%)"
-    assert lines[6:] == [
+    assert lines[3] == "records left out by filters: order 5, of no table 2"
+    assert lines[4] == "derive mirrored: 70 rows in 3 runs, 40 s behind"
+    assert lines[5] == "all tables are complete through 2027-01-15 07:59:00 UTC"
+    assert lines[6] == "where the time went: commit 700.0 s, read 0.3 s (fetch 25%, decode 75%)"
+    assert lines[7:] == [
         "\t".join(how_far.COLUMNS),
         "click\tevents-0\t15\t20\t31\t15\t0\tagree",
         "order\tevents-0\t10\t20\t31\t20\t1\tagree",

@@ -81,7 +81,7 @@ def outcomes(shaper: Shaper, values: Sequence[dict[str, Any]], first: int = 0) -
     return [by_row[row] for row in range(len(values))]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(SHAPES, ROWS, st.data())
 def test_each_row_is_what_it_is_alone(shape: Shape, values: list[dict[str, Any]], data: st.DataObject) -> None:
     """The same value, filtered or not, for the same reason: alone, in one batch, in two, and among many copies."""

@@ -11,7 +11,8 @@ import pytest
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.shape.function import check_function
-from tests.unit.shape.rows import columns, made, shaped
+from exporter.shape.shaper import Shaper
+from tests.unit.shape.rows import columns, decoded, made, records, shaped
 
 DECODED = columns(a="long", s="string")
 ADDED = columns(twice="long")
@@ -59,6 +60,10 @@ def masks_by_numbers(table: pa.Table) -> Any:
 
 def nulls(table: pa.Table) -> Any:
     return pa.table({"a": pa.nulls(table.num_rows, pa.int64()), "twice": table.column("a")}), None
+
+
+def counts_days(table: pa.Table) -> Any:
+    return table.append_column("twice", table.column("a").cast(pa.int32()).cast(pa.date32())), None
 
 
 def raises(table: pa.Table) -> Any:
@@ -137,15 +142,20 @@ def test_what_it_should_not_return_for_a_row_is_that_row_s_reason(name: str, tol
     assert answer.table.column_names[:3] == ["a", "s", "twice"]
 
 
-def test_it_cannot_put_null_where_none_may_be() -> None:
-    """A column that is NOT NULL stays so."""
-    needed = DECODED.replace('"nullable": true', '"nullable": false', 1)
-    from exporter.shape.function import Function
-    from tests.unit.shape.rows import decoded, records
+def test_a_column_that_it_changes_stays_what_the_decoder_made_it() -> None:
+    """With its marks, and without nulls where none may be."""
+    table = decoded(DECODED, rows(1))
+    field = table.schema.field("a").with_nullable(False).with_metadata({b"exporter.evolved": b"x"})
+    table = table.cast(table.schema.set(0, field))
+    answer = Shaper(shape("doubled"), []).shaped(table, records(1))
+    assert answer.table.schema.field("a").equals(field, check_metadata=True)
+    answer = Shaper(shape("nulls"), []).shaped(table, records(1))
+    assert answer.bad == [(0, "transform_failed: python: ValueError: it returned null in a, which is NOT NULL")]
 
-    table = decoded(needed, rows(1))
-    table = table.cast(table.schema.set(0, table.schema.field(0).with_nullable(False)))
-    for name, values in zip(records(1).column_names, records(1).columns, strict=True):
-        table = table.append_column(name, values)
-    found = Function(Shape(needed, python=f"{HERE}:nulls", python_columns=ADDED)).of(table)
-    assert found.bad == {0: "transform_failed: python: ValueError: it returned null in a, which is NOT NULL"}
+
+def test_a_time_that_readers_of_tables_cannot_read_is_none_for_a_table() -> None:
+    """As one that SQL computes."""
+    added = columns(twice="date")
+    answer = shaped(Shape(DECODED, python=f"{HERE}:counts_days", python_columns=added), rows(1, 2_932_897, -719_163))
+    assert [row for row, _ in answer.bad] == [1, 2]
+    assert all("lies outside the years 1 to 9999" in why for _, why in answer.bad)

@@ -80,14 +80,24 @@ def test_every_tenth_row_fails_and_the_others_keep_their_order(text: str) -> Non
     assert all(f"bad{row}" in why for row, why in answer.bad)
 
 
+def test_a_row_that_is_suspected_and_does_not_fail_keeps_its_place() -> None:
+    """error(NULL) fails on no row, though it looks as if it did."""
+    values = pairs((1, "ok"), (2, None), (3, "x"), (4, "ok"), (5, None))
+    answer = shaped(Shape(PAIR, computed=(("v", "CASE WHEN s = 'ok' THEN a ELSE error(s) END"),)), values)
+    assert answer.bad == [(2, "transform_failed: v: Invalid Input Error: x")]
+    assert [(row["a"], row["v"]) for row in made(answer)] == [(1, 1), (2, None), (4, 4), (5, None)]
+
+
 def test_a_batch_of_more_rows_than_a_statement_takes_is_one_still() -> None:
     """Rows keep their numbers, good and bad ones."""
     rows = 40_000
     values = pairs(*((row, "x" if row in (5, 39_999) else "1") for row in range(rows)))
-    answer = shaped(Shape(PAIR, where="a <> 20000", computed=(("n", "s::INTEGER + a"),)), values)
-    assert [row for row, _ in answer.bad] == [5, 39_999]
+    computed = (("n", "s::INTEGER + a"), ("d", "CASE WHEN a = 30000 THEN 'infinity'::DATE END"))
+    answer = shaped(Shape(PAIR, where="a <> 20000", computed=computed), values)
+    assert [row for row, _ in answer.bad] == [5, 30_000, 39_999]
     assert answer.filtered.to_pylist() == [20_000]
-    assert answer.table.column("n").to_pylist() == [row + 1 for row in range(rows) if row not in (5, 20_000, 39_999)]
+    others = [row + 1 for row in range(rows) if row not in (5, 20_000, 30_000, 39_999)]
+    assert answer.table.column("n").to_pylist() == others
 
 
 def test_what_is_known_of_a_record_can_be_used() -> None:
