@@ -26,6 +26,7 @@ from exporter.protocol.commit import DeltaCommitter
 from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
 from tests.support import naive
+from tests.support.naive_rules import NOTHING_PLAIN, Plain
 from tests.support.places import Folder
 from tests.support.recovering import Started
 
@@ -46,7 +47,8 @@ def routing_of(ddl: Mapping[str, str], **changed: Any) -> Routing:
 class Exported:
     """A topic and its lake. `through` limits an export to offsets below it, as if the exporter had stopped there.
 
-    schemas: what is decided of schema ids. record_columns: with the key and the headers; for the audit alone.
+    schemas: what is decided of schema ids. record_columns: with the key and the headers; for the audit alone. plain:
+    what the naive checker is told of SQL.
     """
 
     session: Any
@@ -56,6 +58,7 @@ class Exported:
     routing: Routing
     schemas: KnownSchemas = NO_SCHEMAS
     record_columns: RecordColumns = field(default_factory=RecordColumns)
+    plain: Plain = NOTHING_PLAIN
 
     @property
     def lake(self) -> Lake:
@@ -88,7 +91,8 @@ class Exported:
 
     def naive_findings(self) -> list[str]:
         config = json.loads(self.routing.to_json())
-        return naive.findings(naive.Lake(self.kafka, (self.topic,), "", Folder(self.root), APP, config))
+        lake = naive.Lake(self.kafka, (self.topic,), "", Folder(self.root), APP, config, plain=self.plain)
+        return naive.findings(lake)
 
     def export(
         self,

@@ -16,6 +16,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Unsure, Untold, form_of, read
+from tests.support.naive_rules import COUNTED, NOTHING_PLAIN, Plain, decoded, fields_of, is_kept, takers
 
 LETTERS = "dead_letters"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -45,13 +46,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Place:
-    """tables: any one of these must hold the record; none of a tombstone that is only counted. day, at, fields: of the
-    row, where all is certain."""
+    """tables: any one of these must hold the record; none of one that is only counted. day, at, fields: of the row,
+    where all is certain. slot: the table whose place it is; empty if it is the whole record's."""
 
     tables: tuple[str, ...]
     day: date | None = None
     at: datetime | None = None
     fields: Mapping[str, Any] | None = None
+    slot: str = ""
 
     @property
     def table(self) -> str:
@@ -59,35 +61,68 @@ class Place:
         return self.tables[0] if self.tables else "none"
 
 
-def place(
-    message: Message, config: Config, columns: Mapping[str, Columns], known: Decisions | None = None
-) -> Place | None:
-    """Where the record belongs; None if nothing can be said.
+def places(
+    message: Message,
+    config: Config,
+    columns: Mapping[str, Columns],
+    known: Decisions | None = None,
+    plain: Plain = NOTHING_PLAIN,
+) -> list[Place] | None:
+    """Where the record belongs, one place for each table that takes it; None if nothing can be said.
 
-    columns: of each declared type. known: what is recorded of schema ids.
+    columns: of each declared type. known: what is recorded of schema ids. plain: what a test knows of SQL.
     """
-    table, form = LETTERS, form_of(config, message.topic)
+    form = form_of(config, message.topic)
     if message.value is None and form["tombstones"] == "count":
-        return Place(())
+        return [Place(())]
     try:
         if message.value is None or len(message.value) > config["record_bytes_max"]:
             raise Bad
         if not HELD_US[0] <= message.timestamp_us <= HELD_US[1]:
             raise Bad
-        table, value = _typed(message, config, form, known or {})
-        at = _event_time(message, config, value)
-        time = EPOCH + timedelta(microseconds=at)
-        kinds = columns.get(table, {})
-        if is_plain(form):
-            _check(value, kinds, config, table in columns)
-            return Place((table,), time.date(), time, {name: value.get(name) for name in kinds})
-        return Place((table,), time.date(), time, {name: one for name, one in value.items() if _is_simple(one)})
+        tables, value = _typed(message, config, form, known or {})
     except Untold:
         return None
     except Bad:
-        return Place((LETTERS,))
+        return [Place((LETTERS,))]
     except Unsure as unsure:
-        return Place((*unsure.args, table, LETTERS))
+        return [Place((*unsure.args, LETTERS, LETTERS))]
+    if tables == [COUNTED]:
+        return [Place(())]
+    return [_in_table(table, message, config, columns, value, plain) for table in tables]
+
+
+def _in_table(
+    table: str,
+    message: Message,
+    config: Config,
+    columns: Mapping[str, Columns],
+    value: dict[str, Any] | None,
+    plain: Plain,
+) -> Place:
+    """The place of a record that a table takes. value: None if nobody can read it."""
+    try:
+        if value is None:
+            raise Bad
+        at = _event_time(message, config, value)
+        time = EPOCH + timedelta(microseconds=at)
+        kinds = columns.get(table, {})
+        is_json = is_plain(form_of(config, message.topic))
+        if is_json:
+            _check(value, decoded(config, table, kinds), config, table in columns)
+        try:
+            if not is_kept(config, table, value, message, plain):
+                return Place((), slot=table)
+            fields = fields_of(config, table, value, kinds, message, plain)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            raise Bad from None
+        if not is_json:
+            fields = {name: one for name, one in {**value, **fields}.items() if _is_simple(one)}
+        return Place((table,), time.date(), time, fields, table)
+    except Bad:
+        return Place((LETTERS,), slot=table)
+    except Unsure:
+        return Place((table, LETTERS), slot=table)
 
 
 def is_plain(form: Mapping[str, Any]) -> bool:
@@ -102,8 +137,8 @@ def _is_simple(value: Any) -> bool:
 
 def _typed(
     message: Message, config: Config, form: Mapping[str, Any], known: Decisions
-) -> tuple[str, dict[str, Any]]:
-    """The table's event type, and the parsed value."""
+) -> tuple[list[str], dict[str, Any] | None]:
+    """The event types of the tables, and the parsed value; None if it cannot be."""
     kind, name = config["type_from"]["kind"], config["type_from"]["name"]
     raw: Any
     value, schema, source = None, "", ""
@@ -124,14 +159,16 @@ def _typed(
         raw = _at(_parsed(message.value or b"") if value is None else value, name)
     if not isinstance(raw, str) or not raw:
         raise Bad
-    declared = [one for one, _ in config["types"]]
-    if raw not in declared and config["new_type"] != "table":
+    names, declared = takers(config, raw), [one for one, _ in config["types"]]
+    if not names:
         raise Bad
-    if raw not in declared and not PLAIN_NAME.match(raw):
-        raise Unsure(raw)
-    if raw not in declared and raw.lower() in {LETTERS, *(one.lower() for one in declared)}:
-        raise Bad
-    return raw, _parsed(message.value or b"") if value is None else value
+    for new in (one for one in names if one not in declared and one != COUNTED):
+        if not PLAIN_NAME.match(new):
+            raise Unsure(new)
+    try:
+        return names, _parsed(message.value or b"") if value is None else value
+    except Bad:
+        return names, None
 
 
 def _text(raw: bytes | None) -> str:

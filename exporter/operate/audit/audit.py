@@ -32,6 +32,7 @@ from exporter.operate.audit.files import LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
+from exporter.operate.audit.rules import rules
 from exporter.text import first_line
 from offsets.ranges import TopicIdentity, TopicPartition
 
@@ -73,13 +74,14 @@ def audit(
     partitions are looked at from their beginning. content_share: of the records, 0 to 1, whose contents are compared
     whole; None: all of a small topic, so many of a large one that it takes seconds (contents/frames.py).
 
-    Raises BrokerSilent, TableUnreadable, ConfigError for a format that cannot be audited here, InvariantBroken if a
-    topic is not the one that was exported, and DependencyUnreachable if the comparison itself cannot be run.
+    Raises BrokerSilent, TableUnreadable, ConfigError for a format or SQL that cannot be audited here, InvariantBroken
+    if a topic is not the one that was exported, and DependencyUnreachable if the comparison itself cannot be run.
     """
     started = time.monotonic()
     identities = topics.identities()
     pinned = pin(lake, identities, routing)
     check(form for one in pinned.routings for form in one.formats)
+    rules.check(pinned.routings)
     pinned.schemas = pin_schemas(lake, pinned.routings)
     compacted, note = _compacted(lake.session, kafka_options, tuple(identities))
     pinned.notes += [note] if note else []

@@ -62,6 +62,8 @@ NAMES = schema(("uid", "integer"), ("call", "string"))
         ({"user": None, "mobile": None}, {}, None, []),
         ({"user": {}}, {"uid": 1}, None, ["$.uid"]),
         ({"uid": 7, "user": {"x": 1}}, {"uid": 1}, {"uid": 7}, []),
+        ({"uid": 7, "user": {"x": 1}}, {"uid": 1}, {"uid": 8}, ["$.uid"]),
+        ({"uid": 7, "user": {"x": 1}}, {"uid": 2}, {"uid": 7}, ["$.uid"]),
     ],
 )
 def test_a_renamed_column_holds_the_first_of_its_paths(sent: Any, held: Any, rest: Any, found: list[str]) -> None:

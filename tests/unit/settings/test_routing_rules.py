@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from exporter.core.decoder_version import EMPTY_FLAGS
 from exporter.core.routing import Routing
 from exporter.core.shapes import Rename
 from exporter.errors import ConfigError
@@ -272,3 +273,15 @@ def test_a_constant_may_cut_tables() -> None:
     with pytest.raises(ConfigError, match="column of this type cannot cut"):
         settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 0.5\n")
         checked_routing(settings, schemas_of(settings, None))
+
+
+def test_the_order_of_types_in_the_file_is_no_part_of_the_configuration() -> None:
+    """Else a file that is put in order would drain and seal every table."""
+    one, other = (ORDER.replace("order", name) + f"match = '{name}.*'\ndrop = ['day']\n" for name in ("a", "b"))
+    assert meant(one + other).fingerprint() == meant(other + one).fingerprint()
+
+
+def test_a_values_verdict_goes_by_what_is_decoded_and_not_by_what_is_kept() -> None:
+    """The decoder's version is that of the columns that values are read into, also where a table drops them."""
+    settings = loaded("[types.order]\ncolumns = 'id INT, s STRUCT<b BOOLEAN NOT NULL>'\ndrop = ['s']\n")
+    assert checked_routing(settings, schemas_of(settings, None)).decoder_version == EMPTY_FLAGS

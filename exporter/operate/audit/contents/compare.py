@@ -123,7 +123,7 @@ class Configured:
             return
         wanted = {**computed, **made.constants}
         walk.found += [
-            Difference(f"$.{name}", shown(wanted[name]), "another value, which is no field's")
+            Difference(f"$.{name}", f"what makes {shown(wanted[name])}", "another value")
             for name, kind in self.kinds.items()
             if name in wanted and not is_held(kind, wanted[name], columns.get(name))
         ]
@@ -131,10 +131,12 @@ class Configured:
             return
         held = {name: one for name, one in columns.items() if name not in made.apart}
         try:
-            sent, rest = made.by_names(sent, rest or _NOTHING, self.root.fields)
+            named = made.by_names(sent, rest or _NOTHING, self.root.fields)
         except Unsure:
             return
-        walk.members(self.root, sent, held, rest, self.excused, ())
+        walk.members(self.root, named.sent, held, named.rest, self.excused, ())
+        for name, one, left in named.beside:
+            walk.beside(name, one, left, self.excused)
 
 
 def _same_types(declared_json: str, table_json: str, names: Collection[str]) -> dict[str, Any]:
@@ -168,6 +170,10 @@ class _Walk:
         for name in (name for name in rest if name not in fields and name not in sent):
             if rest[name] is not None:
                 self._differ((path, name), None, f"{shown(rest[name])} in `_rescued`")
+
+    def beside(self, name: str, sent: Any, rest: Any, excused: Excused) -> None:
+        """A member at the top that fills no column."""
+        self._unknown(sent, rest, excused.get(name, _NOTHING), self._drops, ((), name))
 
     def _known(self, node: Node, sent: Any, held: Any, rest: Any, excused: Any, path: _Path) -> None:
         """A value that has a column, or a part of one. held: what is in there, rest: in `_rescued`."""

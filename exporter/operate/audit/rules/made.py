@@ -14,13 +14,21 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from exporter.core.routing import Routing
 from exporter.operate.audit.contents.typed import as_float
-from exporter.operate.audit.rules.values import Unsure, member
+from exporter.operate.audit.rules.values import member
 
 _EPOCH = datetime(1970, 1, 1)
+
+
+class ByNames(NamedTuple):
+    """A value, what `_rescued` has of it, and of both, by name, what is called as a column that it does not fill."""
+
+    sent: Mapping[str, Any]
+    rest: Mapping[str, Any]
+    beside: Sequence[tuple[str, Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -59,11 +67,8 @@ class Made:
         names = [(name, [path.split(".") for path in paths]) for name, paths in shape.names]
         return cls(names, shape.case != "exact", fields, gone, constants, computed, bool(shape.python))
 
-    def by_names(self, sent: Mapping[str, Any], rest: Mapping[str, Any], kept: Mapping[str, Any]) -> tuple[Any, Any]:
-        """A value and what `_rescued` has of it by the names of the table. kept: the table's columns.
-
-        Raises Unsure where a name of the table stands for two things.
-        """
+    def by_names(self, sent: Mapping[str, Any], rest: Mapping[str, Any], kept: Mapping[str, Any]) -> ByNames:
+        """A value and what `_rescued` has of it by the names of the table. kept: the table's columns. Raises Unsure."""
         if self.loose:
             sent, rest = _spelled(sent, self.fields), _spelled(rest, self.fields)
         found, left = {}, {}
@@ -71,15 +76,14 @@ class Made:
             path = next((one for one in paths if _at(sent, one) is not None), None)
             if path is not None:
                 found[column], left[column] = _at(sent, path), _at(rest, path)
+        kept = {name: one for name, one in kept.items() if name not in dict(self.names)}
         for path in (path for _, paths in self.names for path in paths):
             sent, rest = _without(sent, path, kept) or {}, _without(rest, path, {}) or {}
-        for column in found:
-            if sent.get(column) is not None or rest.get(column) is not None:
-                raise Unsure
         parted = {one["name"] for one in self.fields if one["name"] in self.gone and not isinstance(one["type"], str)}
         some = {name: one for name, one in sent.items() if name not in self._decoded_and_gone}
         more = {name: one for name, one in rest.items() if name not in parted}  # of a scalar nothing may be there
-        return {**some, **found}, {**more, **left}
+        beside = [(name, some.pop(name, None), more.pop(name, None)) for name in dict(self.names)]
+        return ByNames({**some, **found}, {**more, **left}, beside)
 
     @cached_property
     def _decoded_and_gone(self) -> frozenset[str]:

@@ -9,16 +9,18 @@ Only where there are rules: without them neither of these columns is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.operate.audit import sql as audit_sql
 from exporter.operate.audit.codes import LETTERS, NOT_HERE, UNKNOWN
+from exporter.operate.audit.rules.expressions import engine
 from exporter.operate.audit.rules.ruling import RULED_DDL, TAKER_DDL, ruling
 from exporter.operate.audit.rules.slots import slot_of, slots_of, taker
 from exporter.operate.audit.sql import Judge
@@ -26,6 +28,12 @@ from offsets.ranges import TopicPartition
 
 ByRegion = Callable[[str, Callable[[Judge], Column]], Column]
 """(type, column(judge)): that of the configuration that holds for the row; null where none is known."""
+
+
+def check(routings: Iterable[Routing]) -> None:
+    """Raises ConfigError if there is SQL, and nothing here that evaluates it."""
+    if any(shape.sql for one in routings for _, shape in one.shapes):
+        engine()
 
 
 @dataclass(frozen=True)
