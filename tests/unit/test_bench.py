@@ -20,7 +20,7 @@ from exporter.demo.shop_types import BASE_DAY
 from offsets.names import DataFile
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit, replay
-from tests.bench import pairs, sparse
+from tests.bench import pairs, rules, sparse
 from tests.bench.__main__ import PARTS
 from tests.bench.derive import Accounts, lags, live_bytes, written_bytes
 from tests.bench.desk import Desk, Filled, log_lines, settings_toml
@@ -160,6 +160,20 @@ def test_the_settings_are_the_defaults_but_for_what_is_said(tmp_path: Path) -> N
     path.write_text(settings_toml(topic, tmp_path / "lake", {"roll_age_max_secs": 5}))
     found = settings_load.load(path, {}, {})
     assert found.roll_age_max_secs == 5 and found.heartbeat_secs == 60 and set(found.types) == set(events.schemas())
+
+
+def test_each_type_of_the_part_rules_has_a_filter_and_two_computed_columns(tmp_path: Path) -> None:
+    """Nothing else of the settings changes."""
+    from exporter.settings import load as settings_load
+
+    topic = Filled("127.0.0.1:1", "bench-1", Load(), Tally(Counter()))
+    path = tmp_path / "exporter.toml"
+    path.write_text(settings_toml(topic, tmp_path / "lake", {}))
+    plain = settings_load.load(path, {}, {})
+    rules.with_rules(path, topic)
+    found = settings_load.load(path, {}, {})
+    assert found.declared == plain.declared and len(found.types) == 10
+    assert all(one.where and len(one.set) == 2 for one in found.types.values())
 
 
 def test_only_lines_of_json_are_taken_from_a_log() -> None:
