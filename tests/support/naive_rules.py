@@ -126,8 +126,10 @@ def is_kept(config: Config, table: str, value: Value, message: Any, plain: Plain
 def fields_of(
     config: Config, table: str, value: Value, kinds: Mapping[str, Any], message: Any, plain: Plain
 ) -> dict[str, Any]:
-    """Column -> what it must hold, as far as it is known. kinds: the table's columns."""
+    """Column -> what it must hold, as far as it is known. kinds: the table's columns. Raises Unsure if SQL may fail."""
     shape, constants = shape_of(config, table), dict(config.get("constants", ()))
+    if shape.get("computed") and table not in plain.makes:
+        raise Unsure
     names = dict(shape.get("names", ()))
     made = plain.makes[table](value, message) if table in plain.makes else {}
     hidden = {column for column, _ in shape.get("computed", ())} | {*constants}
