@@ -25,6 +25,7 @@ from tests.support.naive_rules import (
     fields_of,
     is_kept,
     leaves,
+    shape_of,
     takers,
 )
 
@@ -119,6 +120,8 @@ def _in_table(
         kinds = columns.get(table, {})
         is_json = is_plain(form_of(config, message.topic))
         if is_json:
+            if shape_of(config, table).get("case", "exact") != "exact" and _has_alike(value):
+                raise Unsure
             _check(value, decoded(config, table, kinds), config, table in columns)
             _check_leaves(value, leaves(config, table, kinds))
         try:
@@ -261,6 +264,13 @@ def _six_digits(text: str) -> str:
     return f"{head}.{rest[:size]:0<6}{rest[size:]}" if dot else text
 
 
+def _has_alike(value: Any) -> bool:
+    """Whether an object anywhere in a value has two keys that differ by case only."""
+    if isinstance(value, dict):
+        return len({name.lower() for name in value}) < len(value) or any(map(_has_alike, value.values()))
+    return isinstance(value, list) and any(map(_has_alike, value))
+
+
 def _check(value: dict[str, Any], kinds: Columns, config: Config, declared: bool) -> None:
     known = {*kinds, config["type_from"]["name"].split(".")[0], config["event_time"]["path"].split(".")[0]}
     lower = {name.lower(): name for name in kinds}
@@ -292,6 +302,8 @@ def fits(kind: Any, value: Any) -> bool | None:
     """Whether the JSON value can be a value of the column; None if plain Python cannot tell."""
     if value is None:
         return True
+    if kind is None:
+        return None
     if isinstance(kind, dict):
         return _fits_nested(kind, value)
     if kind == "string":
