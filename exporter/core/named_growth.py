@@ -93,7 +93,7 @@ def _taken(seen: Seen, where: Sequence[str]) -> tuple[Seen, Seen | None]:
     if not below:
         return _with_fields(seen, others), seen.fields[name]
     rest, there = _taken(seen.fields[name], below)
-    return _with_fields(seen, {**others, name: rest} if rest.fields or there is None else others), there
+    return _with_fields(seen, {**others, name: rest}), there
 
 
 def _without(fields: Sequence[Any], where: Sequence[str]) -> tuple[list[Any], Any]:

@@ -40,7 +40,7 @@ def each(
     None if nothing is known.
     """
     search = _Search(attempt, suspected)
-    search.look(rows, pa.array(range(rows.num_rows), pa.int64()), hinted=True)
+    search.look(rows, numbered(rows.num_rows, pa.int64()), hinted=True)
     return search.made(made_of)
 
 
@@ -82,6 +82,11 @@ class _Search:
         if len(self.tables) > 1:
             table = table.take(pc.sort_indices(pa.concat_arrays(self.numbers)))
         return Made(table, dict(sorted(self.bad.items())))
+
+
+def numbered(rows: int, kind: pa.DataType) -> pa.Array:
+    """0, 1, 2 ..."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, kind), rows)), pa.scalar(1, kind))
 
 
 def reason(column: str, why: str) -> str:

@@ -7,18 +7,20 @@ conditions is as written, and a row is bad only if an expression fails on it alo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 
 from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.arrow.years import Years
+from exporter.core.shapes import Shape
 from exporter.errors import InvariantBroken
 from exporter.shape.apart import Made, RowFails, each, reason
 from exporter.shape.engine import connection, quoted
 from exporter.shape.kinds import arrow_type
-from exporter.shape.sql import ROWS, Computed, message_of
+from exporter.shape.sql import ROWS, Computed, checked_sql, message_of
 from offsets import Invariant
 
 ROWS_MAX = 8 * 2048
@@ -39,8 +41,7 @@ class Evaluation:
         self._failures = (duckdb.DataError, duckdb.InvalidInputException, duckdb.NotImplementedException)
         """What is a row's own fault; memory, storage or a fault of DuckDB's is none."""
         self._no_tries = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
-        self._connection = connection()
-        self._computed = computed
+        self._reading = _Reading(connection())
         self._schema = pa.schema([(one.column, arrow_type(one.kind)) for one in computed])
         self._years = [Years(pa.schema([field])) for field in self._schema]
         reads = sorted({name for one in computed for name in one.reads})
@@ -73,7 +74,7 @@ class Evaluation:
 
     def _attempt(self, rows: pa.Table) -> pa.Table:
         try:
-            made = self._run(self._at_once, rows)
+            made = self._reading.selected(self._at_once, rows)
         except self._failures as error:
             raise RowFails(self._why(rows, error) if rows.num_rows == 1 else "") from error
         if made.num_rows != rows.num_rows:
@@ -81,16 +82,16 @@ class Evaluation:
         return made.cast(self._schema)
 
     @cached_property
-    def _guessing(self) -> Any:
-        """A connection in which error() is what TRY takes: it takes nothing volatile."""
+    def _guessing(self) -> _Reading:
+        """With an error() that TRY takes: it takes nothing volatile."""
         made = connection()
         made.execute(_FAILS)
-        return made
+        return _Reading(made)
 
     def _suspected(self, rows: pa.Table) -> pa.BooleanArray | None:
         """Rows on which TRY gives nothing. An earlier DuckDB has no TRY."""
         try:
-            return self._run(self._tries, rows, self._guessing).column(0).combine_chunks()
+            return self._guessing.selected(self._tries, rows).column(0).combine_chunks()
         except (*self._failures, *self._no_tries):
             return None
 
@@ -98,18 +99,50 @@ class Evaluation:
         """The reason of the first expression that fails on a row. error: what they say together."""
         for column, statement in self._alone if len(self._alone) > 1 else ():
             try:
-                self._run(statement, row)
+                self._reading.selected(statement, row)
             except self._failures as failure:
                 return reason(column, message_of(failure))
         return reason(self._alone[0][0], message_of(error))
 
-    def _run(self, statement: str, rows: pa.Table, engine: Any = None) -> pa.Table:
-        engine = engine or self._connection
-        engine.register(ROWS, rows)
-        try:
-            return engine.sql(statement).to_arrow_table()
-        finally:
-            engine.unregister(ROWS)  # else it would keep them
+
+class _Reading:
+    """Statements of one connection over rows that change. To register each batch costs as much as to select of it."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._source = _Source()
+        self._schema: pa.Schema | None = None
+        self._one_at_a_time = Lock()
+
+    def selected(self, statement: str, rows: pa.Table) -> pa.Table:
+        """Raises whatever DuckDB does."""
+        with self._one_at_a_time:
+            self._source.rows = rows
+            if rows.schema != self._schema:
+                self._engine.register(ROWS, self._source)
+                self._schema = rows.schema
+            try:
+                return self._engine.sql(statement).to_arrow_table()
+            finally:
+                self._source.rows = None
+
+
+class _Source:
+    """What DuckDB reads: the rows as they are when it does."""
+
+    rows: pa.Table | None = None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        if self.rows is None:
+            raise ValueError("rows are read outside of a statement")
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+
+@cache
+def evaluations_of(process: int, shape: Shape) -> tuple[Evaluation | None, Evaluation | None]:
+    """The filter and the computed columns of a type, made once: tasks come and go. process: an engine is of one."""
+    found = checked_sql(shape)
+    return Evaluation([found.where]) if found.where else None, Evaluation(found.computed) if found.computed else None
 
 
 def _select(items: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ Columns are computed of the rows that the filter lets pass: what it asks, they c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,11 +17,10 @@ import pyarrow.compute as pc
 
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.shapes import Constant, Shape
-from exporter.shape.apart import Made
-from exporter.shape.evaluated import Evaluation
+from exporter.shape.apart import Made, numbered
+from exporter.shape.evaluated import evaluations_of
 from exporter.shape.function import KEPT, Function
 from exporter.shape.names import Naming
-from exporter.shape.sql import Sql, checked_sql
 
 OWN = ("_rescued", "_event_time")
 """The last two columns of decoded rows."""
@@ -47,9 +47,7 @@ class Shaper:
         shape = shape or Shape(NO_COLUMNS)
         self._naming = Naming(shape.decoded, shape.names) if shape.names else None
         self._function = Function(shape) if shape.python else None
-        sql = checked_sql(shape) if shape.sql else Sql(None, [])
-        self._where = Evaluation([sql.where]) if sql.where else None
-        self._computed = Evaluation(sql.computed) if sql.computed else None
+        self._where, self._computed = evaluations_of(os.getpid(), shape) if shape.sql else (None, None)
         self._drop = shape.drop
         self._constants = [(name, pa.scalar(value)) for name, value in constants]
 
@@ -86,7 +84,7 @@ class _Rows:
     def __init__(self, decoded: pa.Table, record: pa.Table) -> None:
         self.table = decoded
         self._record = record
-        self._numbers = pa.array(range(decoded.num_rows), pa.int32())
+        self._numbers = numbered(decoded.num_rows, pa.int32())
         self._filtered = [self._numbers.slice(0, 0)]
         self._bad: dict[int, str] = {}
 

@@ -20,6 +20,7 @@ from exporter.arrow.kafka_time import US
 from exporter.core.columns import EVOLVED
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import NO_SCHEMAS
+from exporter.core.shapes import Rename
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
@@ -351,6 +352,26 @@ def test_no_such_column_changes_a_verdict(
 
 
 # --- event type and time -------------------------------------------------------------------------------------
+
+
+@each_format
+def test_a_record_is_of_each_event_type_that_the_rules_lead_it_to(place):
+    """By its new name, a pattern that fits it, or as what no other table takes; else it is told that it is not."""
+    sent = [place.value({"id": number, "t": said}) for number, said in enumerate((NAME, "old-order", "x", "y"))]
+    rules: list[tuple[dict[str, Any], list[int]]] = [
+        ({}, [0]),
+        ({"renames": (Rename("old-(.*)", "$1"),)}, [0, 1]),
+        ({"matches": ((NAME, "x|old.*"),)}, [1, 2]),
+        ({"unrouted": NAME}, [0, 1, 2, 3]),
+        ({"unrouted": "count"}, [0]),
+    ]
+    for changes, taken in rules:
+        routing = replace(PLAIN, type_from=TypeFrom("json", "t"), types=((NAME, COLUMNS),), **changes)
+        found = read(place, sent, routing)
+        assert found.rows.to_pylist() == taken
+        assert {row: why.partition(":")[0] for row, why in found.refused.items()} == {
+            row: "type_mismatch" for row in range(len(sent)) if row not in taken
+        }
 
 
 @each_format

@@ -99,7 +99,7 @@ class EnvelopeFit:
         if self.refusal:
             return
         try:
-            self._kind = kind = asked.spelled(record.field(self._rows[0]).type)
+            kind = asked.spelled(record.field(self._rows[0]).type)
         except Unclear as unclear:
             self.refusal = unclear.of(name)
             return
@@ -157,8 +157,7 @@ class EnvelopeFit:
         fit, hidden = self._fit, self._hidden
         if fit is None or hidden is None:
             raise ValueError("rows that are texts have no fields")
-        sent = rows.record if self._asked.spelling is None else rows.record.view(self._kind)
-        record, members = hidden.without(sent)
+        record, members = hidden.without(rows.record)
         read = fit.read(replace(rows, record=record))
         if not members:
             return read

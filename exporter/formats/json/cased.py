@@ -22,7 +22,7 @@ from exporter.formats.cased import Inside, Items, Spelling, Unclear, Values, fol
 from exporter.formats.format import Read, Reader
 from exporter.formats.json.judge import TOO_MANY, too_many_values
 from exporter.formats.json.templates import PATTERN_MAX
-from exporter.formats.json.text import PARSE_ERRORS, too_deep
+from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.unknown import hides_colon
 from exporter.formats.rows import patched
 
@@ -75,8 +75,6 @@ def spelled(raw: bytes, spelling: Spelling) -> bytes:
 
     Raises Unclear.
     """
-    if too_deep(raw):
-        return raw
     try:
         text = _object(raw, spelling, "$")
     except PARSE_ERRORS:

@@ -95,6 +95,7 @@ def test_what_is_known_beforehand_goes_the_same_way() -> None:
         field("user", struct(field("id", struct(field("n", "long"), field("q"))), field("phone"), field("mail"))),
         field("tel", "double"),
         field("site"),
+        field("hash", struct(field("y"))),
         field("c"),
     ]
     for case, sent in (("exact", fields), ("insensitive", fields)):

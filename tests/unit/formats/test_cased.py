@@ -105,6 +105,35 @@ def test_two_fields_of_one_column_are_a_dead_letter(sent: bytes, reason: str) ->
     assert [one for at, one in enumerate(told) if at != len(others)] == rows([*others, *others])
 
 
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ('{"k":1,"\u0131":2}', {"k": 1, "i": 2}),
+        ('{"k":1,"\u017f":{"A":2}}', {"k": 1, "s": {"A": 2}}),
+        ('{"i":1,"\u212a":3}', {"i": 1, "k": 3}),
+        ('{"k":1,"\\u0049":2}', {"k": 1, "i": 2}),
+        ('{"k":1,"x\\/Y":2}', {"k": 1, "x/y": 2}),
+        ('{"A":1}', {"a": 1}),
+        ('{"s":{"a":1}}', {"s": {"A": 1}}),
+        ('{"A":1,"":2}', {"a": 1, "_rescued": '{"":2}'}),
+        ('{"I":1,"u":1,"u":2,"v\\u003a":3}', "duplicate_key: 'u' occurs twice in one object"),
+    ],
+)
+def test_the_one_field_that_is_spelled_otherwise_is_seen(sent: str, found: Any) -> None:
+    """By letters beyond ASCII, by escapes, and where a name is spelled in two ways at two levels."""
+    kinds = [("a", pa.int64()), ("s", pa.struct([("A", pa.int64())])), ("i", pa.int64()), ("k", pa.int64())]
+    schema = pa.schema([*kinds, ("x/y", pa.int64())])
+    assert rows([sent.encode()], schema) == [found]
+
+
+def test_a_name_that_is_spelled_in_two_ways_is_no_other_name() -> None:
+    """Where all are: an empty name is none of them."""
+    schema = pa.schema([("a", pa.struct([("A", pa.int64())]))])
+    assert rows([b'{"A":{"a":1},"":2}', b'{"A":null,"":2}'], schema) == [
+        {"a": {"A": 1}, "_rescued": '{"":2}'}, {"_rescued": '{"":2}'},
+    ]  # fmt: skip
+
+
 def test_with_case_as_ever_a_field_that_differs_is_unknown() -> None:
     """The default, and what it reads is no other reader."""
     assert rows([b'{"ID":1,"id":2}'], config=PLAIN) == [{"id": 2, "_rescued": '{"ID":1}'}]

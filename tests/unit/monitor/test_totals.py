@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import fields
 
+from exporter.core.manifest import COPIES, FILTERED, TOMBSTONES
 from exporter.monitor.totals import Spread, Totals
 
 
@@ -35,3 +36,10 @@ def test_a_spread_in_a_copy_is_its_own() -> None:
     taken = totals.copy()
     totals.took("commit", 0.1)
     assert sum(taken.stages["commit"].counts) == 1
+
+
+def test_what_is_skipped_is_what_stands_nowhere() -> None:
+    """A record of several tables is one, and so is one of which a table has a row and another a filter."""
+    totals = Totals(records=10, staged_rows=9)
+    totals.counts.update({COPIES: 5, f"{FILTERED}order": 2, f"{FILTERED}dead_letters": 1, TOMBSTONES: 1})
+    assert totals.skipped == 2

@@ -142,4 +142,4 @@ def test_a_row_is_compared_whole_with_what_settings_make_of_its_value(rules: Rou
                 other = json.dumps({**columns, column: another(value)})
                 assert places(other, rescued, at, computed=computed), (case, column)
                 compared += 1
-    assert compared > 300
+    assert compared > 250

@@ -212,6 +212,14 @@ def test_jobs_that_run_in_the_task_have_a_line_each() -> None:
     assert "derive b: ENDED: another process runs it" in lines
 
 
+def test_what_filters_leave_out_is_told_by_table() -> None:
+    """And what is of no table; nothing where there is none of it."""
+    said = "records left out by filters: order 5, of no table 2"
+    assert said in how_far.head_lines({**busy_snapshot().as_dict(), "from": "here"})
+    quiet = {**snapshot(writer("order", P0, 1)).as_dict(), "from": "here"}
+    assert not [line for line in how_far.head_lines(quiet) if "filters" in line]
+
+
 def test_a_screen_shows_those_that_are_furthest_behind() -> None:
     """More positions than lines: the rest is counted; the columns fit into a hundred characters."""
     writers = [writer(f"type_{number:03d}", P0, number) for number in range(200)]

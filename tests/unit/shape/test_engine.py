@@ -12,6 +12,7 @@ from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.shape import engine
 from exporter.shape.columns import table_columns
+from exporter.shape.evaluated import evaluations_of
 from exporter.shape.sql import checked_sql
 from tests.unit.shape.rows import columns
 
@@ -19,10 +20,10 @@ from tests.unit.shape.rows import columns
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """No engine is there yet, and none is kept."""
-    for known in (engine._engine, checked_sql):
+    for known in (engine._engine, checked_sql, evaluations_of):
         known.cache_clear()
     yield
-    for known in (engine._engine, checked_sql):
+    for known in (engine._engine, checked_sql, evaluations_of):
         known.cache_clear()
 
 

@@ -193,3 +193,15 @@ def test_a_fault_of_the_engine_is_no_rows_own() -> None:
     table = decoded(columns(a="string", s="string"), [{"a": "x", "s": "y"}])  # not as it was checked
     with pytest.raises(duckdb.BinderException):
         shaper.shaped(table, records(1))
+
+
+def test_batches_may_differ_in_how_their_columns_are_held() -> None:
+    """In marks, in chunks, in the width of a text's offsets: each is read as what it is, and none is kept."""
+    shaper = Shaper(Shape(PAIR, where="a > 1", computed=(("n", "upper(s)"),)), [])
+    table = decoded(PAIR, pairs((1, "w"), (2, "x"), (3, "é")))
+    large = table.set_column(1, "s", table.column("s").cast(pa.large_string()))
+    marked = table.replace_schema_metadata({"x": "y"}).select([1, 0, 2, 3])
+    for rows in (table, large, pa.concat_tables([table.slice(0, 1), table.slice(1)]), marked, table.slice(1), table):
+        answer = shaper.shaped(rows, records(rows.num_rows))
+        assert answer.table.column("n").to_pylist() == ["X", "É"]
+        assert answer.kept.to_pylist()[-1] == rows.num_rows - 1
