@@ -18,8 +18,6 @@ _SAFE = frozenset({"string", "long", "integer", "short", "byte", "boolean"})
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_ @:/-]+\Z")
 _DOUBTFUL = '[0-9.eE+-]{800}|[^"]{40000}'
 """Longer numbers and names are refused by Spark's JSON reader but not by the exporter's."""
-_MAYBE_NO_TEXT = r"\A(true\z|false\z|[-0-9\[{])"
-"""How a number, a boolean, an array and an object begin where they are given as text."""
 _UNITS_PER_SEC = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _SECS_MAX = 40_000 * 86_400
 """A number of more seconds than are in a hundred years is a dead letter, or at least not compared."""
@@ -29,12 +27,8 @@ class JsonValues:
     """See Values."""
 
     def event_type(self, source: TypeFrom) -> Column:
-        """The text of a field; null where it is none, though what stands there can be written as one."""
-        text, path = text_at(source.name), _plain_path(source.name)
-        if path is None:
-            return text
-        there = sf.try_variant_get(sf.try_parse_json(sf.col("text")), path, "variant")
-        return sf.when(~text.rlike(_MAYBE_NO_TEXT) | (sf.schema_of_variant(there) == sf.lit("STRING")), text)
+        """The text of a field."""
+        return text_at(source.name)
 
     def event_time(self, source: EventTime) -> Column:
         """What Spark makes of a field's text."""
@@ -72,9 +66,9 @@ def wholes() -> dict[str, Column]:
 
 def text_at(path: str) -> Column:
     """What stands at a dotted path, as text: by get_json_object where its own paths can say it, else by a schema."""
-    if (plain := _plain_path(path)) is not None:
-        return sf.get_json_object("text", plain)
     parts = path.split(".")
+    if all(_PLAIN_PATH.match(part) for part in parts):
+        return sf.get_json_object("text", "$" + "".join(f"['{part}']" for part in parts))
     kind: Any = "string"
     for part in reversed(parts):
         kind = {"type": "struct", "fields": [{"name": part, "type": kind, "nullable": True, "metadata": {}}]}
@@ -82,12 +76,6 @@ def text_at(path: str) -> Column:
     for part in parts:
         found = found.getField(part)
     return found
-
-
-def _plain_path(path: str) -> str | None:
-    """As Spark's own functions want it; None if they cannot say it."""
-    parts = path.split(".")
-    return "$" + "".join(f"['{part}']" for part in parts) if all(map(_PLAIN_PATH.match, parts)) else None
 
 
 def _is_safe(kind: Any) -> bool:
