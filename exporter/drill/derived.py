@@ -75,7 +75,7 @@ def derived(run: Run) -> None:
 
 
 def derived_rewound(run: Run) -> None:
-    """The sources of jobs are vacuumed, restored and repaired: a job says so and begins anew, or puts its table right."""
+    """The sources of jobs are vacuumed, restored and repaired: jobs say so and begin anew, or put it right."""
     jobs = [job for job in JOBS if job not in STAYS]
     sources = [run.table(name) for name in ("order", "click")]
     exporter = _begun(run, jobs)
