@@ -16,7 +16,17 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Unsure, Untold, form_of, read
-from tests.support.naive_rules import COUNTED, NOTHING_PLAIN, Plain, decoded, fields_of, is_kept, takers
+from tests.support.naive_rules import (
+    COUNTED,
+    NOTHING_PLAIN,
+    Plain,
+    at_path,
+    decoded,
+    fields_of,
+    is_kept,
+    leaves,
+    takers,
+)
 
 LETTERS = "dead_letters"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -110,6 +120,7 @@ def _in_table(
         is_json = is_plain(form_of(config, message.topic))
         if is_json:
             _check(value, decoded(config, table, kinds), config, table in columns)
+            _check_leaves(value, leaves(config, table, kinds))
         try:
             if not is_kept(config, table, value, message, plain):
                 return Place((), slot=table)
@@ -266,6 +277,15 @@ def _check(value: dict[str, Any], kinds: Columns, config: Config, declared: bool
         unsure = unsure or fit is None
     if unsure:
         raise Unsure
+
+
+def _check_leaves(value: dict[str, Any], some: Sequence[tuple[str, Any]]) -> None:
+    for path, kind in some:
+        *way, _ = path.split(".")
+        if not all(isinstance(at_path(value, ".".join(way[: n + 1])), dict | None) for n in range(len(way))):
+            raise Bad
+        if (fit := fits(kind, at_path(value, path))) is not True:
+            raise Bad if fit is False else Unsure
 
 
 def fits(kind: Any, value: Any) -> bool | None:

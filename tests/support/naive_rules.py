@@ -81,15 +81,34 @@ def shape_of(config: Config, table: str) -> Mapping[str, Any]:
 
 
 def decoded(config: Config, table: str, kinds: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Field of the value -> its type, None if it is not known. kinds: the columns that are declared."""
+    """Field of the value -> its type, None if it is not known. kinds: the columns that are declared.
+
+    Without the fields that only lead to columns (`leaves`).
+    """
     shape = shape_of(config, table)
+    names, ways = dict(shape.get("names", ())), {path.split(".")[0]: path for path, _ in leaves(config, table, kinds)}
     if "decoded" in shape:
-        return {one["name"]: one["type"] for one in json.loads(shape["decoded"])["fields"]}
-    names = dict(shape.get("names", ()))
+        fields = {one["name"]: one["type"] for one in json.loads(shape["decoded"])["fields"]}
+        return {name: kind for name, kind in fields.items() if name not in ways} | {
+            name: None for name in ways if len(fields[name]["fields"]) > 1
+        }
     found = {column: kind for column, kind in kinds.items() if column not in names}
     for column, paths in names.items():
-        found |= {path.split(".")[0]: kinds[column] if "." not in path else None for path in paths}
+        found |= {path: kinds.get(column) for path in paths if "." not in path}
     return found
+
+
+def leaves(config: Config, table: str, kinds: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Paths below the top that fill columns, with the type of each."""
+    names = shape_of(config, table).get("names", ())
+    return [(path, kinds.get(column)) for column, paths in names for path in paths if "." in path]
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What stands at a dotted path; None if nothing does, or what leads there is no object."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def is_kept(config: Config, table: str, value: Value, message: Any, plain: Plain) -> bool:
@@ -107,8 +126,10 @@ def is_kept(config: Config, table: str, value: Value, message: Any, plain: Plain
 def fields_of(
     config: Config, table: str, value: Value, kinds: Mapping[str, Any], message: Any, plain: Plain
 ) -> dict[str, Any]:
-    """Column -> what it must hold, as far as it is known. kinds: the table's columns."""
+    """Column -> what it must hold, as far as it is known. kinds: the table's columns. Raises Unsure if SQL may fail."""
     shape, constants = shape_of(config, table), dict(config.get("constants", ()))
+    if shape.get("computed") and table not in plain.makes:
+        raise Unsure
     names = dict(shape.get("names", ()))
     made = plain.makes[table](value, message) if table in plain.makes else {}
     hidden = {column for column, _ in shape.get("computed", ())} | {*constants}
@@ -120,13 +141,7 @@ def fields_of(
 
 
 def _first(value: Value, paths: Sequence[str]) -> Any:
-    for path in paths:
-        found: Any = value
-        for name in path.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        if found is not None:
-            return found
-    return None
+    return next((found for path in paths if (found := at_path(value, path)) is not None), None)
 
 
 def rules_of(settings: Any) -> dict[str, Any]:

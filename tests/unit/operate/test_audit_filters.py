@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +75,10 @@ def test_what_it_is_sure_of_is_what_the_exporter_decodes(kind: Any) -> None:
 
 
 WHO = schema(("id", "long"), ("name", "string"), ("who", INNER), ("any", "string"), ("at", "timestamp"))
+WHO = WHO.replace('"name": "any", "type": "string"', '"name": "any", "type": "varchar(3)"')
 CASES = [
+    ("\"any\" = 'a'", '{"any": "a"}', EITHER),
+    ("\"any\" IS NULL", "{}", CODE),
     ("id > 3", '{"id": 4}', CODE),
     ("id > 3", '{"id": 3}', sifted(CODE)),
     ("id > 3", "{}", sifted(CODE)),
@@ -111,10 +115,18 @@ def test_each_row_is_judged_by_itself() -> None:
     assert one.judged([], []) == []
 
 
-def test_of_a_function_of_the_settings_it_says_nothing() -> None:
-    """It may change what the filter sees, and take out rows itself."""
-    judged = Filter(Shape(WHO, where="id > 3", python="a:b", python_version="1"), CODE)
-    assert judged.judged([{"id": 4}], [RECORD]) == [EITHER]
+def test_a_function_of_the_settings_is_called_once_more() -> None:
+    """It adds what the filter sees, takes out rows itself, and fails on some; one that is not there leaves all open."""
+    numbers = [4, -1, 13, 1, None, 13, 8]
+    shape = Shape(schema(("n", "long"), ("more", "string")), python="tests.support.plug_ins:doubled",
+                  python_version="1", python_columns=schema(("twice", "long")))  # fmt: skip
+    sent = [{"n": n} for n in numbers]
+    out = sifted(CODE)
+    assert Filter(shape, CODE).judged(sent, [RECORD] * 7) == [CODE, out, LETTERS, CODE, out, LETTERS, CODE]
+    asked = replace(shape, where="twice > 7")
+    assert Filter(asked, CODE).judged(sent, [RECORD] * 7) == [CODE, out, LETTERS, out, out, LETTERS, CODE]
+    assert Filter(shape, CODE).judged([{"n": 4, "more": 5}, Unsure], [RECORD] * 2) == [EITHER, EITHER]
+    assert Filter(replace(shape, python="no.such:thing"), CODE).judged(sent[:1], [RECORD]) == [EITHER]
 
 
 def test_columns_are_filled_from_their_paths_whatever_the_case_if_so_wanted() -> None:

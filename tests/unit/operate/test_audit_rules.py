@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Rename, Shape
-from exporter.operate.audit.codes import LETTERS, UNROUTED, sifted, sifted_from
+from exporter.operate.audit.codes import EITHER, LETTERS, UNROUTED, sifted, sifted_from
 from exporter.operate.audit.rules.plain import plain_columns
 from exporter.operate.audit.rules.routes import Routes, has_routes
+from exporter.operate.audit.rules.ruling import ruling
 from tests.support.naive_rules import COUNTED, takers
 
 TYPES = ("a", "b", "order.v1")
@@ -96,6 +99,40 @@ def test_it_is_the_exporter_s_opinion(renames: Any, matches: Any, unrouted: str,
     else:
         assert found == [None if unrouted == "count" else "dead_letters"]
         assert plain == ([COUNTED] if unrouted == "count" else []) or " " in text or "é" in text
+
+
+def ruled(routing: Routing, *sent: tuple[str | None, str]) -> list[Any]:
+    """What workers tell of records. sent: the event type as Spark reads it, and the value."""
+    record = {"topic": "t", "partition": 0, "timestamp": dt.datetime(2026, 1, 1), "key": b"k", "headers": None}
+    unasked = {"routing": None, "event_type": "a"}
+    batch = pa.RecordBatch.from_pylist([
+        {**record, "offset": at, "value": value.encode(), "asked": [{"routing": 0, "event_type": name}, unasked]}
+        for at, (name, value) in enumerate(sent)
+    ])  # fmt: skip
+    (told,) = ruling([routing], CODES, {}, 1_000)(iter([batch]))
+    return [[(one["code"], one["expected"]) for one in entries[0]] for entries in told.column("ruled").to_pylist()]
+
+
+def test_workers_tell_which_tables_take_a_record_and_what_their_filters_make_of_it() -> None:
+    """Each table by itself; what Spark reads as a text and is none in the value is no event type."""
+    shapes = (("a", Shape(schema(id="long"), where="id > 3")),)
+    matches = (("a", ".*"), ("b", "b|7|true"))
+    routing = routing_of(type_from=TypeFrom("json", "t.n"), matches=matches, shapes=shapes)
+    found = ruled(
+        routing,
+        ("b", '{"t": {"n": "b"}, "id": 4}'),
+        ("b", '{"t": {"n": "b"}, "id": 3}'),
+        ("c", '{"id": "4"}'),
+        (None, "{}"),
+        ("7", '{"t": {"n": 7}, "id": 4}'),
+        ("7", '{"t": {"n": "7"}, "id": 4}'),
+        ("true", '{"t": {"n": true}}'),
+        ("{}", '{"t": {"n": {}}}'),
+    )
+    no_type = [(LETTERS, LETTERS)]
+    assert found == [
+        [(1, 1), (2, 2)], [(1, sifted(1)), (2, 2)], [(1, EITHER)], no_type, no_type, [(1, 1), (2, 2)], no_type, no_type,
+    ]  # fmt: skip
 
 
 def test_a_configuration_without_rules_is_none_that_asks_for_routes() -> None:

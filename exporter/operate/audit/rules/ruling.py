@@ -8,6 +8,7 @@ Rows in, the same rows with one column more out, in Spark's workers. Knows no dr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
+from exporter.operate.audit.expected.expected import by_spark
 from exporter.operate.audit.readers.reading import NOTHING, Readings
 from exporter.operate.audit.rules.filters import Filter, sifts
 from exporter.operate.audit.rules.routes import Routes
@@ -25,6 +27,8 @@ TAKER_DDL = "struct<code: int, expected: int>"
 """One table that takes a record, or what stands for none. expected: what must become of a good record there."""
 RULED_DDL = f"array<array<{TAKER_DDL}>>"
 """The takers, by the index of a configuration; null of one that was not asked for."""
+_LIKE_JSON = re.compile(r"[-0-9\[{]|true$|false$")
+"""An event type that may be no text in the value: Spark's reader gives the text of anything."""
 _RULED = pa.list_(pa.list_(pa.struct([("code", pa.int32()), ("expected", pa.int32())])))
 
 
@@ -55,6 +59,7 @@ class _Ruler:
 
     def __init__(self, routings: Sequence[Routing], codes: Mapping[str, int], documents: Documents) -> None:
         self._documents = documents
+        self._routings = routings
         self._routes = [Routes(one, codes) for one in routings]
         self._filters = {
             (number, codes[name]): Filter(shape, codes[name])
@@ -72,7 +77,8 @@ class _Ruler:
             for number, name in ((one["routing"], one["event_type"]) for one in asked):
                 if number is None:
                     continue
-                takers = [{"code": code, "expected": code} for code in self._routes[number].takers(name)]
+                said = self._said(batch, row, number, name)
+                takers = [{"code": code, "expected": code} for code in self._routes[number].takers(said)]
                 entries[number] = takers
                 for one in takers:
                     if (number, one["code"]) in self._filters:
@@ -80,6 +86,16 @@ class _Ruler:
             found.append(entries)
         self._sift(batch, sifting)
         return found
+
+    def _said(self, batch: pa.RecordBatch, row: int, number: int, name: str | None) -> str | None:
+        """The event type of a record; None if what Spark has read is no text in the value."""
+        routing = self._routings[number]
+        if name is None or routing.type_from.kind != "json" or not _LIKE_JSON.match(name):
+            return name
+        record = record_of(batch, row)
+        if not by_spark(routing.format_of(record["topic"])):
+            return name
+        return self._documents.text_at(number, record, routing.type_from.name)
 
     def _sift(
         self, batch: pa.RecordBatch, sifting: Mapping[tuple[int, int], Sequence[tuple[int, dict[str, int]]]]

@@ -42,3 +42,10 @@ class Documents:
         except (Refused, Undecided, RecursionError):
             return Unsure
         return sent.document if sent.comparable else Unsure
+
+    def text_at(self, number: int, record: Mapping[str, Any], path: str) -> str | None:
+        """The text at a dotted path; None of what is none."""
+        found = self.of(number, record)
+        for name in path.split("."):
+            found = found.get(name) if type(found) is dict else None
+        return found if type(found) is str else None

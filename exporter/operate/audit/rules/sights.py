@@ -56,12 +56,12 @@ def _field_at(fields: Mapping[str, Mapping[str, Any]], path: Sequence[str]) -> M
 
 
 class Sight:
-    """Of one type. texts: its SQL; columns that it does not mention are left out."""
+    """Of one type. texts: its SQL; columns that it does not mention are left out, unless the whole is asked for."""
 
-    def __init__(self, shape: Shape, texts: Sequence[str]) -> None:
+    def __init__(self, shape: Shape, texts: Sequence[str], whole: bool = False) -> None:
         said = "\n".join(texts).lower()
         self._loose = shape.case != "exact"
-        self._seen = [one for one in seen_columns(shape) if one.name.lower() in said]
+        self._seen = [one for one in seen_columns(shape) if whole or one.name.lower() in said]
         fields = [pa.field(one.name, arrow_of(one.field["type"])) for one in self._seen]
         self.schema = pa.schema([*fields, *RECORD])
 
