@@ -45,6 +45,8 @@ STEPS: Mapping[str, Sequence[Fault]] = {
     "to_kafka": (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, *COMMIT),
 }
 """Job -> the named steps that its runs pass; the last but one is the last before a commit."""
+ONCE = frozenset({Fault.AFTER_DERIVE_FENCE})
+"""Steps that a process passes but once, when it begins."""
 STAYS = frozenset({"to_kafka"})
 """What is not put right when its source takes rows back: a topic takes nothing back."""
 QUICK = {"derive_secs": 0.2}
@@ -56,7 +58,7 @@ def derived(run: Run) -> None:
     exporter = _begun(run, jobs)
     steps = [(job, point) for job in jobs for point in STEPS[job]]
     for job, point in run.rng.sample(steps, min(len(steps), run.size.kills)):
-        armed = f"{point.value}@{job}:kill:{run.rng.randint(1, 2)}"
+        armed = f"{point.value}@{job}:kill:{1 if point in ONCE else run.rng.randint(1, 2)}"
         run.strike_by(run.start("run", job, verb="derive", armed=armed), f"at {point.value} of {job}")
         run.sql(f"OPTIMIZE {run.table('order')}")
     for kill in schedule.kills(run.rng, run.size.kills):
@@ -73,16 +75,18 @@ def derived(run: Run) -> None:
 
 
 def derived_rewound(run: Run) -> None:
-    """The source of jobs is vacuumed, restored and repaired: each says so and begins anew, or puts its table right."""
+    """The sources of jobs are vacuumed, restored and repaired: jobs say so and begin anew, or put it right."""
     jobs = [job for job in JOBS if job not in STAYS]
+    sources = [run.table(name) for name in ("order", "click")]
     exporter = _begun(run, jobs)
     run.wait_commit(exporter, 3)
-    run.sql(f"OPTIMIZE {run.table('order')}")
+    run.sql(*(f"OPTIMIZE {source}" for source in sources))
     run.wait_commit(exporter, 6)
     run.stop(exporter)
     run.ends(run.start("run", "--until-caught-up", verb="derive"), 0)
-    run.sql(f"SET {UNCHECKED} = false", f"VACUUM {run.table('order')} RETAIN 0 HOURS")
-    run.sql(f"RESTORE TABLE {run.table('order')} TO VERSION AS OF {run.version('order') - 2}")
+    run.sql(f"SET {UNCHECKED} = false", *(f"VACUUM {source} RETAIN 0 HOURS" for source in sources))
+    for name in ("order", "click"):
+        run.sql(f"RESTORE TABLE {run.table(name)} TO VERSION AS OF {run.version(name) - 2}")
     for job in jobs:
         run.ends(run.start("run", job, "--until-caught-up", verb="derive"), 70)
     run.repair(run.start())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from tests.support import naive
-from tests.support.lakes import NOON, Export, millis
+from tests.support.lakes import NOON, Export, millis, seldom
+from tests.support.naive_rules import NOTHING_PLAIN, Plain
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -79,14 +81,14 @@ def counted(e: Export) -> Counter[str]:
     return +found
 
 
-def checked(e: Export, spark: Any, cases: Sequence[Case]) -> None:
-    """Export them, and let everybody look: this file, the naive checker, the audit."""
+def checked(e: Export, spark: Any, cases: Sequence[Case], plain: Plain = NOTHING_PLAIN) -> None:
+    """Export them, and let this file, the naive checker and the audit look. plain: what their SQL says, in Python."""
     produce(e.kafka, e.topic, {0: [case.record for case in cases]})
     e.run(spark)
     fates(e, cases)
     report = e.audit(spark)
     assert report.clean, report.as_text()
-    assert not naive.findings(e)
+    assert naive.findings(e, plain=plain) == []
 
 
 # --- which tables take a record -----------------------------------------------------------------
@@ -158,11 +160,18 @@ ROUTED = [
     sent("order😀" * 40, "order"),
     sent("dead_letters"),
     sent("("),
+    sent("7"),
+    sent("true"),
+    sent('{"a": 1}'),
+    sent("[order]"),
     sent("o" * 2_000),
     Case({"n": 1}, dead=[("", "no_type")]),
     Case({"type": None, "n": 1}, dead=[("", "no_type")]),
     Case({"type": "", "n": 1}, dead=[("", "no_type")]),
     Case({"type": 7, "n": 1}, dead=[("", "no_type")]),
+    Case({"type": True, "n": 1}, dead=[("", "no_type")]),
+    Case({"type": ["order"], "n": 1}, dead=[("", "no_type")]),
+    Case({"type": {"order": 1}, "n": 1}, dead=[("", "no_type")]),
     Case(None, dead=[("", "tombstone")]),
     Case(b"\xff\xfe", dead=[("", "")]),
     Case({"type": "order_vip", "n": "many"}, dead=[("order", ""), ("vip", "")]),
@@ -187,7 +196,7 @@ def routed(unrouted: str) -> list[Case]:
     return changed
 
 
-@pytest.mark.parametrize("unrouted", ["dead_letter", "count", "click"])
+@pytest.mark.parametrize("unrouted", ["dead_letter", "count", seldom("click")])
 def test_each_record_is_in_every_table_that_its_event_type_fits(
     unrouted: str, kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
 ) -> None:
@@ -226,7 +235,7 @@ def test_topics_go_to_tables_by_a_rule_and_to_all_that_match_everything(
     assert not e.rows(DEAD_LETTERS)
     report = e.audit(spark)
     assert report.clean, report.as_text()
-    assert not naive.findings(e)
+    assert naive.findings(e) == []
 
 
 # --- what becomes of a row ----------------------------------------------------------------------
@@ -256,6 +265,69 @@ SHAPES = {
 }  # fmt: skip
 """Event type -> its columns, and what else its table in the settings says."""
 CONSTANTS = {"cluster": "east", "zone": 3, "test": False, "share": 0.5}
+
+
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def whole(text: str | None) -> int | None:
+    """As a BIGINT. Raises ValueError."""
+    number = None if text is None else int(text)
+    if number is not None and not -(2**63) <= number < 2**63:
+        raise ValueError(text)
+    return number
+
+
+def lucky(value: Mapping[str, Any]) -> int:
+    """What tests.support.plug_ins.doubled refuses is refused."""
+    if value["n"] == 13:
+        raise ValueError
+    return int(value["n"])
+
+
+def _masked(value: Mapping[str, Any], message: Any) -> dict[str, Any]:
+    email, phone = value.get("email"), value.get("phone")
+    return {
+        "email": email and digest(email), "phone": phone and re.sub("[0-9]", "#", phone),
+        "domain": email and email.partition("@")[2], "was": value.get("secret") or phone or email,
+    }  # fmt: skip
+
+
+def _of_record(value: Mapping[str, Any], message: Any) -> dict[str, Any]:
+    source = next((text for name, text in message.headers if name == "source"), None)
+    return {
+        "of_key": message.key and message.key.decode(), "place": message.offset, "of_topic": message.topic,
+        "source": source and source.decode(),
+    }  # fmt: skip
+
+
+KEEPS = {
+    "both": lambda value, _: (value.get("n") or 0) > 10 and value.get("flag") is True,
+    "either": lambda value, _: (value.get("n") or 0) > 10 or value.get("flag") is True,
+    "not": lambda value, _: value.get("n") is not None and value["n"] <= 10,
+    "never": lambda value, _: False,
+    "distinct": lambda value, _: value.get("n") != 10,
+    "named": lambda value, _: (value["name"] or "").startswith(("Zoë 😀", "ß")),
+    "guarded": lambda value, _: value["text"] not in (None, "x"),
+    "asked": lambda value, _: (whole(value["text"]) or 0) > 5,
+    "plugged": lambda value, _: lucky(value) >= 0,
+}
+"""The filters in plain Python, for the naive checker."""
+MAKES: dict[str, Callable[[Any, Any], Mapping[str, Any]]] = {
+    "named": lambda value, _: {"size": len(value["name"]), "first_one": value["name"][0]},
+    "tenth": lambda value, _: {
+        "number": whole(value["text"]),
+        "half": None if value["n"] is None else value["n"] // 2,
+    },
+    "guarded": lambda value, _: {"number": whole(value["text"])},
+    "masked": _masked,
+    "record": _of_record,
+    "plugged": lambda value, _: {"n": value["n"], "twice": 2 * value["n"]},
+}
+"""And what is computed."""
 
 
 def row(of: str, value: Mapping[str, Any], **columns: Any) -> Case:
@@ -294,10 +366,6 @@ def three_valued() -> list[Case]:
 
 def named(name: str, big: str, size: int, first_one: str) -> Case:
     return row("named", {"name": name}, name=name, big=big, size=size, first_one=first_one)
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 SHAPED = [
@@ -360,7 +428,7 @@ def test_each_row_is_filtered_computed_named_or_refused_by_itself(
         cuts={name: rules for name, (_, rules) in SHAPES.items()},
         more="[constants]\n" + "\n".join(f"{name} = {json.dumps(value)}" for name, value in CONSTANTS.items()),
     )  # fmt: skip
-    checked(e, spark, SHAPED)
+    checked(e, spark, SHAPED, Plain(KEEPS, MAKES))
     for name in SHAPES:
         for found in e.rows(name):
             assert {column: found[column] for column in CONSTANTS} == CONSTANTS

@@ -146,6 +146,7 @@ def test_what_is_wrong_with_one_of_several_rows_is_found(lake: Exported) -> None
         f"different values: c {at} 2",
     ], report.as_text()
     assert report.findings == 11, report.as_text()
+    assert len(lake.naive_findings()) == 11
 
 
 def test_a_replay_takes_dead_letters_to_the_tables_that_they_are_of(lake: Exported) -> None:

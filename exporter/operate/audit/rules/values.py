@@ -50,7 +50,7 @@ def arrow_of(kind: Any) -> pa.DataType:
     """The Arrow type of a Spark type (as parsed from its schema JSON)."""
     if isinstance(kind, str):
         found = _DECIMAL.fullmatch(kind)
-        return pa.decimal128(int(found[1]), int(found[2])) if found else _TYPES[kind][0]
+        return pa.decimal128(int(found[1]), int(found[2])) if found else _scalar(kind)[0]
     if kind["type"] == "struct":
         return pa.struct([(one["name"], arrow_of(one["type"])) for one in kind["fields"]])
     if kind["type"] == "array":
@@ -61,12 +61,17 @@ def arrow_of(kind: Any) -> pa.DataType:
 def sql_of(kind: Any) -> str:
     """DuckDB's name of a Spark type."""
     if isinstance(kind, str):
-        return kind if _DECIMAL.fullmatch(kind) else _TYPES[kind][1]
+        return kind if _DECIMAL.fullmatch(kind) else _scalar(kind)[1]
     if kind["type"] == "struct":
         return "STRUCT(" + ", ".join(f"{quoted(one['name'])} {sql_of(one['type'])}" for one in kind["fields"]) + ")"
     if kind["type"] == "array":
         return sql_of(kind["elementType"]) + "[]"
     return f"MAP({sql_of(kind['keyType'])}, {sql_of(kind['valueType'])})"
+
+
+def _scalar(kind: str) -> tuple[pa.DataType, str]:
+    """Texts of a bounded length are texts, of whose values `typed` is not sure."""
+    return _TYPES.get(kind, _TYPES["string"])
 
 
 def quoted(name: str) -> str:
