@@ -44,7 +44,7 @@ def shaped(
         table, cdc = table.remove_column(table.num_columns - 1), table.column(CDC_COLUMN)
     if shaper is None or not table.num_rows:
         return ShapedRows(table, good, cdc, bad, NO_ROWS)
-    made = shaper.shaped(table, _records(batch, good, topic))
+    made = shaper.shaped(table, _records(batch, good, topic) if shaper.sees_record else table.select([]))
     bad += [(good[index].as_py(), name, TRANSFORM, reason) for index, reason in made.bad]
     kept = good.take(made.kept)
     return ShapedRows(made.table, kept, None if cdc is None else cdc.take(made.kept), bad, good.take(made.filtered))

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.arrow.years import Years
+from exporter.core.columns import EVENT_TIME
 from exporter.core.shapes import Shape
 from exporter.errors import InvariantBroken
 from exporter.shape.apart import Made, RowFails, each, reason
@@ -33,7 +33,7 @@ _FAILS = r"CREATE TEMP MACRO error(message) AS [NULL][CAST(decode('\xFF'::BLOB) 
 
 
 class Evaluation:
-    """Of some expressions, in their order."""
+    """Of some expressions, in their order. reads: columns, and parts of the record."""
 
     def __init__(self, computed: Sequence[Computed]) -> None:
         import duckdb
@@ -44,8 +44,8 @@ class Evaluation:
         self._reading = _Reading(connection())
         self._schema = pa.schema([(one.column, arrow_type(one.kind)) for one in computed])
         self._years = [Years(pa.schema([field])) for field in self._schema]
-        reads = sorted({name for one in computed for name in one.reads})
-        self._reads = reads or [KAFKA_COLUMN]  # there is no table without columns, and each has its rows
+        self.reads = frozenset(name for one in computed for name in one.reads)
+        self._columns = sorted(self.reads) or [EVENT_TIME]  # what has no column has no rows, and each has this one
         self._at_once = _select(f"{one.sql} AS {quoted(one.column)}" for one in computed)
         self._alone = [(one.column, _select([one.sql])) for one in computed]
         failing = (f"TRY({{'tried': {one.sql}}}) IS NULL" for one in computed)
@@ -53,7 +53,7 @@ class Evaluation:
 
     def of(self, rows: pa.Table) -> Made:
         """rows: at least the columns that are read. A reason says of which column it is."""
-        read = rows.select(self._reads)
+        read = rows.select(self._columns)
         starts = range(0, max(1, rows.num_rows), ROWS_MAX)
         parts = [self._part(read.slice(start, ROWS_MAX)) for start in starts]
         bad = {start + row: why for start, one in zip(starts, parts, strict=True) for row, why in one.bad.items()}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.own_columns import SHAPING_SCHEMA
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.shapes import Constant, Shape
 from exporter.shape.apart import Made, numbered
@@ -41,18 +42,23 @@ class Shaped:
 
 
 class Shaper:
-    """Of one type; None is a shape that changes nothing."""
+    """Of one type; None is a shape that changes nothing. sees_record: whether it asks for more than the value."""
 
     def __init__(self, shape: Shape | None, constants: Sequence[tuple[str, Constant]]) -> None:
         shape = shape or Shape(NO_COLUMNS)
         self._naming = Naming(shape.decoded, shape.names) if shape.names else None
         self._function = Function(shape) if shape.python else None
         self._where, self._computed = evaluations_of(os.getpid(), shape) if shape.sql else (None, None)
+        read = {name for one in (self._where, self._computed) if one for name in one.reads}
+        self.sees_record = self._function is not None or not read.isdisjoint(SHAPING_SCHEMA.names)
         self._drop = shape.drop
         self._constants = [(name, pa.scalar(value)) for name, value in constants]
 
     def shaped(self, decoded: pa.Table, record: pa.Table) -> Shaped:
-        """decoded: as a decoder gives it, without `_cdc`. record: `_kafka`, `_key`, `_headers` of the same rows."""
+        """decoded: as a decoder gives it, without `_cdc`.
+
+        record: `_kafka`, `_key` and `_headers` of the same rows; no columns will do where it is not seen.
+        """
         rows = _Rows(decoded, record)
         if self._naming is not None:
             rows.table, bad = self._naming.named(rows.table, len(OWN))

@@ -32,6 +32,8 @@ BOTH = replace(ROUTING, matches=(("a", "a|x.*"), ("b", "b|x.*")))
 class Odd:
     """A shaper that fails on the number 7, filters odd numbers and keeps even ones."""
 
+    sees_record = True
+
     def __init__(self, shape: Shape | None, constants: object) -> None:
         self.shape = shape
 

@@ -205,3 +205,22 @@ def test_batches_may_differ_in_how_their_columns_are_held() -> None:
         answer = shaper.shaped(rows, records(rows.num_rows))
         assert answer.table.column("n").to_pylist() == ["X", "É"]
         assert answer.kept.to_pylist()[-1] == rows.num_rows - 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "sees"),
+    [
+        (Shape(PAIR, where="a > 1", computed=(("n", "s || '1'"), ("c", "1"))), False),
+        (Shape(PAIR, drop=("a",)), False),
+        (Shape(PAIR, where="_kafka.partition > 1"), True), (Shape(PAIR, computed=(("k", "_KEY"),)), True),
+        (Shape(PAIR, python="tests.unit.shape.test_function:doubled"), True),
+    ],
+)  # fmt: skip
+def test_the_record_is_asked_for_only_where_something_sees_it(shape: Shape, sees: bool) -> None:
+    """Who asks for the value alone gets the same without it, and a constant, which asks for nothing."""
+    shaper = Shaper(shape, [])
+    assert shaper.sees_record == sees
+    if not sees:
+        table = decoded(PAIR, pairs((1, "1"), (2, "2")))
+        without, beside = shaper.shaped(table, table.select([])), shaper.shaped(table, records(2))
+        assert (without.table, without.kept) == (beside.table, beside.kept)
