@@ -121,6 +121,15 @@ def topic(kafka: str) -> Callable[..., str]:
     return make
 
 
+QUICK = {
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, and to compile a query takes
+longer than to run it once."""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The session that the exporter itself starts, the same for all tests; its settings are under test too.
@@ -137,10 +146,7 @@ def spark() -> Iterator[Any]:
         for name in CREDENTIALS.keys() - os.environ.keys():
             patch.setenv(name, CREDENTIALS[name])
         patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
-        session = start(Deployment("local[2]"), "tests", short_lived=True)
-    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
-    session.conf.set("spark.sql.codegen.wholeStage", "false")  # to compile a query takes longer than to run it once
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        session = start(Deployment("local[2]", options=QUICK), "tests", short_lived=True)
     yield session
     session.stop()
 

@@ -25,6 +25,7 @@ def test_of_two_processes_that_commit_at_once_no_commit_is_lost(azure: Store, tm
     race(azure.below(fresh_name("race")), tmp_path)
 
 
+@pytest.mark.long
 def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
     kafka: str, topic: Callable[..., str], azure: Store, tmp_path: Path
 ) -> None:

@@ -82,7 +82,7 @@ KILLED_AT = (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_RE
     [
         pytest.param("file", KILLED_AT[1:], id="file-twice"),
         seldom("file", KILLED_AT, id="file-three times"),
-        pytest.param("s3", KILLED_AT[1:], id="s3-twice", marks=S3_GROUP),
+        pytest.param("s3", KILLED_AT[1:], id="s3-twice", marks=[S3_GROUP, pytest.mark.long]),
         pytest.param("s3", KILLED_AT, id="s3-three times", marks=[S3_GROUP, pytest.mark.long]),
     ],
     indirect=["place"],

@@ -67,6 +67,7 @@ def replayed(e: Export, spark: Any) -> dict[tuple[str, str], int]:
     return {(row.outcome, row.name): row.rows for row in done}
 
 
+@pytest.mark.long
 def test_a_record_is_once_in_each_table_that_takes_it(
     kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def assert_each_record_once(e: Export, uri: str, env: Mapping[str, str] | None =
     assert wrong_places(e) == {}
 
 
+@pytest.mark.long
 def test_of_two_processes_that_commit_at_once_no_commit_is_lost(hdfs: Store, tmp_path: Path) -> None:
     """FENCE: Delta's own log store renames a version into place, over nothing."""
     race(hdfs.below(fresh_name("race")), tmp_path, commits=30)

@@ -77,6 +77,7 @@ def more(e: Export, first: int) -> None:
 
 
 @IN_A_BUCKET
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_verb_works_on_a_lake_in_a_bucket(
     verbs: Verbs, spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -1571,7 +1571,7 @@ MUTANTS = (
     Mutant(
         "count_stays_after_landing",
         "3.9 what a commit has counted is counted by the next one again",
-        ((WRITERS, "filtered=writer.filtered - claim.filtered", "filtered=writer.filtered"),),
+        ((WRITERS, "filtered=max(0, writer.filtered - claim.filtered)", "filtered=writer.filtered"),),
         frozenset({"ONCE"}),
         {"log": "gg", "drops": False},
         "fan_one",
@@ -1579,7 +1579,7 @@ MUTANTS = (
     Mutant(
         "landing_forgets_count",
         "3.9 a commit that lands takes the count of what was integrated after it was frozen with it",
-        ((WRITERS, "filtered=writer.filtered - claim.filtered", "filtered=0"),),
+        ((WRITERS, "filtered=max(0, writer.filtered - claim.filtered)", "filtered=0"),),
         LOSS,
         {"log": "gg", "drops": False},
         "fan_one",

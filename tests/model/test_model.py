@@ -535,6 +535,6 @@ def test_the_world_commits_by_compare_and_set_only() -> None:
     world = World(Scope(log="AC"))
     tables, _ = world.first_state()
     assert world.position(tables, 1) == Position(0, -1)
-    assert world.commit(tables, 1, ("c1", 0, 1, ())) is None
-    assert world.commit(tables, 2, ("c1", -1, 1, ())) is None
-    assert world.commit(tables, 1, ("c1", -1, 1, ((0,),))) == ((-1, ()), (1, (0,)), (None, ()))
+    assert world.commit(tables, 1, ("c1", 0, 1, (), 0)) is None
+    assert world.commit(tables, 2, ("c1", -1, 1, (), 0)) is None
+    assert world.commit(tables, 1, ("c1", -1, 1, ((0,),), 0)) == ((-1, (), 0), (1, (0,), 0), (None, (), 0))

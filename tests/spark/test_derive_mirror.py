@@ -43,8 +43,6 @@ def job(raw: Raw) -> Make:
         table = MirrorTable(**{**PATCHED, **more})
         session = raw.session.newSession()
         session.conf.set("spark.sql.shuffle.partitions", "4")
-        for name in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"):
-            session.conf.set(name, raw.session.conf.get(name))  # as of the shared one: to compile takes longest
         return MirrorJob("customers", table, raw.lake, session, owner)
 
     return make
