@@ -20,6 +20,7 @@ from tests.support.services import fresh_name, produce
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("azure")]
 
 
+@pytest.mark.long
 def test_of_two_processes_that_commit_at_once_no_commit_is_lost(azure: Store, tmp_path: Path) -> None:
     """FENCE: Delta's own log store renames a version into place on the condition that it is not there."""
     race(azure.below(fresh_name("race")), tmp_path)

@@ -140,7 +140,7 @@ def test_histories_come_out_as_in_plain_python(
 ) -> None:
     """Each row of each transaction, in order, and each member's end; whatever ended runs, and however they were cut."""
     world = World(spark, tmp_path, seed)
-    play(world, 4 if seed == 0 else 8, 20, monkeypatch)
+    play(world, 2 if seed == 0 else 8, 20, monkeypatch)
     assert [line for line in world.job().audit() if not line.clean] == []
 
 
