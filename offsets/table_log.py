@@ -25,6 +25,8 @@ TOPIC_PROPERTY = "exporter.topic_id."
 ROUTING_PROPERTY = "exporter.routing."
 CONFIG_PROPERTY = "exporter.config."
 TABLE_PROPERTY = "exporter.table."
+OFFERS = "offers"
+"""In a merged commit's userMetadata: the ids of the offers that it holds. Each partition says which is its own."""
 
 EMPTY = "an empty log entry (a power cut?)"
 """Stands for the operation of a version without one action: no writer makes it, files that were not synced leave it."""
@@ -110,6 +112,12 @@ class LoggedCommit:
     def commit_id(self) -> str | None:
         """The commit id in our userMetadata; None if the commit is not ours."""
         return own_metadata(self.user_metadata).get("commit_id")
+
+    @property
+    def commit_ids(self) -> tuple[str, ...]:
+        """Every id under which this commit is found: its own, and those of the offers in it (protocol 4.11)."""
+        said = own_metadata(self.user_metadata)
+        return (said["commit_id"], *said.get(OFFERS, ())) if said else ()
 
     @property
     def rewinds(self) -> bool:

@@ -97,6 +97,22 @@ class Report:
     error: str = ""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Claims whose files are there and whose intents are written: they may land, under one id, all of them or none.
+
+    offers: the claims with the id. aside: what is settled already, and not among them. tokens: of leases. started:
+    monotonic seconds.
+    """
+
+    event_type: str
+    commit_id: str
+    offers: tuple[Claim, ...]
+    aside: tuple[Settled, ...]
+    tokens: Mapping[TopicPartition, int]
+    started: float
+
+
 class Committer(Protocol):
     """Offers the claims of one app to its tables. Called from several threads, for one event type by one at a time.
 

@@ -1,7 +1,8 @@
 """Offering claims to a table, and finding out what became of them (FENCE, ORDER, TEMP).
 
-    merge small files -> files are there? -> started in the write-ahead log
-    -> snapshot: same positions, same table? -> commit -> look -> completed in the log
+    prepare   merge small files -> files are there? -> started in the write-ahead log
+    land      -> snapshot: same positions, same table? -> commit -> look -> completed in the log
+    found     what became of claims that somebody else was to commit, under the same id (protocol 4.11)
 
 One commit per event type carries the claims of several partitions. Whatever exception comes
 back, the outcome is found by looking at the log. Nothing here deletes a file.
@@ -20,7 +21,7 @@ from typing import Any
 from exporter.core.evolved import fitting
 from exporter.core.merge import merge_batches
 from exporter.core.order import StagingBudget
-from exporter.core.outcome import Held, Landed, Outcome, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
+from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
 from exporter.core.user_metadata import claimed, user_metadata
 from exporter.core.writers import Claim, StagedFile, staged_range_error
 from exporter.errors import InvariantBroken, TableUnreadable
@@ -56,6 +57,10 @@ class _PositionsMoved(Exception):
 
 class _TableChanged(Exception):
     """The table's metadata are not those that the files were staged against."""
+
+
+class _Undecided(Exception):
+    """Nothing went wrong: it is asked whether somebody else has committed."""
 
 
 class DeltaCommitter:
@@ -111,12 +116,12 @@ class DeltaCommitter:
         Where others have changed the table meanwhile, and nothing of it is against these claims, they are offered
         again at once (protocol 4.3): each such change refuses all commits that were under way.
         """
-        report = self._commit(event_type, claims)
+        report = self.land(self.prepare(event_type, claims))
         for attempt in range(CONTENDED_MAX):
             if not self._is_contended(event_type, report):
                 break
             time.sleep(random.uniform(0, CONTENDED_SECS * (attempt + 1)))
-            report = self._commit(event_type, [settled.claim for settled in report.settled])
+            report = self.land(self.prepare(event_type, [settled.claim for settled in report.settled]))
         return report
 
     def _is_contended(self, event_type: str, report: Report) -> bool:
@@ -124,7 +129,8 @@ class DeltaCommitter:
         unknown = report.settled and all(isinstance(settled.outcome, Unknown) for settled in report.settled)
         return bool(unknown) and self.checked_through(event_type) > self._based_on[event_type]
 
-    def _commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+    def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
+        """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
         started = time.monotonic()
         table = self._lake.table(event_type)
         ready, aside = self._prepare(table, claims)
@@ -137,21 +143,41 @@ class DeltaCommitter:
             self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
             ready = [claim for claim in ready if claim not in lost]
             aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
-        if not ready:
-            return Report(event_type, None, time.monotonic() - started, tuple(aside))
-        offers = [replace(claim, offers=(*claim.offers, commit_id)) for claim in ready]
+        offers = tuple(replace(claim, offers=(*claim.offers, commit_id)) for claim in ready)
+        return Prepared(event_type, commit_id, offers, tuple(aside), tokens, started)
+
+    def land(self, prepared: Prepared) -> Report:
+        """Commit what was prepared, all of it under its id, and settle each claim. Raises InvariantBroken."""
+        event_type, offers, commit_id = prepared.event_type, prepared.offers, prepared.commit_id
+        if not offers:
+            return _report(prepared, ())
+        table = self._lake.table(event_type)
         try:
-            version = self._offer(table, offers, commit_id, tokens)
+            version = self._offer(table, offers, commit_id, prepared.tokens)
         except InvariantBroken:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
             settled, logged = self._look_or_unknown(table, offers, error)
             self._settle(event_type, settled, logged)
-            return Report(event_type, None, time.monotonic() - started, (*settled, *aside), first_line(error))
+            return _report(prepared, settled, error=first_line(error))
         self._look_through(table, version, landed=True)
         settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
         self._settle(event_type, settled, {commit_id: version})
-        return Report(event_type, version, time.monotonic() - started, (*settled, *aside))
+        return _report(prepared, settled, version)
+
+    def found(self, prepared: Prepared) -> Report | None:
+        """What has become of it by now, as the table says; None while it may still land (protocol 4.4, 4.11).
+
+        Raises InvariantBroken, TableUnreadable.
+        """
+        if not prepared.offers:
+            return _report(prepared, ())
+        table = self._lake.table(prepared.event_type)
+        settled, logged = self._look(table, prepared.offers, _Undecided("the leader says so"))
+        if any(isinstance(one.outcome, Unknown) for one in settled):
+            return None
+        self._settle(prepared.event_type, settled, logged)
+        return _report(prepared, settled, logged.get(prepared.commit_id))
 
     def _leased(self, claims: Sequence[Claim]) -> tuple[dict[TopicPartition, int], list[Claim]]:
         """Fencing tokens, and the claims whose partition is leased by another now; both empty without leases."""
@@ -303,10 +329,10 @@ class DeltaCommitter:
             self._look_through(table, view.version, view)
         view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
-        logged = {commit.version: commit.commit_id for commit in table.commits(base, view.version)}
+        logged = {one: commit.version for commit in table.commits(base, view.version) for one in commit.commit_ids}
         settled = []
         for claim in offers:
-            ids = {commit_id for version, commit_id in logged.items() if commit_id and version > claim.base_version}
+            ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
             outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
             if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or table.not_synced(error)):
                 outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
@@ -315,7 +341,7 @@ class DeltaCommitter:
                 log.warning(Event.COMMIT_REFUSED, table=table.event_type, partition=str(claim.key.tp),
                             expected=claim.expected, new=claim.new, found=str(outcome.position),
                             reason=first_line(error))  # fmt: skip
-        return settled, {commit_id: version for version, commit_id in logged.items() if commit_id}
+        return settled, logged
 
     def _look_through(
         self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False
@@ -352,6 +378,11 @@ class DeltaCommitter:
         return add_action(
             file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )
+
+
+def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:
+    secs = time.monotonic() - prepared.started
+    return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
 
 
 def _unready(error: Exception, store: Store) -> Stale | Unwritten:

@@ -257,12 +257,11 @@ def _landed(table: DeltaTable, version: int, wanted: Sequence[Intent]) -> tuple[
     landed: dict[str, int] = {}
     for at in range(version, after, -1):
         try:
-            commit_id = table.logged(at).commit_id
+            found = missing.intersection(table.logged(at).commit_ids)
         except LogCleaned:
             return landed, at
-        if commit_id in missing:
-            landed[commit_id] = at
-            missing.discard(commit_id)
+        landed |= dict.fromkeys(found, at)
+        missing -= found
         if not missing:
             break
     return landed, -1
@@ -320,7 +319,8 @@ def _completed(
     new, rows = int(said["new"]), int(said.get("rows") or 0)
     first, last = (int(said["first"]), int(said["last"])) if rows else (new, new)
     return Intent(
-        IntentKey(name, tp, at.epoch), metadata["commit_id"], str(metadata.get("owner", "")),
+        IntentKey(name, tp, at.epoch), said.get("offer", metadata["commit_id"]),
+        str(said.get("owner", metadata.get("owner", ""))),
         int(said.get("expected", new)), new, first, last, rows, int(metadata.get("checked_through", version - 1)),
         table_id, str(metadata.get("routing", "")), int(time.time() * 1000), IntentState.COMPLETED, version,
     )  # fmt: skip

@@ -1,0 +1,1 @@
+"""One commit per table and interval, however many tasks: offers, rounds of a leader, outcomes."""

@@ -1,0 +1,146 @@
+"""What tasks tell each other over the control topic, and how it travels. Pure (protocol 4.11).
+
+    Begin    leader -> all      a round begins: whoever has staged something rolls it
+    Offer    task -> leader     one task's claims on one table, under one id: all of them land in one commit, or none
+    Ready    task -> leader     what the task has for the round is offered; for these partitions
+    Outcome  leader -> all      what became of offers; a hint, which the task verifies in the table's log
+
+None of them has to arrive, or to arrive once. They are stored nowhere for longer than the topic keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from exporter.core.outcome import Report
+from exporter.core.writers import Claim
+from offsets.ranges import TopicPartition
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A round of the leader. number: of this leader's rounds, from 1. round_id: of this round alone."""
+
+    app: str
+    leader: str
+    round_id: str
+    number: int
+
+
+@dataclass(frozen=True)
+class OfferedClaim:
+    """One partition of an offer. said: what the commit's metadata say of it (user_metadata.claimed)."""
+
+    tp: TopicPartition
+    epoch: int
+    expected: int
+    new: int
+    said: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One task's claims on one table. id: the commit id under which they are found in the log, whoever commits them.
+
+    round_id: of the round that it was rolled for; empty: it rolled by its own limits, and the leader commits it at
+    once. base_version: the least of the claims. adds: Delta `add` actions. fits: what the files were staged for, as
+    (fingerprint, columns) of each StagedFile. manifest: path, relative to the table's folder, of the file that holds
+    adds and fits where they are more than a message should hold; both are empty then.
+    """
+
+    app: str
+    id: str
+    owner: str
+    table: str
+    table_id: str
+    round_id: str
+    base_version: int
+    claims: tuple[OfferedClaim, ...]
+    adds: tuple[Mapping[str, Any], ...] = ()
+    fits: tuple[tuple[str, str], ...] = ()
+    manifest: str = ""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All that a task has for a round is offered. partitions: all that are the task's, idle ones too."""
+
+    app: str
+    owner: str
+    round_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of offers on one table. version: of the commit; None if none landed by it.
+
+    landed: ids of offers. dropped: id -> why it is in no commit of the leader. rows: of the commit.
+    """
+
+    app: str
+    leader: str
+    round_id: str
+    table: str
+    version: int | None
+    rows: int = 0
+    landed: tuple[str, ...] = ()
+    dropped: Mapping[str, str] = field(default_factory=dict)
+
+
+Message = Begin | Offer | Ready | Outcome
+
+
+class Channel(Protocol):
+    """The control topic, as a task uses it. Lossy by contract: messages may be lost, doubled, late. Raises nothing."""
+
+    def say(self, messages: Sequence[Message]) -> None:
+        """Send, in order; returns at once. Callable from every thread."""
+
+    def hear(self, timeout_secs: float) -> list[Message]:
+        """What has come since the last call, this task's own messages too. For one thread."""
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be said or heard right now, or empty."""
+
+    def close(self) -> None:
+        """Send what is left, for a moment, and let go."""
+
+
+class Leadership(Protocol):
+    """Who leads: a hint too. Nobody, or two at once, costs commits and never a record."""
+
+    def is_mine(self) -> bool:
+        """Whether this task is the leader now. Called often, from one thread; does not block."""
+
+    def close(self) -> None:
+        """Give it up."""
+
+
+class Commits(Protocol):
+    """How the frozen claims of the loop come to be committed: by this task itself, or by rounds of a leader."""
+
+    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
+        """Offer them; done once each is settled. For one event type by one at a time.
+
+        round_id: of the round that they are rolled for; empty: by their own limits, or in a hurry.
+        """
+
+    def begun(self) -> str:
+        """The round that has begun and for which this task has not rolled yet, or empty. By itself no round begins."""
+
+    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
+        """All that the loop has for a round is submitted. partitions: all that are this task's."""
+
+    def is_lively(self, event_type: str) -> bool:
+        """Whether others had rows for this table in the last round: then markers are worth their place in the next."""
+
+    def hurry(self) -> None:
+        """The task ends: commit by itself what is open and what comes (claims keep their ids)."""
+
+    def close(self) -> None:
+        """Say and hear no more."""
