@@ -115,7 +115,10 @@ class Merging(Protocol):
 
 
 class Preparing(Protocol):
-    """A task's commits in two steps, of which a leader may make the second: an own Committer can do both."""
+    """A task's commits in two steps, of which a leader may make the second."""
+
+    def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        """Both steps, as Committer.commit."""
 
     def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
@@ -128,6 +131,27 @@ class Preparing(Protocol):
 
     def found(self, prepared: Prepared) -> Report | None:
         """What has become of it by now; None while it may still land. Raises InvariantBroken, TableUnreadable."""
+
+
+@dataclass(frozen=True)
+class CoordinationState:
+    """What a task tells of its coordinated commits; numbers are sums since its start.
+
+    open_offers: whose outcome it waits for. ended: its offers by what ended that waiting (coordinate/member.py).
+    rounds: closed by it as the leader, by what closed them: ready or late. commits, merged: its merged commits, and the
+    offers that landed by them. left_out: offers that were in none. failed: merged commits without a known outcome.
+    trouble: why nothing can be said or heard, or empty.
+    """
+
+    leads: bool = False
+    open_offers: int = 0
+    ended: Mapping[str, int] = field(default_factory=dict)
+    rounds: Mapping[str, int] = field(default_factory=dict)
+    commits: int = 0
+    merged: int = 0
+    left_out: int = 0
+    failed: int = 0
+    trouble: str = ""
 
 
 class Channel(Protocol):
