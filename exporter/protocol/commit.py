@@ -21,7 +21,19 @@ from typing import Any
 from exporter.core.evolved import fitting
 from exporter.core.merge import merge_batches
 from exporter.core.order import StagingBudget
-from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
+from exporter.core.outcome import (
+    Held,
+    Landed,
+    Outcome,
+    Prepared,
+    Refused,
+    Report,
+    Settled,
+    Stale,
+    Unknown,
+    Unwritten,
+    resolve,
+)
 from exporter.core.user_metadata import claimed, user_metadata
 from exporter.core.writers import Claim, StagedFile, staged_range_error
 from exporter.errors import InvariantBroken, TableUnreadable
