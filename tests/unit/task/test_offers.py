@@ -21,7 +21,7 @@ from exporter.core.writers import Claim, StagedFile, Writer, WriterKey, park
 from exporter.errors import StorageSilent
 from exporter.monitor.outages import Outages
 from exporter.monitor.watch import Watch
-from exporter.protocol import commit as commit_module
+from exporter.protocol import ready as ready_module
 from exporter.protocol.commit import DeltaCommitter
 from exporter.stores import parquet as files
 from exporter.stores.memory import DISKS, Disk, MemoryStore
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(files.GrowingFile, "encode"), (files.GrowingFile, "finish"), (commit_module, "merge")]
+    ("module", "name"), [(files.GrowingFile, "encode"), (files.GrowingFile, "finish"), (ready_module, "merge")]
 )
 def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
