@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from exporter.core.valid_through import Mode, as_ms, as_text, idle, silent, valid_through
-from exporter.errors import ExporterError, LogCleaned
+from exporter.errors import ExporterError
+from exporter.lake.said import said_through
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -23,8 +24,6 @@ from offsets.table_log import THROUGH, THROUGH_PROPERTY, LoggedCommit, TableView
 
 log = get_logger(__name__)
 
-LOOKED_BACK = 100
-"""Versions before its first commit of a table in which a process looks for what was said last."""
 SILENT_SECS = 30.0
 """For so long brokers that did not answer are not asked again: a commit waits for their answer."""
 
@@ -110,16 +109,7 @@ class ThroughTimes:
             left_out = idle(quiet, {**positions, **moved}, self._topics.high_watermarks(quiet))
         if quiet - left_out:
             return 0
-        self._look_back(table, view)
-        return valid_through(times, partitions, left_out, self.said[table.event_type])
-
-    def _look_back(self, table: DeltaTable, view: TableView) -> None:
-        """What was said of the table before, by whomever: its property tells, and its log from LOOKED_BACK on."""
         name = table.event_type
-        self.landed(name, {THROUGH: view.properties.get(THROUGH_PROPERTY, "")})
-        try:
-            for version in range(view.version, self._looked.get(name, max(-1, view.version - LOOKED_BACK)), -1):
-                self.heard(name, [table.logged(version)])
-        except LogCleaned:  # what is older says less
-            pass
-        self._looked[name] = view.version
+        before = max(self.said.get(name, 0), said_through(table, view, self._looked.get(name, -1)))
+        self._looked[name], self.said[name] = view.version, before
+        return valid_through(times, partitions, left_out, before)

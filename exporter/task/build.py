@@ -168,7 +168,8 @@ def build_service(
     room = StagingBudget(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
-    through = _through(settings, bench)
+    if through := _through(settings, bench):
+        watch.through = lambda: dict(through.said)
     committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), through)
     poison = Poison(bench.lake)
 

@@ -10,7 +10,8 @@ import pytest
 
 from exporter.core.valid_through import Mode, as_text
 from exporter.errors import BrokerSilent, LogCleaned, TableUnreadable
-from exporter.protocol.through import LOOKED_BACK, SILENT_SECS, Said, ThroughTimes
+from exporter.lake.said import LOOKED_BACK
+from exporter.protocol.through import SILENT_SECS, Said, ThroughTimes
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import THROUGH, THROUGH_PROPERTY, LoggedCommit, TableView
@@ -157,10 +158,13 @@ def test_an_earlier_process_is_read_from_the_log_once() -> None:
     table, times = Table(), through("strict", Topics())
     table.version, table.told = 200, {150: 1_000}
     assert tell(times, table, ALL) == {THROUGH: as_text(1_000)}
-    assert table.read == list(range(200, 200 - LOOKED_BACK, -1))
+    assert table.read == list(range(200, 149, -1))
     table.read, table.version = [], 202
     tell(times, table, ALL)
     assert table.read == [202, 201]
+    long_ago = Table()
+    long_ago.version, long_ago.told = 10 + LOOKED_BACK, {10: 1_000}
+    assert tell(through("strict", Topics()), long_ago, ALL) == {THROUGH: as_text(399)}
     cleaned = Table()
     cleaned.gone, cleaned.told = 7, {7: 1_000}
     assert tell(through("strict", Topics()), cleaned, ALL) == {THROUGH: as_text(399)}
