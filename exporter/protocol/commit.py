@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
 from exporter.core.order import StagingBudget
 from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
@@ -29,6 +30,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.protocol.offering import lightened
 from exporter.protocol.ready import FileWriter
 from exporter.protocol.through import Said, ThroughTimes
 from exporter.protocol.trusted import TrustedTables
@@ -70,12 +72,14 @@ class DeltaCommitter:
         lease: Callable[[TopicPartition], int | None] | None = None,
         room: StagingBudget | None = None,
         through: ThroughTimes | None = None,
+        others_commit: bool = False,
     ) -> None:
         """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
 
         journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
         asked right before each commit where partitions are leased. room: of each merging, None for the
-        defaults. through: of commits that say valid_through.
+        defaults. through: of commits that say valid_through. others_commit: whether somebody else may commit what is
+        prepared; its files are on disk before.
         """
         self._lake = lake
         self._owner = owner
@@ -84,6 +88,7 @@ class DeltaCommitter:
         self._lease = lease
         self._files = FileWriter(lake, room or StagingBudget())
         self._through = through
+        self._others_commit = others_commit
         self._topic_ids: dict[str, str] = {}
         self.trusted = TrustedTables(lake.app)
         self._based_on: dict[str, int] = {}
@@ -133,6 +138,9 @@ class DeltaCommitter:
         started = time.monotonic()
         table = self._lake.table(event_type)
         ready, aside = self._prepare(table, claims)
+        if self._others_commit:
+            ready, unsynced = self._files.synced(table, ready)
+            aside += unsynced
         self._based_on[event_type] = self.checked_through(event_type)
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
@@ -144,6 +152,28 @@ class DeltaCommitter:
             aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
         offers = tuple(replace(claim, offers=(*claim.offers, commit_id)) for claim in ready)
         return Prepared(event_type, commit_id, offers, tuple(aside), tokens, started)
+
+    def offer(self, prepared: Prepared, round_id: str) -> Offer:
+        """What the leader is told of prepared claims; there is at least one. Raises OSError."""
+        store, name, claims = self._lake.table(prepared.event_type).store, prepared.event_type, prepared.offers
+        files = [(claim, file) for claim in claims for file in claim.files]
+        offer = Offer(
+            app=self._lake.app,
+            id=prepared.commit_id,
+            owner=self._owner,
+            table=name,
+            table_id=self.trusted.table_id(name),
+            round_id=round_id,
+            base_version=min(claim.base_version for claim in claims),
+            claims=tuple(self._offered(claim, prepared.tokens.get(claim.key.tp)) for claim in claims),
+            adds=tuple(self._add(claim, file, prepared.commit_id) for claim, file in files),
+            fits=tuple(sorted({(file.fingerprint, file.columns) for _, file in files})),
+        )
+        return lightened(store, offer)
+
+    def _offered(self, claim: Claim, token: int | None) -> OfferedClaim:
+        said = {**claimed(claim, token), "routing": self._footer.get("routing", "")}
+        return OfferedClaim(claim.key.tp, claim.epoch, claim.expected, claim.new, said)
 
     def land(self, prepared: Prepared) -> Report:
         """Commit what was prepared, all of it under its id, and settle each claim. Raises InvariantBroken."""
