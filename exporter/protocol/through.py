@@ -113,3 +113,9 @@ class ThroughTimes:
         before = max(self.said.get(name, 0), said_through(table, view, self._looked.get(name, -1)))
         self._looked[name], self.said[name] = view.version, before
         return valid_through(times, partitions, left_out, before)
+
+
+def said_later(view: TableView, properties: Mapping[str, str]) -> bool:
+    """Whether a table's property says more than these set it to: then it would go back."""
+    now, then = view.properties.get(THROUGH_PROPERTY, ""), properties.get(THROUGH_PROPERTY)
+    return then is not None and as_ms(now) > as_ms(then)

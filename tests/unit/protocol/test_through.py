@@ -11,7 +11,7 @@ import pytest
 from exporter.core.valid_through import Mode, as_text
 from exporter.errors import BrokerSilent, LogCleaned, TableUnreadable
 from exporter.lake.said import LOOKED_BACK
-from exporter.protocol.through import SILENT_SECS, Said, ThroughTimes
+from exporter.protocol.through import SILENT_SECS, Said, ThroughTimes, said_later
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import THROUGH, THROUGH_PROPERTY, LoggedCommit, TableView
@@ -201,3 +201,7 @@ def test_the_property_is_set_as_often_as_it_may_be_and_never_back() -> None:
     assert now_and_then.properties("click", view, told)
     clock.secs += 60
     assert now_and_then.properties("order", view, told)
+    for said, later in ((398, False), (399, False), (400, True)):
+        table.properties = {THROUGH_PROPERTY: as_text(said)}
+        assert said_later(table.view(), {THROUGH_PROPERTY: as_text(399)}) is later
+        assert not said_later(table.view(), {})
