@@ -42,6 +42,7 @@ from exporter.task.again import careful_until
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
+from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
 from exporter.task.progress import Progress
 from exporter.task.service import COMMIT_THREADS, Service
@@ -194,6 +195,7 @@ def build_service(
             recovery=recovery,
             known=_known(bench, committer),
             committer=committer,
+            commits=lambda pool: OwnCommits(committer, pool),
             journal=journal,
             log_check=log_check,
             poison=poison,

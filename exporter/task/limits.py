@@ -9,7 +9,10 @@ from exporter.core.roll import RollLimits
 
 @dataclass(frozen=True)
 class LoopLimits:
-    """Names as in the settings model."""
+    """Names as in the settings model.
+
+    marker_grace_secs: how much longer than heartbeat_secs a marker waits for a round to ride in; 0: there are none.
+    """
 
     roll: RollLimits
     heartbeat_secs: float
@@ -19,3 +22,4 @@ class LoopLimits:
     new_types_max: int
     carried_bytes_max: int
     wal_verify_secs: float
+    marker_grace_secs: float = 0.0

@@ -706,7 +706,7 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
         "app", "topics_pattern", "partitions", "key_column", "headers_column", "timestamp_type_column", "wal_table",
         "wal_mode", "wal_endpoint", "s3_endpoint", "s3_region", "parquet_compression", "catalog", "catalog_database",
         "catalog_uri", "driver_host", "worker_python", "worker_archive",
-        "derive_cron",
+        "derive_cron", "control_topic", "events_topic", "events_webhook",
     }  # fmt: skip
 
 
