@@ -73,7 +73,7 @@ THIRD_PARTIES = {
     "protocol": "pyarrow pyspark",
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",
-    "coordinate": "",
+    "coordinate": "msgspec",
     "announce": "urllib3",
     "registry": "urllib3",
     "catalog": "boto3 botocore",

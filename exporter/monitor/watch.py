@@ -35,7 +35,7 @@ BLINKS_MAX, BLINK_SECS = 3, 600.0
 
 
 class Watch:
-    """One task's. `snapshot` is None until the loop has passed once.
+    """One task's. `snapshot` is None until the loop has passed once. through: what commits said (ThroughTimes.said).
 
     hopeless: partitions that have been stuck for give_up_secs, and why; a run with an end does not wait for them.
     """
@@ -70,6 +70,7 @@ class Watch:
         self.sinks: Callable[[], Mapping[str, SinkState]] = dict
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self.through: Callable[[], Mapping[str, int]] = dict
         self.started = clock()
         self.app = app
         self.owner = owner
@@ -204,7 +205,11 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
+<<<<<<< HEAD
             sinks=self.sinks(),
+=======
+            valid_through=self.through(),
+>>>>>>> 79b670bc977028155ebf76aa628412fdb3a597e6
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),
