@@ -26,7 +26,8 @@ MAY_USE = {
     "entry": "cli ground",
     "cli": "settings task kafka core stores catalog spark workbench derive operate demo drill ground",
     "settings": "core formats shape stores ground offsets",
-    "task": "settings kafka core rounds stores protocol lake wal catalog spark monitor workbench derive ground offsets",
+    "task": "settings kafka core rounds stores protocol lake wal coordinate catalog spark monitor workbench derive "
+    "ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
     "rounds": "kafka core executor spark ground offsets",

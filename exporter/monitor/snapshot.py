@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
@@ -63,7 +64,8 @@ class Snapshot:
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
-    does not have; None where there is none. jobs: of [derive], that run in this task.
+    does not have; None where there is none. jobs: of [derive], that run in this task. coordination: None where each
+    task commits by itself.
     """
 
     at: float
@@ -88,6 +90,7 @@ class Snapshot:
     schema_ids: int | None = None
     unregistered: int | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
+    coordination: CoordinationState | None = None
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)
@@ -230,6 +233,7 @@ class Snapshot:
                 }
                 for table in self.tables
             ],
+            "coordination": None if self.coordination is None else asdict(self.coordination),
             "derive": [self._job(state) for state in self.jobs.values()],
             "positions": [self._position(key, self.writers[key]) for key in sorted(self.writers)],
         }  # fmt: skip

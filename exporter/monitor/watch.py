@@ -14,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.writers import Fragment, Writer, WriterKey
 from exporter.monitor.marks import Marks
@@ -66,6 +67,7 @@ class Watch:
         self.schema_ids: int | None = None
         self.unregistered: int | None = None
         self.jobs: Mapping[str, JobState] = {}
+        self.coordination: Callable[[], CoordinationState | None] = lambda: None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.started = clock()
@@ -197,6 +199,7 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
+            coordination=self.coordination(),
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

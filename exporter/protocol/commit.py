@@ -116,7 +116,22 @@ class DeltaCommitter:
         Where others have changed the table meanwhile, and nothing of it is against these claims, they are offered
         again at once (protocol 4.3): each such change refuses all commits that were under way.
         """
-        report = self.land(self.prepare(event_type, claims))
+        return self._again_beside_others(self.land(self.prepare(event_type, claims)))
+
+    def fall_back(self, prepared: Prepared) -> Report:
+        """Commit by itself what a leader was to commit and has not: as `commit`, and under its id as long as it can.
+
+        Its files may have gone meanwhile: then it cannot land any more, for it lands whole or not at all.
+        """
+        there, gone = self._files.there(self._lake.table(prepared.event_type), prepared.offers)
+        if gone:
+            settled = [*gone, *(Settled(claim, Unknown()) for claim in there)]
+            self._settle(prepared.event_type, settled, {})
+            return _report(prepared, settled, error="files of others in the same offer are gone")
+        return self._again_beside_others(self.land(prepared))
+
+    def _again_beside_others(self, report: Report) -> Report:
+        event_type = report.event_type
         for attempt in range(CONTENDED_MAX):
             if not self._is_contended(event_type, report):
                 break

@@ -39,10 +39,10 @@ from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
+from exporter.task.coordinating import commits_of
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
-from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
 from exporter.task.progress import Progress
 from exporter.task.service import COMMIT_THREADS, Service
@@ -166,7 +166,10 @@ def build_service(
     room = StagingBudget(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
-    committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
+    coordinated = settings.commit_mode == "coordinated"
+    committer = DeltaCommitter(
+        bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), others_commit=coordinated
+    )
     poison = Poison(bench.lake)
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
@@ -195,7 +198,7 @@ def build_service(
             recovery=recovery,
             known=_known(bench, committer),
             committer=committer,
-            commits=lambda pool: OwnCommits(committer, pool),
+            commits=commits_of(settings, bench.lake, committer, journal.routing, watch, wake.set),
             journal=journal,
             log_check=log_check,
             poison=poison,
@@ -274,10 +277,14 @@ def _assignment(
 
 
 def _limits(settings: Settings) -> LoopLimits:
+    """Where a leader begins rounds, what waits for none of two of them goes by itself."""
+    grace_secs = 2 * settings.commit_interval_secs if settings.commit_mode == "coordinated" else 0.0
     return LoopLimits(
         roll=RollLimits(
-            settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max
+            settings.roll_records_max, settings.roll_bytes_max, grace_secs or settings.roll_age_max_secs,
+            settings.staged_bytes_max,
         ),
+        marker_grace_secs=grace_secs,
         heartbeat_secs=settings.heartbeat_secs,
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,
