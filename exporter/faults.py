@@ -46,6 +46,8 @@ class Fault(str, Enum):
     AFTER_OFFER = "after_offer"
     BEFORE_BEGIN = "before_begin"
     AFTER_BEGIN = "after_begin"
+    BEFORE_MERGED_COMMIT = "before_merged_commit"
+    AFTER_MERGED_COMMIT = "after_merged_commit"
     BEFORE_OUTCOME = "before_outcome"
     AFTER_OUTCOME = "after_outcome"
     BEFORE_FALL_BACK = "before_fall_back"

@@ -68,6 +68,7 @@ class Event(str, Enum):
     CONTROL_REACHED = "control_reached", "It can again."
     COORDINATION_FAILED = "coordination_failed", "A step of the coordination failed; the next one is made. Report it."
     STAGED_FILES_DROPPED = "staged_files_dropped", "Staged files cannot be committed any more; they are read again."
+    VALID_THROUGH_UNSAID = "valid_through_unsaid", "A commit says no valid_through: brokers or log did not answer."
     TABLE_UNREADABLE = "table_unreadable", "A table could not be read after a commit failed; it is looked at again."
     TABLE_CANNOT_BE_FILLED = "table_cannot_be_filled", "A table asks for what files cannot promise; see its reason."
     TYPE_PARKED = "type_parked", "A table could not be written; the others go on, it is retried, ever more rarely."

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
 from exporter.core.order import StagingBudget
 from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
@@ -29,7 +30,9 @@ from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.protocol.offering import lightened
 from exporter.protocol.ready import FileWriter
+from exporter.protocol.through import Said, ThroughTimes
 from exporter.protocol.trusted import TrustedTables
 from exporter.text import first_line
 from exporter.wal.journal import Journal
@@ -68,12 +71,15 @@ class DeltaCommitter:
         journal: Journal | None = None,
         lease: Callable[[TopicPartition], int | None] | None = None,
         room: StagingBudget | None = None,
+        through: ThroughTimes | None = None,
+        others_commit: bool = False,
     ) -> None:
         """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
 
         journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
         asked right before each commit where partitions are leased. room: of each merging, None for the
-        defaults.
+        defaults. through: of commits that say valid_through. others_commit: whether somebody else may commit what is
+        prepared; its files are on disk before.
         """
         self._lake = lake
         self._owner = owner
@@ -81,6 +87,8 @@ class DeltaCommitter:
         self._journal = journal or Journal()
         self._lease = lease
         self._files = FileWriter(lake, room or StagingBudget())
+        self._through = through
+        self._others_commit = others_commit
         self._topic_ids: dict[str, str] = {}
         self.trusted = TrustedTables(lake.app)
         self._based_on: dict[str, int] = {}
@@ -130,6 +138,9 @@ class DeltaCommitter:
         started = time.monotonic()
         table = self._lake.table(event_type)
         ready, aside = self._prepare(table, claims)
+        if self._others_commit:
+            ready, unsynced = self._files.synced(table, ready)
+            aside += unsynced
         self._based_on[event_type] = self.checked_through(event_type)
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
@@ -141,6 +152,28 @@ class DeltaCommitter:
             aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
         offers = tuple(replace(claim, offers=(*claim.offers, commit_id)) for claim in ready)
         return Prepared(event_type, commit_id, offers, tuple(aside), tokens, started)
+
+    def offer(self, prepared: Prepared, round_id: str) -> Offer:
+        """What the leader is told of prepared claims; there is at least one. Raises OSError."""
+        store, name, claims = self._lake.table(prepared.event_type).store, prepared.event_type, prepared.offers
+        files = [(claim, file) for claim in claims for file in claim.files]
+        offer = Offer(
+            app=self._lake.app,
+            id=prepared.commit_id,
+            owner=self._owner,
+            table=name,
+            table_id=self.trusted.table_id(name),
+            round_id=round_id,
+            base_version=min(claim.base_version for claim in claims),
+            claims=tuple(self._offered(claim, prepared.tokens.get(claim.key.tp)) for claim in claims),
+            adds=tuple(self._add(claim, file, prepared.commit_id) for claim, file in files),
+            fits=tuple(sorted({(file.fingerprint, file.columns) for _, file in files})),
+        )
+        return lightened(store, offer)
+
+    def _offered(self, claim: Claim, token: int | None) -> OfferedClaim:
+        said = {**claimed(claim, token), "routing": self._footer.get("routing", "")}
+        return OfferedClaim(claim.key.tp, claim.epoch, claim.expected, claim.new, said)
 
     def land(self, prepared: Prepared) -> Report:
         """Commit what was prepared, all of it under its id, and settle each claim. Raises InvariantBroken."""
@@ -225,15 +258,18 @@ class DeltaCommitter:
         def check(view: TableView | None) -> str | None:
             return self._check(table, view, offers)
 
+        told = {} if self._through is None else self._through.metadata(table, None, _times(offers))
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
             positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
-            user_metadata=self._user_metadata(table.event_type, offers, commit_id, tokens),
+            user_metadata={**self._user_metadata(table.event_type, offers, commit_id, tokens), **told},
             adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
         )
         point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_DELTA_COMMIT, table.event_type)
+        if self._through is not None:
+            self._through.landed(table.event_type, told)
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> str | None:
@@ -279,7 +315,10 @@ class DeltaCommitter:
             self.trusted.look_through(table, view.version, view)
         view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
-        logged = {one: commit.version for commit in table.commits(base, view.version) for one in commit.commit_ids}
+        commits = table.commits(base, view.version)
+        if self._through is not None:
+            self._through.heard(table.event_type, commits)
+        logged = {one: commit.version for commit in commits for one in commit.commit_ids}
         settled = []
         for claim in offers:
             ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
@@ -315,6 +354,10 @@ class DeltaCommitter:
 def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:
     secs = time.monotonic() - prepared.started
     return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
+
+
+def _times(offers: Sequence[Claim]) -> list[Said]:
+    return [Said(claim.key.tp, claim.new, claim.time_ms) for claim in offers]
 
 
 def _app_id(app: str, claim: Claim) -> str:

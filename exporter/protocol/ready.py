@@ -53,6 +53,18 @@ class FileWriter:
         aside += [Settled(claim, outcome) for claim, outcome in zip(ready, found, strict=True) if outcome]
         return [claim for claim, outcome in zip(ready, found, strict=True) if not outcome], aside
 
+    def synced(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
+        """Bring the files of claims to disk, where that has to be asked for; set aside those that cannot be.
+
+        Else the one whose commit does it would be the only one who is told that bytes are lost: the system says so
+        once, and whoever commits them next would be told that all is well.
+        """
+        if not self.lake.sync:
+            return [*claims], []
+        found = each(lambda claim: _unsynced(table, claim), claims)
+        aside = [Settled(claim, outcome) for claim, outcome in zip(claims, found, strict=True) if outcome]
+        return [claim for claim, outcome in zip(claims, found, strict=True) if not outcome], aside
+
     def _merged(self, table: DeltaTable, claim: Claim, footer: Mapping[str, str]) -> tuple[StagedFile, ...]:
         by_folder: dict[str, list[StagedFile]] = defaultdict(list)
         for file in claim.files:
@@ -95,11 +107,20 @@ def _unready(error: Exception, store: Store) -> Stale | Unwritten:
     return Unwritten(why, storage) if storage else Stale(why)
 
 
+def _unsynced(table: DeltaTable, claim: Claim) -> Stale | None:
+    try:
+        for file in claim.files:
+            table.store.sync(file.path)
+    except OSError as error:
+        return Stale(f"a staged file cannot be brought to disk: {error}")
+    return None
+
+
 def _missing(table: DeltaTable, claim: Claim, store: Store) -> Stale | Unwritten | None:
     """What is the matter with a claim one of whose files is not there as it was staged; None if all are."""
     try:
         for file in claim.files:
-            table.require(file)
+            table.require(file.path, file.size_bytes)
     except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
         return _unready(error, store)
     return None

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from exporter.lake.accidents import check_accidents, gone
+from exporter.errors import InvariantBroken
+from exporter.lake.accidents import History, check_accidents, gone
 from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
+from exporter.text import first_line
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 
@@ -50,6 +52,24 @@ class TrustedTables:
             raise gone(event_type, what, dict(expected or {}))
         check_properties(event_type, view, self.app)
         return view
+
+    def meet(self, table: DeltaTable, view: TableView | None) -> str:
+        """Trust a table that this process does not know from its recovery; why not, or empty.
+
+        What nobody has looked at since the app's last commit is looked at here: this one would hide it (protocol 4.5).
+        Raises TableUnreadable.
+        """
+        if view is None:
+            return "there is no such table"
+        try:
+            check_properties(table.event_type, view, self.app)
+        except InvariantBroken as error:
+            return first_line(error)
+        history = History(table, self.app, view)
+        if history.accidents:
+            return first_line(history.broken())
+        self.trust(table.event_type, view)
+        return ""
 
     def look_through(
         self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False

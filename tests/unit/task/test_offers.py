@@ -166,7 +166,7 @@ def test_a_staged_file_that_is_not_seen_is_kept_while_the_storage_is_out(error: 
     said = DISKS.setdefault("staged", Disk())
     said.trouble = "no connection"
 
-    def require(file: StagedFile) -> None:
+    def require(path: str, size_bytes: int) -> None:
         raise error
 
     store = MemoryStore.at("memory://staged/lake")
