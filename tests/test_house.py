@@ -72,7 +72,7 @@ THIRD_PARTIES = {
     "protocol": "pyarrow pyspark",
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",
-    "coordinate": "",
+    "coordinate": "msgspec",
     "announce": "",
     "registry": "urllib3",
     "catalog": "boto3 botocore",

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from exporter.core.outcome import Report
+from exporter.core.outcome import Prepared, Report
 from exporter.core.writers import Claim
 from offsets.ranges import TopicPartition
 
@@ -92,6 +92,66 @@ class Outcome:
 
 
 Message = Begin | Offer | Ready | Outcome
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What became of offers on one table that a leader was to put into one commit. As in Outcome.
+
+    An id in neither `landed` nor `dropped`: that is not known, also after looking; nobody is told anything of it.
+    """
+
+    version: int | None = None
+    rows: int = 0
+    landed: tuple[str, ...] = ()
+    dropped: Mapping[str, str] = field(default_factory=dict)
+
+
+class Merging(Protocol):
+    """The leader's commits: offers of several tasks on one table in one. For one table by one thread at a time."""
+
+    def commit(self, table: str, offers: Sequence[Offer]) -> Merged:
+        """Commit what of them passes the checks of 4.11, in their order. Raises ExporterError."""
+
+
+class Preparing(Protocol):
+    """A task's commits in two steps, of which a leader may make the second."""
+
+    def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        """Both steps, as Committer.commit."""
+
+    def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
+        """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
+
+    def offer(self, prepared: Prepared, round_id: str) -> Offer:
+        """What a leader has to know to commit it. Raises OSError: its manifest cannot be written."""
+
+    def land(self, prepared: Prepared) -> Report:
+        """Commit it under its id, whole, and settle each claim. Raises InvariantBroken."""
+
+    def found(self, prepared: Prepared) -> Report | None:
+        """What has become of it by now; None while it may still land. Raises InvariantBroken, TableUnreadable."""
+
+
+@dataclass(frozen=True)
+class CoordinationState:
+    """What a task tells of its coordinated commits; numbers are sums since its start.
+
+    open_offers: whose outcome it waits for. ended: its offers by what ended that waiting (coordinate/member.py).
+    rounds: closed by it as the leader, by what closed them: ready or late. commits, merged: its merged commits, and the
+    offers that landed by them. left_out: offers that were in none. failed: merged commits without a known outcome.
+    trouble: why nothing can be said or heard, or empty.
+    """
+
+    leads: bool = False
+    open_offers: int = 0
+    ended: Mapping[str, int] = field(default_factory=dict)
+    rounds: Mapping[str, int] = field(default_factory=dict)
+    commits: int = 0
+    merged: int = 0
+    left_out: int = 0
+    failed: int = 0
+    trouble: str = ""
 
 
 class Channel(Protocol):

@@ -47,8 +47,13 @@ def union(table_json: str, files_json: str) -> str | None:
 
 def fitting(view: TableView, files: Iterable[StagedFile]) -> str | None:
     """The schema with which the table holds staged files: its own, or a wider one; None if it cannot (protocol 4.2)."""
+    return fitting_all(view, ((file.fingerprint, file.columns) for file in files))
+
+
+def fitting_all(view: TableView, fits: Iterable[tuple[str, str]]) -> str | None:
+    """As fitting(). fits: fingerprint and columns of what files were staged for."""
     schema: str | None = view.schema_json
-    for fingerprint, columns in sorted({(file.fingerprint, file.columns) for file in files}):
+    for fingerprint, columns in sorted({*fits}):
         if fingerprint == view.fingerprint:
             continue
         if schema is None or not columns or view.fingerprint_with(columns) != fingerprint:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from exporter.core.writers import Writer, WriterKey, Writers
 
 
@@ -16,9 +18,13 @@ def due(writer: Writer, heartbeat_secs: float, now: float) -> bool:
     )
 
 
-def markers_due(writers: Writers, heartbeat_secs: float, now: float) -> dict[str, list[WriterKey]]:
-    """Event type -> the writers whose marker is due."""
+def markers_due(
+    writers: Writers, heartbeat_secs: float, now: float, soon: Container[str] = ()
+) -> dict[str, list[WriterKey]]:
+    """Event type -> the writers whose marker is due. soon: types whose markers wait for nothing."""
     by_type: dict[str, list[WriterKey]] = {}
-    for key in sorted(key for key, writer in writers.items() if due(writer, heartbeat_secs, now)):
+    for key in sorted(
+        key for key, writer in writers.items() if due(writer, 0.0 if key.event_type in soon else heartbeat_secs, now)
+    ):
         by_type.setdefault(key.event_type, []).append(key)
     return by_type

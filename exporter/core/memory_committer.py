@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from exporter.core.columns import NO_COLUMNS
+from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
-from exporter.core.outcome import Landed, Outcome, Report, Settled, Stale, Unknown, resolve
+from exporter.core.outcome import Landed, Outcome, Prepared, Report, Settled, Stale, Unknown, resolve
+from exporter.core.user_metadata import claimed
 from exporter.core.writers import Claim, staged_range_error
 from exporter.errors import InvariantBroken
 from offsets import Invariant
@@ -23,10 +25,13 @@ from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView, fingerprint_of
 
+Rows = Sequence[tuple[str, str, OffsetRange]]
+"""Of files: path, folder, offsets."""
+
 
 @dataclass
 class MemoryTable:
-    """One table. commits: the commit id of each version, empty where it is somebody else's.
+    """One table. commits: the ids under which each version is found, none where it is somebody else's.
 
     rows: (partition, folder of the files) -> their offsets. gone: paths of staged files that are not there any more.
     filtered: of each partition, over all commits.
@@ -36,7 +41,7 @@ class MemoryTable:
     table_id: str = "table-0"
     frame: str = "frame-0"
     schema_json: str = NO_COLUMNS
-    commits: list[str] = field(default_factory=lambda: [""])
+    commits: list[tuple[str, ...]] = field(default_factory=lambda: [()])
     rows: dict[tuple[TopicPartition, str], list[OffsetRange]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     filtered: Counter[TopicPartition] = field(default_factory=Counter)
@@ -49,13 +54,26 @@ class MemoryTable:
     def fingerprint(self) -> str:
         return fingerprint_of(self.frame, self.schema_json)
 
+    def logged(self, after: int) -> dict[str, int]:
+        """Id -> version, of the versions after this one."""
+        later = range(after + 1, len(self.commits))
+        return {commit_id: version for version in later for commit_id in self.commits[version]}
+
 
 class MemoryCommitter:
     """Commits of one app, into tables that its maker knows."""
 
-    def __init__(self, app: str = "app", footer: Mapping[str, str] | None = None) -> None:
-        self.tables: dict[str, MemoryTable] = {}
+    def __init__(
+        self,
+        app: str = "app",
+        footer: Mapping[str, str] | None = None,
+        owner: str = "me",
+        tables: dict[str, MemoryTable] | None = None,
+    ) -> None:
+        """owner: no other committer's of these tables. tables: that several committers share."""
+        self.tables: dict[str, MemoryTable] = {} if tables is None else tables
         self.reports: list[Report] = []
+        self.owner = owner
         self._app = app
         self._footer = dict(footer or {})
         self._topic_ids: dict[str, str] = {}
@@ -63,6 +81,7 @@ class MemoryCommitter:
         self._checked: dict[str, int] = {}
         self._under_way: set[str] = set()
         self._lost: list[str] = []
+        self._prepared: dict[str, str] = {}
         self._offers = 0
 
     # what the world does
@@ -71,18 +90,18 @@ class MemoryCommitter:
         """Another task commits, or a repair: the position of one partition is another one."""
         table = self.tables[event_type]
         table.positions[tp] = position
-        table.commits.append("")
+        table.commits.append(())
 
     def table_changes(self, event_type: str) -> None:
         """A user changes its constraints: what was staged does not fit any more."""
         table = self.tables[event_type]
-        table.commits.append("")
+        table.commits.append(())
         table.frame = f"frame-{table.version}"
 
     def columns_change(self, event_type: str, schema_json: str) -> None:
         """Another task, or a user, gives it other columns: what was staged fits if it fits these."""
         table = self.tables[event_type]
-        table.commits.append("")
+        table.commits.append(())
         table.schema_json = schema_json
 
     def file_vanishes(self, event_type: str, path: str) -> None:
@@ -92,6 +111,10 @@ class MemoryCommitter:
     def reply_is_lost(self, arrived: bool) -> None:
         """The next commit raises where its answer should be; arrived: it is in the table all the same."""
         self._lost.append("arrived" if arrived else "lost")
+
+    def lost_reply(self) -> str:
+        """What becomes of the next answer: nothing, or whether its commit arrived."""
+        return self._lost.pop(0) if self._lost else ""
 
     def view(self, event_type: str) -> TableView | None:
         """One snapshot; None if there is no such table."""
@@ -122,59 +145,111 @@ class MemoryCommitter:
 
     def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
         if view is None or view.table_id != self._trusted.get(event_type, view.table_id):
-            raise _broken(Invariant.MONOTONE, f"table {event_type} is not the one that was trusted")
+            raise broken(Invariant.MONOTONE, f"table {event_type} is not the one that was trusted")
         return view
 
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
+        return self.land(self.prepare(event_type, claims))
+
+    def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         self._require_whole(event_type, claims)
+        table = self.tables.get(event_type)
+        self.require_ours(event_type, self.view(event_type), claims)
+        gone = table.gone if table is not None else set()
+        lacking = [claim for claim in claims if any(file.path in gone for file in claim.files)]
+        aside = tuple(Settled(claim, Stale("a staged file cannot be read")) for claim in lacking)
+        self._offers += 1
+        commit_id = f"{self.owner}-{self._offers}"
+        ready = tuple(replace(one, offers=(*one.offers, commit_id)) for one in claims if one not in lacking)
+        self._prepared[event_type] = commit_id
+        return Prepared(event_type, commit_id, ready, aside, {}, 0.0)
+
+    def offer(self, prepared: Prepared, round_id: str) -> Offer:
+        """As the lake's; its files are not `add` actions, but what MemoryMerger wants of them."""
+        table, files = self.tables[prepared.event_type], [file for one in prepared.offers for file in one.files]
+        adds = tuple(
+            {"path": file.path, "first": file.offsets.first_offset, "last": file.offsets.last_offset,
+             "tp": [*one.key.tp]}
+            for one in prepared.offers
+            for file in one.files
+        )  # fmt: skip
+        return Offer(
+            app=self._app,
+            id=prepared.commit_id,
+            owner=self.owner,
+            table=prepared.event_type,
+            table_id=table.table_id,
+            round_id=round_id,
+            base_version=min(claim.base_version for claim in prepared.offers),
+            claims=tuple(
+                OfferedClaim(claim.key.tp, claim.epoch, claim.expected, claim.new, claimed(claim))
+                for claim in prepared.offers
+            ),
+            adds=adds,
+            fits=tuple(sorted({(file.fingerprint, file.columns) for file in files})),
+        )
+
+    def found(self, prepared: Prepared) -> Report | None:
+        table = self.tables[prepared.event_type]
+        self.require_ours(prepared.event_type, self.view(prepared.event_type), prepared.offers)
+        settled = [Settled(claim, self._looked_up(table, claim, changed=False)) for claim in prepared.offers]
+        if any(isinstance(one.outcome, Unknown) for one in settled):
+            return None
+        self._checked[prepared.event_type] = table.version
+        version = table.logged(-1).get(prepared.commit_id)
+        return self._reported(Report(prepared.event_type, version, 0.0, (*settled, *prepared.aside)))
+
+    def land(self, prepared: Prepared) -> Report:
+        event_type = prepared.event_type
+        if self._prepared.get(event_type) != prepared.commit_id:
+            raise broken(Invariant.COVER, f"{prepared.commit_id} is landed, and is not what was prepared last")
+        if event_type in self._under_way:
+            raise broken(Invariant.COVER, f"two commits of table {event_type} at a time")
         self._under_way.add(event_type)
         try:
-            report = self._committed(event_type, claims)
+            return self._reported(self._committed(prepared))
         finally:
             self._under_way.discard(event_type)
+
+    def _reported(self, report: Report) -> Report:
         self.reports.append(report)
         return report
 
     def _require_whole(self, event_type: str, claims: Sequence[Claim]) -> None:
         if event_type not in self._trusted:
-            raise _broken(Invariant.MONOTONE, f"table {event_type} was never trusted")
-        if event_type in self._under_way:
-            raise _broken(Invariant.COVER, f"two commits of table {event_type} at a time")
+            raise broken(Invariant.MONOTONE, f"table {event_type} was never trusted")
         if not claims or len({claim.key for claim in claims}) < len(claims):
-            raise _broken(Invariant.COVER, f"table {event_type}: no claim, or two of one writer")
+            raise broken(Invariant.COVER, f"table {event_type}: no claim, or two of one writer")
         for claim in claims:
             if claim.key.event_type != event_type:
-                raise _broken(Invariant.COVER, f"{claim.key} is offered to table {event_type}")
+                raise broken(Invariant.COVER, f"{claim.key} is offered to table {event_type}")
             if error := staged_range_error(claim):
-                raise _broken(Invariant.COVER, f"{claim.key}: {error}")
+                raise broken(Invariant.COVER, f"{claim.key}: {error}")
             known = self._offered_before(claim)
             if known is not None and replace(known, offers=()) != replace(claim, offers=()):
-                raise _broken(Invariant.COVER, f"{claim.key} is offered again, and is another claim")
+                raise broken(Invariant.COVER, f"{claim.key} is offered again, and is another claim")
 
     def _offered_before(self, claim: Claim) -> Claim | None:
         settled = (one.claim for report in reversed(self.reports) for one in report.settled)
         mine = (one for one in settled if one.key == claim.key)
         return next((one for one in mine if claim.offers and one.offers == claim.offers), None)
 
-    def _committed(self, event_type: str, claims: Sequence[Claim]) -> Report:
-        table = self.tables.get(event_type)
-        view = self.require_ours(event_type, self.view(event_type), claims)
-        gone = table.gone if table is not None else set()
-        lacking = [claim for claim in claims if any(file.path in gone for file in claim.files)]
-        aside = [Settled(claim, Stale("a staged file cannot be read")) for claim in lacking]
-        ready = [claim for claim in claims if claim not in lacking]
-        if table is None or not ready:
-            return Report(event_type, None, 0.0, tuple(aside))
-        self._offers += 1
-        commit_id = f"commit-{self._offers}"
-        offers = [replace(claim, offers=(*claim.offers, commit_id)) for claim in ready]
+    def _committed(self, prepared: Prepared) -> Report:
+        event_type, offers, aside = prepared.event_type, prepared.offers, prepared.aside
+        table, view = self.tables.get(event_type), self.view(event_type)
+        if table is None or view is None or not offers:
+            return Report(event_type, None, 0.0, aside)
         columns = fitting(view, [file for claim in offers for file in claim.files])
         changed = columns is None
         fits = all(table.positions.get(claim.key.tp) == Position(claim.epoch, claim.expected) for claim in offers)
-        reply = self._lost.pop(0) if self._lost else ""
+        reply = self.lost_reply()
         error = "its metadata changed" if changed else "" if fits else "its positions moved"
         if not error and reply != "lost":
-            self._land(table, offers, commit_id)
+            for claim in offers:
+                rows = [(file.path, file.folder, file.offsets) for file in claim.files]
+                land(table, claim.key.tp, Position(claim.epoch, claim.new), rows)
+                table.filtered[claim.key.tp] += claim.filtered
+            table.commits.append((prepared.commit_id,))
             table.schema_json = columns or table.schema_json
         error = error or (f"the reply was lost: {reply}" if reply else "")
         self._checked[event_type] = table.version
@@ -184,23 +259,23 @@ class MemoryCommitter:
         settled = [Settled(claim, self._looked_up(table, claim, changed)) for claim in offers]
         return Report(event_type, None, 0.0, (*settled, *aside), error)
 
-    def _land(self, table: MemoryTable, offers: Sequence[Claim], commit_id: str) -> None:
-        for claim in offers:
-            for file in claim.files:
-                of_folder = table.rows.setdefault((claim.key.tp, file.folder), [])
-                if any(file.offsets.overlaps(one) for one in of_folder):
-                    raise _broken(Invariant.ONCE, f"{claim.key}: {file.path} holds rows that are in the table")
-                of_folder.append(file.offsets)
-            table.positions[claim.key.tp] = Position(claim.epoch, claim.new)
-            table.filtered[claim.key.tp] += claim.filtered
-        table.commits.append(commit_id)
-
     @staticmethod
     def _looked_up(table: MemoryTable, claim: Claim, changed: bool) -> Outcome | Stale:
         """Protocol 4.4: by the log and the positions, whatever went wrong."""
-        outcome = resolve(claim, table.commits[claim.base_version + 1 :], table.positions.get(claim.key.tp))
+        outcome = resolve(claim, table.logged(claim.base_version), table.positions.get(claim.key.tp))
         return Stale("its metadata changed") if changed and isinstance(outcome, Unknown) else outcome
 
 
-def _broken(invariant: Invariant, what: str) -> InvariantBroken:
+def land(table: MemoryTable, tp: TopicPartition, to: Position, files: Rows) -> None:
+    """Let a partition's rows and its position land. Raises InvariantBroken where rows are there already."""
+    for path, folder, offsets in files:
+        of_folder = table.rows.setdefault((tp, folder), [])
+        if any(offsets.overlaps(one) for one in of_folder):
+            raise broken(Invariant.ONCE, f"{tp}: {path} holds rows that are in the table")
+        of_folder.append(offsets)
+    table.positions[tp] = to
+
+
+def broken(invariant: Invariant, what: str) -> InvariantBroken:
+    """What no caller may do."""
     return InvariantBroken(invariant, what, "correct what commits")

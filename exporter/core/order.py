@@ -11,6 +11,7 @@ from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.specs import Specs
+from exporter.core.valid_through import Basis
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -64,6 +65,7 @@ class StagingOrder:
     json_text: how columns for any JSON hold their values. schemas: what is decided of schema ids (protocol 3.8).
     record_columns: what tables have of the record itself, beside what envelopes say. kept: event type -> which of these
     columns its table has; None: all have them, or get them. compression: codec of the files, as FileOrigin has it.
+    times: of which times the tasks tell the greatest (protocol 4.12).
     """
 
     root: str
@@ -91,3 +93,4 @@ class StagingOrder:
     kept: Mapping[str, frozenset[str]] | None = None
     store_options: Mapping[str, str] = field(default_factory=dict)
     compression: str = ""
+    times: Basis = ""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from exporter.core.valid_through import as_text
 from exporter.core.writers import Claim
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -56,4 +57,5 @@ def claimed(claim: Claim, token: int | None = None) -> Said:
     return {"epoch": claim.epoch, "expected": claim.expected, "new": claim.new,
             "first": first, "last": last, "rows": claim.rows,
             **({"filtered": claim.filtered} if claim.filtered else {}),
+            **({"time": as_text(claim.time_ms)} if claim.time_ms else {}),
             **({} if token is None else {"token": token})}  # fmt: skip

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from exporter.core.backoff import Backoff
 from exporter.core.seen import Seen
+from exporter.core.valid_through import time_of
 from exporter.errors import InvariantBroken
 from offsets import Invariant
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
@@ -74,7 +75,7 @@ class Claim:
 
     files empty: a heartbeat, the empty marker. base_version: the table's version before the first offer.
     offers: every commit id under which these files were offered. filtered: records in its range that are in no table by
-    a named filter (protocol 3.9).
+    a named filter (protocol 3.9). time_ms: the writer's when it was frozen.
     """
 
     key: WriterKey
@@ -85,6 +86,7 @@ class Claim:
     base_version: int
     offers: tuple[str, ...] = ()
     filtered: int = 0
+    time_ms: int = 0
 
     @property
     def rows(self) -> int:
@@ -95,7 +97,8 @@ class Claim:
 class Writer:
     """One (event type, topic partition). Times are monotonic seconds; epoch is that of the appId.
 
-    filtered: records in (covered, frontier] that are in no table by a named filter (protocol 3.9).
+    filtered: records in (covered, frontier] that are in no table by a named filter (protocol 3.9). time_ms: the
+    greatest time of what it was given of records through its frontier, milliseconds since 1970; 0: none (4.12).
     """
 
     key: WriterKey
@@ -110,6 +113,7 @@ class Writer:
     parked: Parked | None = None
     failures: int = 0
     filtered: int = 0
+    time_ms: int = 0
 
     @cached_property
     def staged_bytes(self) -> int:
@@ -159,6 +163,7 @@ class Fragment:
     missing: schema ids without a decision; the plan then ends before the first record that has one (protocol 3.8).
     met: event type -> the schemas that its records were written by: ids, with what a frame says beside them. filtered:
     event type -> its records beyond the bound that a named filter leaves out; of the dead letters, that no table takes.
+    times: the greatest times of what was read, if they were asked for (core/valid_through.py).
     """
 
     plan: PartitionPlan
@@ -169,6 +174,7 @@ class Fragment:
     missing: frozenset[int] = frozenset()
     met: Mapping[str, frozenset[str]] = field(default_factory=dict)
     filtered: Mapping[str, int] = field(default_factory=dict)
+    times: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -207,6 +213,7 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
             oldest_at=writer.oldest_at if writer.staged else now,
             parked=None,
             filtered=writer.filtered + fragment.filtered.get(name, 0),
+            time_ms=max(writer.time_ms, time_of(fragment.times, name)),
         )
     return Integrated(after, discarded)
 
@@ -248,7 +255,7 @@ def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, refused: Map
 
 def drop(writer: Writer) -> Writer:
     """Forget what is staged; the files stay for the sweep (TEMP) and running rounds become stale."""
-    return replace(writer, staged=(), frontier=writer.covered, claim=None, oldest_at=0.0, filtered=0)
+    return replace(writer, time_ms=0, staged=(), frontier=writer.covered, claim=None, oldest_at=0.0, filtered=0)
 
 
 def park(writer: Writer, reason: str, now: float) -> Writer:
@@ -264,8 +271,9 @@ def freeze(writer: Writer, base_version: int) -> Writer:
     if writer.frontier <= writer.covered:
         raise InvariantBroken(Invariant.FENCE, f"{writer.key}: {writer.frontier} is not beyond {writer.covered}")
     claim = Claim(
-        writer.key, writer.epoch, writer.covered, writer.frontier, writer.staged, base_version, filtered=writer.filtered
-    )
+        writer.key, writer.epoch, writer.covered, writer.frontier, writer.staged, base_version,
+        filtered=writer.filtered, time_ms=writer.time_ms,
+    )  # fmt: skip
     return replace(writer, claim=claim)
 
 

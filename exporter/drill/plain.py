@@ -42,7 +42,8 @@ class Commit:
     """One commit in a table's log. at: seconds since 1970, as its writer says. owner: of the task, or empty.
 
     action: of a commit of start-up (anchor, register, ...); empty for one that claims offsets. moves: topic partition
-    -> (position expected, new position). operation: as Delta calls it.
+    -> (position expected, new position). operation: as Delta calls it. claimed_by: topic partition -> owner, where a
+    leader has committed what others offered. offers: how many of theirs are in it; 0: the owner's own commit.
     """
 
     table: str
@@ -53,12 +54,22 @@ class Commit:
     operation: str
     rows: int
     moves: Mapping[str, tuple[int, int]]
+    claimed_by: Mapping[str, str] = field(default_factory=dict)
+    offers: int = 0
 
     @property
     def pid(self) -> int:
         """Process id of the task that committed; 0 if there is none in it."""
-        parts = self.owner.split(":")
-        return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0
+        return _pid(self.owner)
+
+    def moved_by(self, pid: int) -> frozenset[str]:
+        """The topic partitions that it moves for a task."""
+        return frozenset(tp for tp in self.moves if _pid(self.claimed_by.get(tp, self.owner)) == pid)
+
+
+def _pid(owner: str) -> int:
+    parts = owner.split(":")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0
 
 
 @dataclass
@@ -188,6 +199,8 @@ def _apply(name: str, table: Table, lines: list[str]) -> Commit:
         operation=info.get("operation", ""),
         rows=sum(claim.get("rows", 0) for claim in claims.values()),
         moves={tp: (claim.get("expected", -1), claim["new"]) for tp, claim in claims.items() if "new" in claim},
+        claimed_by={tp: claim["owner"] for tp, claim in claims.items() if "owner" in claim},
+        offers=len(metadata.get("offers", ())),
     )
 
 
@@ -199,12 +212,15 @@ class PlainTopic:
         self._options = options
         self._topic = topic
         self.wanted: dict[Place, str] = {}
+        self.sent_at: dict[Place, float] = {}
+        """Kafka timestamp of each, seconds since 1970."""
         self._next: dict[int, int] = {}
 
     def read(self, again: bool = False) -> dict[Place, str]:
         """Read on to the ends of now. again: from the start, where records may have gone. Raises FoundProblem."""
         if again:
             self.wanted.clear()
+            self.sent_at.clear()
             self._next.clear()
         consumer = KafkaConsumer(**self._options, isolation_level="read_committed", enable_auto_commit=False)
         try:
@@ -222,6 +238,7 @@ class PlainTopic:
                     for record in records:
                         key = (record.key or b"?").decode("utf-8", "replace")
                         self.wanted[record.partition, record.offset] = key.partition("|")[0]
+                        self.sent_at[record.partition, record.offset] = record.timestamp / 1000
             self._next = {tp.partition: max(consumer.position(tp), ends[tp]) for tp in tps}
         finally:
             consumer.close()

@@ -68,11 +68,11 @@ class Timeline:
             if author is not None and not commit.action:
                 self._record.commits += 1
                 self.mark(author, "commit", f"{commit.table} {commit.version}: {commit.rows} rows", commit.at)
-                self._recovered(commit, author)
+                self._recovered(commit, by_pid.values())
 
     def landed(self, task: Task) -> int:
-        """How many commits that claim offsets a task has in the tables."""
-        return sum(commit.pid == task.pid and not commit.action for commit in self.commits)
+        """How many commits that claim offsets of a task's are in the tables, whoever committed them."""
+        return sum(bool(commit.moved_by(task.pid)) and not commit.action for commit in self.commits)
 
     def sum_up(self, tasks: Iterable[Task]) -> None:
         """The record's totals, at the end."""
@@ -91,12 +91,16 @@ class Timeline:
             self._record.refused += said.name == "commit_refused"
         self._marked[task.name] = len(events)
 
-    def _recovered(self, commit: Commit, author: Task) -> None:
-        """The first commit of another task to what a struck one owned."""
+    def _recovered(self, commit: Commit, tasks: Iterable[Task]) -> None:
+        """The first commit with claims of another task on what a struck one owned."""
         for pending in list(self._pending):
             strike, victim, lost = pending
             at = self._began + strike.at
-            if author is victim or commit.at < at or (lost and not lost & commit.moves.keys()):
+            if commit.at < at:
+                continue
+            authors = [task for task in tasks if task is not victim and commit.moved_by(task.pid)]
+            author = next((task for task in authors if not lost or lost & commit.moved_by(task.pid)), None)
+            if author is None:
                 continue
             self._pending.remove(pending)
             strike.recovered_secs = round(commit.at - at, 3)

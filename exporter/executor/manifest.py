@@ -2,6 +2,7 @@
 
 first_offset: of a file, else the first one of its partition that the task read. ended: JSON: where the partition's
 reading ended in the task, and the ids without a decision in its range. met: JSON: keys of the schemas of an event type.
+times: JSON: event type -> greatest time, of the partition (executor/times.py).
 unwritten: why files of an event type could not be written; without one, why the storage did not answer at all.
 """
 
@@ -33,6 +34,7 @@ MANIFEST_SCHEMA = pa.schema(
         ("seen", pa.string()),
         ("ended", pa.string()),
         ("met", pa.string()),
+        ("times", pa.string()),
     ]
 )
 MANIFEST_DDL = as_ddl(MANIFEST_SCHEMA)

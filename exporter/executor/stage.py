@@ -41,6 +41,7 @@ from exporter.executor.rows import by_value, copies, first_and_last, located, re
 from exporter.executor.shaping import shaped
 from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
+from exporter.executor.times import Times
 from exporter.faults import Fault, point
 from exporter.formats.frames import RowSchemas, readable
 from exporter.stores.parquet import FileOrigin, GrowingFile
@@ -97,6 +98,7 @@ class _Task:
         self._placed: list[pa.Array] = []
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
         self._sight = Sight(order.evolutions)
+        self._times = Times(order.times)
         self._carry_left = order.carried_bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -127,7 +129,7 @@ class _Task:
             {"topic": tp.topic, "partition": tp.partition, "event_type": name, "unwritten": error}
             for (name, tp), error in self._unwritten.items()
         ]
-        rows += [*self._sight.rows(), *self._framing.rows()]
+        rows += [*self._sight.rows(), *self._framing.rows(), *self._times.rows()]
         rows = [{"first_offset": self._first[TopicPartition(row["topic"], row["partition"])], **row} for row in rows]
         rows.append({"counts": json.dumps(self._steps.counts())})
         return pa.RecordBatch.from_pylist(rows, schema=MANIFEST_SCHEMA)
@@ -163,6 +165,7 @@ class _Task:
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         self._placed.clear()
         batch, untimely = held(batch)
+        self._times.read(tp, batch.column("timestamp"))
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
         routed = self._readers.router(tp.topic).route(readable(batch, framed)).without(barred)
         schemas = self._framing.schemas(batch, tp, framed)
@@ -210,6 +213,7 @@ class _Task:
         offsets = batch.column("offset").take(taken)
         times = timestamps if len(taken) == len(rows) else batch.column("timestamp").take(taken)
         keys, cut = self._partitioning(name).cut(found.table)
+        self._times.staged(name, tp, cut.column(cut.num_columns - 1))
         table = located(cut, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
         table = self._extras.added(name, table, batch, taken, found.cdc)
         if offsets[0].as_py() <= bound:
@@ -252,6 +256,7 @@ class _Task:
         self._counts[tp]["dead_letters"] += len(dead)
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         table = dead_letter_rows(part, dead, tp, plan.epoch)
+        self._times.staged(DEAD_LETTERS, tp, part.column("timestamp"))
         self._add_rows(DEAD_LETTERS, tp, table, letter_keys(part.column("timestamp")))
 
     def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, keys: pa.Array) -> None:

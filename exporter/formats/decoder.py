@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_COLUMN, CDC_TYPE
+from exporter.arrow.rows import all_but, numbered
 from exporter.arrow.years import Years
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
@@ -24,7 +25,6 @@ from exporter.formats.evolving import never_refusing
 from exporter.formats.format import Format
 from exporter.formats.formats import format_of
 from exporter.formats.marks import declared_only, unmarked
-from exporter.formats.rows import all_but, numbered
 
 
 class Decoder:

@@ -18,7 +18,6 @@ from itertools import takewhile
 from typing import Any
 
 from exporter.core.table_options import TableOptions
-from exporter.core.writers import StagedFile
 from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
 from exporter.lake.change import Change, new_metadata
@@ -98,13 +97,13 @@ class DeltaTable:
             session.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
         return Commands.forPath(session, self.uri)
 
-    def require(self, file: StagedFile) -> None:
-        """Raises OSError if a staged file is not there, ValueError if it has another size than its manifest says."""
-        size = self.store.size(file.path)
+    def require(self, path: str, size_bytes: int) -> None:
+        """Raises OSError if a staged file is not there, ValueError if it has another size than was said."""
+        size = self.store.size(path)
         if size is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.store.uri(file.path))
-        if size != file.size_bytes:
-            raise ValueError(f"{file.path} has {size} bytes instead of {file.size_bytes}")
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.store.uri(path))
+        if size != size_bytes:
+            raise ValueError(f"{path} has {size} bytes instead of {size_bytes}")
 
     def not_synced(self, error: BaseException) -> bool:
         """Whether a commit was given up because something of it could not be brought to disk."""

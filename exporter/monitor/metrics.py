@@ -170,6 +170,9 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_complete_through_timestamp_seconds", "gauge", "Completeness mark, in seconds since 1970: this "
               "task's partitions are committed past it by more than event_time_late_max_secs. Of all tasks the least "
               "one counts.", _TABLE, _of_tables(_complete_secs)),
+    Described("exporter_valid_through_timestamp_seconds", "gauge", "valid_through of the table, in seconds since 1970, "
+              "as the newest commit says it that this task knows of. Of all tasks the greatest one counts.", _TABLE,
+              lambda s: [((name,), at / 1000) for name, at in sorted(s.valid_through.items()) if at]),
     Described("exporter_records_read_total", "counter", "Records read from Kafka; one that is read again counts again.",
               (), lambda s: _one(s.totals.records)),
     Described("exporter_read_bytes_total", "counter", "Bytes of the keys, values and headers of the records read.", (),

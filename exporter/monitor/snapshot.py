@@ -15,6 +15,7 @@ from typing import Any
 from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.valid_through import as_text
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.totals import Totals
@@ -63,7 +64,8 @@ class Snapshot:
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
-    does not have; None where there is none. jobs: of [derive], that run in this task.
+    does not have; None where there is none. jobs: of [derive], that run in this task. valid_through: event type -> the
+    greatest that commits of its table are known to have said, ms since 1970.
     """
 
     at: float
@@ -88,6 +90,7 @@ class Snapshot:
     schema_ids: int | None = None
     unregistered: int | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
+    valid_through: Mapping[str, int] = field(default_factory=dict)
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)
@@ -227,6 +230,7 @@ class Snapshot:
                 {
                     "event_type": table, "staged_bytes": self.staged_bytes(table),
                     "complete_through_ms": self.complete_through_ms(table), "parked": self.parked(table),
+                    "valid_through": as_text(at) if (at := self.valid_through.get(table)) else None,
                 }
                 for table in self.tables
             ],

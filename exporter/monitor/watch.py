@@ -34,7 +34,7 @@ BLINKS_MAX, BLINK_SECS = 3, 600.0
 
 
 class Watch:
-    """One task's. `snapshot` is None until the loop has passed once.
+    """One task's. `snapshot` is None until the loop has passed once. through: what commits said (ThroughTimes.said).
 
     hopeless: partitions that have been stuck for give_up_secs, and why; a run with an end does not wait for them.
     """
@@ -68,6 +68,7 @@ class Watch:
         self.jobs: Mapping[str, JobState] = {}
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self.through: Callable[[], Mapping[str, int]] = dict
         self.started = clock()
         self.app = app
         self.owner = owner
@@ -197,6 +198,7 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
+            valid_through=self.through(),
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

@@ -13,34 +13,31 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
-from exporter.core.merge import merge_batches
 from exporter.core.order import StagingBudget
-from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, Unwritten, resolve
+from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
 from exporter.core.user_metadata import claimed, user_metadata
-from exporter.core.writers import Claim, StagedFile, staged_range_error
+from exporter.core.writers import Claim, StagedFile
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
-from exporter.lake.accidents import check_accidents, gone
-from exporter.lake.change import Change, add_action
+from exporter.lake.change import Change
 from exporter.lake.lake import Lake
-from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.stores.many import each
-from exporter.stores.parquet import FileOrigin, NotWritten, merge
-from exporter.stores.store import Store
+from exporter.protocol.offering import lightened
+from exporter.protocol.ready import FileWriter
+from exporter.protocol.through import Said, ThroughTimes
+from exporter.protocol.trusted import TrustedTables
 from exporter.text import first_line
 from exporter.wal.journal import Journal
-from offsets import Invariant
 from offsets.intents import Intent, IntentKey
-from offsets.names import AppId, DataFile
+from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
@@ -74,28 +71,31 @@ class DeltaCommitter:
         journal: Journal | None = None,
         lease: Callable[[TopicPartition], int | None] | None = None,
         room: StagingBudget | None = None,
+        through: ThroughTimes | None = None,
+        others_commit: bool = False,
     ) -> None:
         """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
 
         journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
         asked right before each commit where partitions are leased. room: of each merging, None for the
-        defaults.
+        defaults. through: of commits that say valid_through. others_commit: whether somebody else may commit what is
+        prepared; its files are on disk before.
         """
         self._lake = lake
         self._owner = owner
         self._footer = footer
         self._journal = journal or Journal()
         self._lease = lease
-        self._room = room or StagingBudget()
+        self._files = FileWriter(lake, room or StagingBudget())
+        self._through = through
+        self._others_commit = others_commit
         self._topic_ids: dict[str, str] = {}
-        self._table_ids: dict[str, str] = {}
-        self._checked: dict[str, int] = {}
+        self.trusted = TrustedTables(lake.app)
         self._based_on: dict[str, int] = {}
 
     def trust(self, event_type: str, view: TableView) -> None:
         """Start from this view: its table id is the right one, its operations have been looked at."""
-        self._table_ids[event_type] = view.table_id
-        self._checked[event_type] = view.version
+        self.trusted.trust(event_type, view)
 
     def trust_topics(self, topic_ids: Mapping[str, str]) -> None:
         """topic_ids: of topics that are the ones that the tables know."""
@@ -108,7 +108,11 @@ class DeltaCommitter:
 
     def checked_through(self, event_type: str) -> int:
         """The newest version of a table whose operations this process has looked at; -1 if none."""
-        return self._checked.get(event_type, -1)
+        return self.trusted.checked_through(event_type)
+
+    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
+        """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
+        return self.trusted.require(event_type, view, {claim.key.tp: claim.expected for claim in offers})
 
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
         """Offer the claims in one commit and settle each. Raises InvariantBroken to stop.
@@ -134,6 +138,9 @@ class DeltaCommitter:
         started = time.monotonic()
         table = self._lake.table(event_type)
         ready, aside = self._prepare(table, claims)
+        if self._others_commit:
+            ready, unsynced = self._files.synced(table, ready)
+            aside += unsynced
         self._based_on[event_type] = self.checked_through(event_type)
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
@@ -145,6 +152,28 @@ class DeltaCommitter:
             aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
         offers = tuple(replace(claim, offers=(*claim.offers, commit_id)) for claim in ready)
         return Prepared(event_type, commit_id, offers, tuple(aside), tokens, started)
+
+    def offer(self, prepared: Prepared, round_id: str) -> Offer:
+        """What the leader is told of prepared claims; there is at least one. Raises OSError."""
+        store, name, claims = self._lake.table(prepared.event_type).store, prepared.event_type, prepared.offers
+        files = [(claim, file) for claim in claims for file in claim.files]
+        offer = Offer(
+            app=self._lake.app,
+            id=prepared.commit_id,
+            owner=self._owner,
+            table=name,
+            table_id=self.trusted.table_id(name),
+            round_id=round_id,
+            base_version=min(claim.base_version for claim in claims),
+            claims=tuple(self._offered(claim, prepared.tokens.get(claim.key.tp)) for claim in claims),
+            adds=tuple(self._add(claim, file, prepared.commit_id) for claim, file in files),
+            fits=tuple(sorted({(file.fingerprint, file.columns) for _, file in files})),
+        )
+        return lightened(store, offer)
+
+    def _offered(self, claim: Claim, token: int | None) -> OfferedClaim:
+        said = {**claimed(claim, token), "routing": self._footer.get("routing", "")}
+        return OfferedClaim(claim.key.tp, claim.epoch, claim.expected, claim.new, said)
 
     def land(self, prepared: Prepared) -> Report:
         """Commit what was prepared, all of it under its id, and settle each claim. Raises InvariantBroken."""
@@ -160,7 +189,7 @@ class DeltaCommitter:
             settled, logged = self._look_or_unknown(table, offers, error)
             self._settle(event_type, settled, logged)
             return _report(prepared, settled, error=first_line(error))
-        self._look_through(table, version, landed=True)
+        self.trusted.look_through(table, version, landed=True)
         settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
         self._settle(event_type, settled, {commit_id: version})
         return _report(prepared, settled, version)
@@ -195,7 +224,7 @@ class DeltaCommitter:
                 IntentKey(event_type, claim.key.tp, claim.epoch), commit_id, self._journal.owner, claim.expected,
                 claim.new, min(file.offsets.first_offset for file in claim.files),
                 max(file.offsets.last_offset for file in claim.files), claim.rows, through,
-                self._table_ids.get(event_type, ""), self._journal.routing, now_ms,
+                self.trusted.table_id(event_type), self._journal.routing, now_ms,
             )
             for claim in claims
             if claim.files
@@ -221,44 +250,7 @@ class DeltaCommitter:
         self._journal.settle(event_type, landed, failed)
 
     def _prepare(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
-        """Merge what is small, write what is not yet, and set claims aside whose files are gone.
-
-        VACUUM deletes staged files.
-        """
-        ready: list[Claim] = []
-        aside: list[Settled] = []
-        for claim in claims:
-            if wrong := staged_range_error(claim):
-                raise InvariantBroken(Invariant.COVER, f"{claim.key}: {wrong}", "start again; please report this")
-            try:
-                ready.append(claim if claim.offers else replace(claim, files=self._merged(table, claim)))
-            except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
-                aside.append(Settled(claim, _unready(error, self._lake.store)))
-        found = each(lambda claim: _missing(table, claim, self._lake.store), ready)
-        aside += [Settled(claim, outcome) for claim, outcome in zip(ready, found, strict=True) if outcome]
-        return [claim for claim, outcome in zip(ready, found, strict=True) if not outcome], aside
-
-    def _merged(self, table: DeltaTable, claim: Claim) -> tuple[StagedFile, ...]:
-        by_folder: dict[str, list[StagedFile]] = defaultdict(list)
-        for file in claim.files:
-            by_folder[file.folder].append(file)
-        merged: list[StagedFile] = []
-        for files in by_folder.values():
-            for batch in merge_batches(files, self._room):
-                origin = FileOrigin(
-                    store=table.store,
-                    app=self._lake.app,
-                    tp=claim.key.tp,
-                    epoch=claim.epoch,
-                    event_type=claim.key.event_type,
-                    fingerprint=batch[0].fingerprint,
-                    footer=self.footer(claim.key.tp),
-                    compression=self._lake.compression,
-                )
-                written = len(batch) == 1 and not batch[0].body
-                one = batch[0] if written else merge(origin, batch, self._room)
-                merged.append(replace(one, columns=batch[0].columns))
-        return tuple(merged)
+        return self._files.ready(table, [(claim, self.footer(claim.key.tp)) for claim in claims])
 
     def _offer(
         self, table: DeltaTable, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
@@ -266,15 +258,18 @@ class DeltaCommitter:
         def check(view: TableView | None) -> str | None:
             return self._check(table, view, offers)
 
+        told = {} if self._through is None else self._through.metadata(table, None, _times(offers))
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
             positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
-            user_metadata=self._user_metadata(table.event_type, offers, commit_id, tokens),
+            user_metadata={**self._user_metadata(table.event_type, offers, commit_id, tokens), **told},
             adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
         )
         point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_DELTA_COMMIT, table.event_type)
+        if self._through is not None:
+            self._through.landed(table.event_type, told)
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> str | None:
@@ -284,7 +279,7 @@ class DeltaCommitter:
         """
         event_type = table.event_type
         if view is not None:
-            self._look_through(table, view.version, view)
+            self.trusted.look_through(table, view.version, view)
         view = self.require_ours(event_type, view, offers)
         self._based_on[event_type] = view.version
         columns = fitting(view, [file for claim in offers for file in claim.files])
@@ -295,15 +290,6 @@ class DeltaCommitter:
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
         return None if columns == view.schema_json else columns
-
-    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
-        """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
-        known_id = self._table_ids.get(event_type)
-        if view is None or (known_id is not None and view.table_id != known_id):
-            what = "is gone" if view is None else f"has another table id, {view.table_id} instead of {known_id}"
-            raise gone(event_type, what, {claim.key.tp: claim.expected for claim in offers})
-        check_properties(event_type, view, self._lake.app)
-        return view
 
     def _look_or_unknown(
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
@@ -326,10 +312,13 @@ class DeltaCommitter:
         """What became of the claims (protocol 4.4), and commit id -> version. Raises TableUnreadable."""
         view = table.view()
         if view is not None:
-            self._look_through(table, view.version, view)
+            self.trusted.look_through(table, view.version, view)
         view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
-        logged = {one: commit.version for commit in table.commits(base, view.version) for one in commit.commit_ids}
+        commits = table.commits(base, view.version)
+        if self._through is not None:
+            self._through.heard(table.event_type, commits)
+        logged = {one: commit.version for commit in commits for one in commit.commit_ids}
         settled = []
         for claim in offers:
             ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
@@ -343,19 +332,6 @@ class DeltaCommitter:
                             reason=first_line(error))  # fmt: skip
         return settled, logged
 
-    def _look_through(
-        self, table: DeltaTable, version: int, view: TableView | None = None, landed: bool = False
-    ) -> None:
-        """Look at the operations since the last checked version (protocol 4.5).
-
-        view: of `version`, if it is at hand. landed: `version` is our own commit.
-        """
-        checked = self._checked.get(table.event_type, version)
-        logged = table.commits(checked, version - 1 if landed else version)
-        if any(one.rewinds for one in logged):
-            check_accidents(table, self._lake.app, view or table.view_at(version), logged)
-        self._checked[table.event_type] = max(checked, version)
-
     def _user_metadata(
         self, event_type: str, offers: Sequence[Claim], commit_id: str, tokens: Mapping[TopicPartition, int]
     ) -> dict[str, Any]:
@@ -367,17 +343,12 @@ class DeltaCommitter:
             more={
                 "owner": self._owner,
                 "routing": self._footer.get("routing", ""),
-                "table_id": self._table_ids.get(event_type, ""),
+                "table_id": self.trusted.table_id(event_type),
             },
         )
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
-        name = DataFile.parse(file.path)
-        store, footer = self._lake.store, self.footer(name.tp)
-        origin = FileOrigin(store, name.app, name.tp, name.epoch, claim.key.event_type, "", footer)
-        return add_action(
-            file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
-        )
+        return self._files.add(claim, file, commit_id, self.footer(claim.key.tp))
 
 
 def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:
@@ -385,25 +356,8 @@ def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None 
     return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
 
 
-def _unready(error: Exception, store: Store) -> Stale | Unwritten:
-    """What is the matter with a claim's files. The storage is asked right then: later it may be well again."""
-    if isinstance(error, NotWritten):
-        return Unwritten(f"a file cannot be written: {error}", store.trouble())
-    if not isinstance(error, OSError | ValueError):  # it would be no better for another reading
-        return Unwritten(f"its files cannot be merged: {type(error).__name__}: {error}")
-    why = f"a staged file cannot be read: {error}"
-    storage = "" if isinstance(error, FileNotFoundError) else store.trouble()
-    return Unwritten(why, storage) if storage else Stale(why)
-
-
-def _missing(table: DeltaTable, claim: Claim, store: Store) -> Stale | Unwritten | None:
-    """What is the matter with a claim one of whose files is not there as it was staged; None if all are."""
-    try:
-        for file in claim.files:
-            table.require(file)
-    except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
-        return _unready(error, store)
-    return None
+def _times(offers: Sequence[Claim]) -> list[Said]:
+    return [Said(claim.key.tp, claim.new, claim.time_ms) for claim in offers]
 
 
 def _app_id(app: str, claim: Claim) -> str:

@@ -93,7 +93,7 @@ class GapRows:
                 raise Moved("another task has recorded a gap")
             try:
                 for file, _ in files:
-                    table.require(file)
+                    table.require(file.path, file.size_bytes)
             except ValueError as error:
                 raise Moved("a file of gap rows was damaged") from error
 

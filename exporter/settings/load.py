@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from exporter.errors import ConfigError
 from exporter.settings.derive_tables import DERIVE, KINDS, names_at
-from exporter.settings.model import CONFIG_DEFAULT, PREFIX, SCALARS, Settings, flag, variable
+from exporter.settings.model import CONFIG_DEFAULT, HIDDEN, PREFIX, SCALARS, Settings, flag, variable
 from exporter.settings.pem import pem_problems, registry_problems
 from exporter.settings.problem import Problem
 from exporter.settings.reference import EXAMPLE, reference
@@ -37,7 +37,8 @@ else:
 CONFIG_VARIABLE = "EXPORTER_CONFIG"
 OF_TESTS = tuple(f"EXPORTER_TEST_{name}" for name in ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS"))
 OTHER_VARIABLES = frozenset(
-    {CONFIG_VARIABLE, *OF_TESTS, "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS", "EXPORTER_FAULTS_TASK", "EXPORTER_CAREFUL"}
+    {CONFIG_VARIABLE, *OF_TESTS, "EXPORTER_CACHE_DIR", "EXPORTER_CAREFUL"}
+    | {"EXPORTER_FAULTS", "EXPORTER_FAULTS_TASK", "EXPORTER_CONTROL_LOSS"}
 )
 """EXPORTER_ names that are not settings."""
 
@@ -70,7 +71,8 @@ class _Given:
     def spelled(self, name: str) -> str:
         """A scalar in the spelling in which it was given, value included."""
         value = self.merged().get(name)
-        shown = repr(value) if isinstance(value, (str, int, float, datetime)) else "..."
+        plain = isinstance(value, (str, int, float, datetime)) and name not in HIDDEN
+        shown = repr(value) if plain else "..."
         shown = shown if len(shown) <= 80 else shown[:80] + "..."
         if name in self.flags:
             return f"{flag(name)} {shown}"

@@ -1,7 +1,8 @@
 """The one settings model.
 
 One name in three spellings: roll_age_max_secs = --roll-age-max-secs = EXPORTER_ROLL_AGE_MAX_SECS.
-Its first parts: reading.py, places.py. Kinds of values: values.py. Tables, in the TOML file only: tables.py.
+Its first parts: reading.py, coordinating.py, places.py. Kinds of values: values.py. Tables, in the TOML file only:
+tables.py.
 Filled by load.py, shown by reference.py, turned into clients' options by kafka/options.py.
 """
 
@@ -11,11 +12,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import (
     Field,
     PrivateAttr,
+    SecretStr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -330,6 +332,9 @@ class Settings(Places):
 
 SCALARS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in {*TABLES, *FREE, DERIVE})
 """The settings that also have a flag and an environment variable."""
+
+HIDDEN = frozenset(name for name in SCALARS if SecretStr in get_args(Settings.model_fields[name].annotation))
+"""Those among them whose values are shown nowhere."""
 
 
 def flag(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from exporter.core.deployment import Deployment
-from exporter.settings.reading import Reading
+from exporter.settings.coordinating import Coordinating
 from exporter.settings.values import Archive, Database, DriverHost, Endpoint, Master, Memory, Port, TextTable
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
@@ -17,7 +17,7 @@ S3 = frozenset(("s3_endpoint", "s3_region", "s3_path_style", "s3_allow_http"))
 """Settings that say how an S3 is reached."""
 
 
-class Places(Reading):
+class Places(Coordinating):
     """See Settings (model.py), of which it is a part."""
 
     s3_endpoint: Endpoint = Field(

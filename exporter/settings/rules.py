@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
 from exporter.core.table_properties import property_problem
+from exporter.settings.coordinating_rules import COORDINATING
 from exporter.settings.derive_tables import DERIVE, Derive, DeriveTable
 from exporter.settings.derive_to_kafka import ToKafkaTable
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
@@ -283,5 +284,6 @@ RULES = (
     Rule("catalog", ("catalog", "catalog_database"), _database_of_a_catalog),
     Rule("catalog", ("catalog", "table_root"), _where_glue_is_read),
     Rule("catalog_uri", ("catalog_uri", "catalog"), _address_of_a_catalog),
+    *(Rule(*rule) for rule in COORDINATING),
     Rule("table_properties", ("table_properties",), _properties_of_delta),
 )

@@ -6,8 +6,9 @@ import math
 import re
 from datetime import datetime, timezone
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 
 from exporter.core.record_columns import name_problem
 from exporter.core.shapes import Constant
@@ -107,6 +108,24 @@ def _topic_names(topics: tuple[str, ...]) -> tuple[str, ...]:
     return topics
 
 
+def _topic_or_none(topic: str) -> str:
+    return _topic_names((topic,))[0] if topic else topic
+
+
+def _webhook(address: SecretStr | None) -> SecretStr | None:
+    """Refused without showing it: what stands in it may let whoever has it post."""
+    try:
+        parts = urlsplit(address.get_secret_value() if address else "http://none")
+        whole = bool(parts.hostname) and parts.port != 0  # a port that is no number raises
+    except ValueError:
+        whole = False
+    if not whole or parts.scheme not in ("http", "https") or re.search(r"\s", parts.geturl()):
+        raise ValueError("should be http://host/path or https://host/path")
+    if parts.username is not None or parts.fragment:
+        raise ValueError("should have no user and no fragment")
+    return address
+
+
 def _group_name(group: str) -> str:
     if not group.strip() or not group.isprintable():
         raise ValueError("should be the name of a consumer group")
@@ -143,6 +162,8 @@ DaysFrom1 = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=3650)]
 LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
 Brokers = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1), AfterValidator(_host_and_port)]
 TopicNames = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_topic_names)]
+OwnTopic = Annotated[str, AfterValidator(_topic_or_none)]
+Webhook = Annotated[SecretStr | None, BeforeValidator(_or_none), AfterValidator(_webhook)]
 Group = Annotated[str, AfterValidator(_group_name)]
 Root = Annotated[str, AfterValidator(_root_of_a_store)]
 WalTable = Annotated[

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import numbered
+
 REASON_MAX = 500
 """Characters of a reason."""
 
@@ -40,7 +42,7 @@ def each(
     None if nothing is known.
     """
     search = _Search(attempt, suspected)
-    search.look(rows, numbered(rows.num_rows, pa.int64()), hinted=True)
+    search.look(rows, numbered(rows.num_rows).cast(pa.int64()), hinted=True)
     return search.made(made_of)
 
 
@@ -82,11 +84,6 @@ class _Search:
         if len(self.tables) > 1:
             table = table.take(pc.sort_indices(pa.concat_arrays(self.numbers)))
         return Made(table, dict(sorted(self.bad.items())))
-
-
-def numbered(rows: int, kind: pa.DataType) -> pa.Array:
-    """0, 1, 2 ..."""
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, kind), rows)), pa.scalar(1, kind))
 
 
 def reason(column: str, why: str) -> str:

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.own_columns import SHAPING_SCHEMA
+from exporter.arrow.rows import numbered
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.shapes import Constant, Shape
-from exporter.shape.apart import Made, numbered
+from exporter.shape.apart import Made
 from exporter.shape.evaluated import evaluations_of
 from exporter.shape.function import KEPT, Function
 from exporter.shape.names import Naming
@@ -90,7 +91,7 @@ class _Rows:
     def __init__(self, decoded: pa.Table, record: pa.Table) -> None:
         self.table = decoded
         self._record = record
-        self._numbers = numbered(decoded.num_rows, pa.int32())
+        self._numbers = numbered(decoded.num_rows)
         self._filtered = [self._numbers.slice(0, 0)]
         self._bad: dict[int, str] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from exporter.protocol.drain import DrainRounds
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
 from exporter.protocol.recover import Recovery
+from exporter.protocol.through import ThroughTimes
 from exporter.rounds.read import RoundReader, warm
 from exporter.rounds.rounds import Rounds
 from exporter.settings.model import Settings
@@ -42,6 +44,7 @@ from exporter.task.again import careful_until
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
+from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
 from exporter.task.progress import Progress
 from exporter.task.service import COMMIT_THREADS, Service
@@ -165,7 +168,9 @@ def build_service(
     room = StagingBudget(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
-    committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS))
+    if through := _through(settings, bench):
+        watch.through = lambda: dict(through.said)
+    committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), through)
     poison = Poison(bench.lake)
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
@@ -194,6 +199,7 @@ def build_service(
             recovery=recovery,
             known=_known(bench, committer),
             committer=committer,
+            commits=lambda pool: OwnCommits(committer, pool),
             journal=journal,
             log_check=log_check,
             poison=poison,
@@ -208,6 +214,14 @@ def build_service(
             jobs=_jobs(settings, bench),
         )
     )
+
+
+def _through(settings: Settings, bench: Workbench) -> ThroughTimes | None:
+    """What commits say of it, if they do."""
+    if settings.valid_through == "off":
+        return None
+    mode, secs = settings.valid_through, settings.valid_through_property_secs
+    return ThroughTimes(bench.lake.app, mode, bench.beside, time.monotonic, secs)
 
 
 def _jobs(settings: Settings, bench: Workbench) -> Jobs | None:
@@ -274,7 +288,8 @@ def _assignment(
 def _limits(settings: Settings) -> LoopLimits:
     return LoopLimits(
         roll=RollLimits(
-            settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max
+            settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max,
+            together=settings.valid_through != "off" and settings.commit_mode == "own",
         ),
         heartbeat_secs=settings.heartbeat_secs,
         stage_age_max_secs=settings.stage_age_max_secs,
@@ -283,4 +298,5 @@ def _limits(settings: Settings) -> LoopLimits:
         new_types_max=settings.new_types_max,
         carried_bytes_max=settings.carried_bytes_max,
         wal_verify_secs=settings.wal_verify_secs,
+        times=settings.valid_through_time if settings.valid_through != "off" else "",
     )

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from exporter.core.roll import RollLimits
+from exporter.core.valid_through import Basis
 
 
 @dataclass(frozen=True)
 class LoopLimits:
-    """Names as in the settings model."""
+    """Names as in the settings model.
+
+    marker_grace_secs: how much longer than heartbeat_secs a marker waits for a round to ride in; 0: there are none.
+    times: of which times the tasks of a round of reading tell the greatest.
+    """
 
     roll: RollLimits
     heartbeat_secs: float
@@ -19,3 +24,5 @@ class LoopLimits:
     new_types_max: int
     carried_bytes_max: int
     wal_verify_secs: float
+    marker_grace_secs: float = 0.0
+    times: Basis = ""

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from exporter.core.coordination import Commits
 from exporter.core.writers import Writers
 from exporter.rounds.rounds import Rounds
 from exporter.task.anchoring import Anchoring
@@ -62,11 +63,12 @@ class Machines:
 def machines(
     parts: Parts,
     pool: ThreadPoolExecutor,
+    commits: Commits,
     *,
     drop: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
     writers: Callable[[], Writers],
 ) -> Machines:
-    """pool: where commits run. drop: as in Ownership."""
+    """pool: where anchors are made. drop: as in Ownership."""
 
     def waking(future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: parts.wake.set())
@@ -82,8 +84,8 @@ def machines(
     )  # fmt: skip
     growing = Growing(lake=parts.lake, known=parts.known)
     offers = Offers(
-        lake=parts.lake, committer=parts.committer, known=parts.known, keeper=keeper, watch=parts.watch, pool=pool,
-        wake=parts.wake.set,
+        lake=parts.lake, committer=parts.committer, known=parts.known, keeper=keeper, watch=parts.watch,
+        commits=commits, wake=parts.wake.set,
     )  # fmt: skip
     return Machines(
         keeper=keeper,

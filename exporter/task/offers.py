@@ -1,12 +1,12 @@
 """The commits of one task: frozen claims offered in threads of their own, one commit per table, and settled.
 
-    fresh and open claims ── offer ──> Committer.commit ── take ──> Landed   covered moves, staged files are committed
-                                                                ──> Refused  three in a row on what is ours: exit 75
-                                                                ──> Unknown  the same files again, later; then parked
-                                                                ──> Stale    dropped, staged again
-                                                                ──> Held     the same files again, later
+    fresh and open claims ── offer ──> Commits.submit ── take ──> Landed   covered moves, staged files are committed
+                                                              ──> Refused  three in a row on what is ours: exit 75
+                                                              ──> Unknown  the same files again, later; then parked
+                                                              ──> Stale    dropped, staged again
+                                                              ──> Held     the same files again, later
 
-Belongs to the loop's thread and changes the writers that it is handed; only `Committer.commit` runs elsewhere, on
+Belongs to the loop's thread and changes the writers that it is handed; only the commits themselves run elsewhere, on
 frozen values. Which writers are due is the loop's to say.
 """
 
@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 
 from exporter.core.backoff import RETRY_SECS, Backoff
+from exporter.core.coordination import Commits
 from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
 from exporter.errors import Fenced, StorageSilent
@@ -51,17 +52,17 @@ class Offers:
         known: KnownTables,
         keeper: WalKeeper,
         watch: Watch,
-        pool: ThreadPoolExecutor,
+        commits: Commits,
         wake: Callable[[], None],
     ) -> None:
-        """pool: where commits run. wake: lets the loop pass; called from any thread."""
+        """commits: where claims go. wake: lets the loop pass; called from any thread."""
         self._lake = lake
         self._committer = committer
         self._known = known
         self._keeper = keeper
         self._watch = watch
         self._totals = watch.totals
-        self._pool = pool
+        self._commits = commits
         self._wake = wake
         self._running: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
@@ -84,10 +85,11 @@ class Offers:
         fresh: Mapping[str, Iterable[WriterKey]],
         now: float,
         only: Collection[WriterKey] | None = None,
+        round_of: Callable[[str], str] = lambda event_type: "",
     ) -> None:
         """Freeze the fresh writers, by event type, and offer them; open claims again whose time has come.
 
-        only: whose claims may be offered again; None for all.
+        only: whose claims may be offered again; None for all. round_of: of a type's claims (Commits.submit).
         """
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in writers.items():
@@ -102,7 +104,7 @@ class Offers:
             keys = [*fresh.get(name, ()), *reopened[name]]
             claims = [claim for key in keys if (claim := writers[key].claim)]
             if claims:
-                self._running[name] = self._pool.submit(self._committer.commit, name, claims)
+                self._running[name] = self._commits.submit(name, claims, round_of(name))
                 self._running[name].add_done_callback(self._wake_after_the_last)
 
     def _wake_after_the_last(self, _: Future[Report]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from exporter.catalog.registrar import Registered
+from exporter.core.coordination import Commits
 from exporter.core.outcome import Committer
 from exporter.core.routing import Routing
 from exporter.core.schemas import SchemaSource
@@ -32,9 +33,10 @@ from exporter.wal.journal import Journal
 class Parts:
     """others: of the group, if there is one. rounds: makes them, given what makes a future wake the loop.
 
-    journal: that of the committer. log_check: that of the recovery. poison: that of the drains. watch: told of all.
-    wake: set to let the loop pass. alive: whether the JVM that runs Spark is there. schemas: None where values have no
-    ids. register: one table in a catalog; None where there is none. jobs: of [derive], that run in this task.
+    commits: how claims come to be committed, given the pool. journal: that of the committer. log_check: that of the
+    recovery. poison: that of the drains. watch: told of all. wake: set to let the loop pass. alive: whether the JVM
+    that runs Spark is there. schemas: None where values have no ids. register: one table in a catalog; None where there
+    is none. jobs: of [derive], that run in this task.
     """
 
     lake: Lake
@@ -46,6 +48,7 @@ class Parts:
     recovery: Recovery
     known: KnownTables
     committer: Committer
+    commits: Callable[[ThreadPoolExecutor], Commits]
     journal: Journal
     log_check: LogCheck
     poison: Poison

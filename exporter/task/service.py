@@ -6,7 +6,7 @@
     finished commits   settle their claims                                                         offers
     gaps, leaving      recover what retention took from; let go what is committed                  retention, ownership
     waiting            recover what has no writers, from the tables                                recovering
-    due writers        freeze and offer, one commit per event type; empty markers ride along       offers
+    due writers        freeze and offer, one commit per event type; empty markers ride along       core/due, offers
     missing schemas    look up the ids that partitions wait for                                    schema_ids
     ends, next round   look, plan and read, while commits run (back-pressure: staged bytes)        ends, next_round
     group offset       the least position + 1, best effort                                         group_offset
@@ -21,13 +21,12 @@ values; callbacks, timers and signals only set flags.
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from exporter.core import heartbeat
+from exporter.core.due import Occasion, due_writers
 from exporter.core.plan import PROBE_RECORDS
-from exporter.core.roll import rolls
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Writer, WriterKey
 from exporter.ending import ending
@@ -76,7 +75,8 @@ class Service:
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
-        made = machines(parts, self._pool, drop=self._drop, writers=lambda: self._writers)
+        self._commits = parts.commits(self._pool)
+        made = machines(parts, self._pool, self._commits, drop=self._drop, writers=lambda: self._writers)
         self._keeper, self._ownership, self._rounds = made.keeper, made.ownership, made.rounds
         self._manifests, self._anchoring, self._offers = made.manifests, made.anchoring, made.offers
         self._retention, self._recovering = made.retention, made.recovering
@@ -114,6 +114,7 @@ class Service:
             self._keeper.close()
             self._group_offset.close()
             self._schema_ids.close()
+            self._commits.close()
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._membership.close()
 
@@ -283,29 +284,37 @@ class Service:
         """Offer due writers and the markers of their type, and open claims again whose time has come.
 
         While partitions wait for a reading, or are read, only those on their way out are committed, or all for a stop;
-        beside a drain, which commits by itself, nobody is.
+        beside a drain, which commits by itself, nobody is. A round of a leader is told so: nothing else comes for it.
         """
-        if self._recovering.draining:
-            return
+        round_id = self._commits.begun()
+        if not self._recovering.draining:
+            self._offer_fresh(now, round_id)
+        if round_id:
+            self._commits.rolled(round_id, self._ownership.owned)
+
+    def _offer_fresh(self, now: float, round_id: str) -> None:
         flushing = self._flushing()
+        if self._stop_at is not None or (flushing and not self._retention.gapped):
+            self._commits.hurry()  # what is left is the last of this task
         staying, leaving = self._writers, dict[WriterKey, Writer]()
         if self._ownership.leaving:
             leaving = {key: writer for key, writer in self._writers.items() if key.tp in self._ownership.leaving}
             staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
         if held := self._ownership.unrecovered - self._ownership.leaving.keys() and self._stop_at is None:
             staying = {}
-        fresh: dict[str, list[WriterKey]] = defaultdict(list)
-        for writers, at_once, heartbeat_secs in (
-            (staying, flushing, 0.0 if flushing else self._limits.heartbeat_secs),
-            (leaving, True, 0.0),
-        ):
-            for name, due in rolls(writers, self._limits.roll, now, at_once).items():
-                fresh[name] += due
-            for name, idle in heartbeat.markers_due(writers, heartbeat_secs, now).items():
-                fresh[name] += idle
+        limits, asked = self._limits, bool(round_id)
+        fresh = due_writers(
+            staying, leaving, limits.roll, limits.heartbeat_secs + (0.0 if asked else limits.marker_grace_secs), now,
+            Occasion(flushing, asked, self._commits.is_lively),
+        )  # fmt: skip
+        prompt = {key.event_type for key in leaving}
         if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):
             fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]
-        self._offers.offer(self._writers, fresh, now, leaving.keys() if held else None)
+            prompt.add(DEAD_LETTERS)
+        self._offers.offer(
+            self._writers, fresh, now, leaving.keys() if held else None,
+            lambda name: "" if name in prompt else round_id,
+        )  # fmt: skip
 
     def _flushing(self) -> bool:
         """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""

@@ -26,7 +26,7 @@ from exporter.local.broker import create_topic
 from exporter.operate.check.deep import compare
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.steps import RepairRow
-from exporter.protocol.commit import DeltaCommitter
+from exporter.protocol.trusted import TrustedTables
 from offsets import Invariant
 from tests.support import naive
 from tests.support.lakes import (
@@ -464,20 +464,20 @@ def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     e = export(2)
     first = twice_exported(e, spark)
     produce(e.kafka, e.topic, {0: mixed(50, first=200), 1: mixed(50, first=1200)})
-    real, real_look = DeltaTable.commit, DeltaCommitter._look_through
+    real, real_look = DeltaTable.commit, TrustedTables.look_through
 
     def commit(self: DeltaTable, change: Any, check: Any) -> int:
         if self.event_type == "order":
             restore(e, spark, first)
         return real(self, change, check)
 
-    def look(self: DeltaCommitter, table: DeltaTable, version: int, view: Any = None, landed: bool = False) -> None:
+    def look(self: TrustedTables, table: DeltaTable, version: int, view: Any = None, landed: bool = False) -> None:
         if landed:
             real_look(self, table, version, view, landed)
 
     with monkeypatch.context() as patch:
         patch.setattr(DeltaTable, "commit", commit)
-        patch.setattr(DeltaCommitter, "_look_through", look)
+        patch.setattr(TrustedTables, "look_through", look)
         with pytest.raises(InvariantBroken, match="table order: RESTORE"):
             e.run(spark)
     assert {row["_kafka"]["offset"] for row in e.rows("order")} & set(range(200, 250))

@@ -191,7 +191,7 @@ class _Task:
         self.journal.down = down
         self.journal._open[TYPE] = {one[0][0]: _Begun({TP: _intent(one[0])}, one[1]) for one in begun}
         self.committer = _Committer(script, owner, {}, self.journal)  # type: ignore[arg-type]
-        self.committer._checked[TYPE], self.committer._table_ids[TYPE] = looked, "id"
+        self.committer.trusted._checked[TYPE], self.committer.trusted._table_ids[TYPE] = looked, "id"
         self.check = LogCheck(script, self.journal)  # type: ignore[arg-type]
         self.keeper = WalKeeper(script, self.journal, self.check, tuple, 1.0)  # type: ignore[arg-type]
         self.keeper._landings = [Landing(_intent(one), version, logged) for one, version, logged in landings]

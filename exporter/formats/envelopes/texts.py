@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from exporter.arrow.rows import patched
 from exporter.core.columns import JsonText
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
@@ -30,7 +31,6 @@ from exporter.formats.envelopes.unavailable import unavailable
 from exporter.formats.format import Format, Read
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.marks import is_evolved
-from exporter.formats.rows import patched
 from exporter.formats.said import Said
 from exporter.text import shorten
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import patched
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
@@ -28,7 +29,6 @@ from exporter.formats.envelopes.opening import ENVELOPES
 from exporter.formats.envelopes.sources import BadEnvelope, Source
 from exporter.formats.envelopes.texts import time_in
 from exporter.formats.format import Read
-from exporter.formats.rows import patched
 from exporter.formats.typed.asked import Asked
 from exporter.formats.typed.compiled import Unfit
 from exporter.formats.typed.events import EventTimeOf, EventType

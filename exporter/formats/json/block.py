@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from exporter.arrow.rows import all_but, numbered, patched
 from exporter.formats.json.judge import RecordVerdict
 from exporter.formats.json.layout import Cut
 from exporter.formats.json.reading import Readers, Taken
 from exporter.formats.json.ways import Way
-from exporter.formats.rows import all_but, numbered, patched
 
 
 class Block(NamedTuple):

@@ -18,13 +18,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import patched
 from exporter.formats.cased import Inside, Items, Spelling, Unclear, Values, fold
 from exporter.formats.format import Read, Reader
 from exporter.formats.json.judge import TOO_MANY, too_many_values
 from exporter.formats.json.templates import PATTERN_MAX
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.unknown import hides_colon
-from exporter.formats.rows import patched
 
 _encode = msgspec.json.encode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import all_but, numbered, patched
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
@@ -42,7 +43,6 @@ from exporter.formats.json.peek import JsonPeek
 from exporter.formats.json.reading import Readers
 from exporter.formats.json.ways import Habits, Tuning, Way
 from exporter.formats.marks import has_evolved, widened
-from exporter.formats.rows import all_but, numbered, patched
 from exporter.formats.schema import arrow_schema
 from exporter.text import shorten
 

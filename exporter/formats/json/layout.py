@@ -13,10 +13,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import numbered
 from exporter.formats.json.objects import objects
 from exporter.formats.json.stretches import Stretch, glue_of
 from exporter.formats.json.templates import PLAIN_PATTERN, Template, template_of
-from exporter.formats.rows import numbered
 
 TEMPLATES_MAX = 4
 

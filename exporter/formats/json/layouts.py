@@ -25,13 +25,13 @@ from secrets import token_hex
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import numbered
 from exporter.formats.json.layout import Cut, Layout
 from exporter.formats.json.leaves import Means
 from exporter.formats.json.shapes import Child, Struct, shape_of
 from exporter.formats.json.stretches import Path, Stretch, members_of, stretches_of
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.unknown import Splitter
-from exporter.formats.rows import numbered
 
 LAYOUTS_MAX = 8
 """With more the names of unknown fields are taken for data: those records go the other way."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import numbered
 from exporter.formats.json.shapes import Map, Node, Struct, nodes_of
-from exporter.formats.rows import numbered
 
 KEYS_MAX = 64
 """Different keys of all maps together beyond which they are taken for data, not for names."""

@@ -15,13 +15,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import bytes_of
 from exporter.formats.json.asked import Asked
 from exporter.formats.json.layouts import MARK
 from exporter.formats.json.leaves import Leaf
 from exporter.formats.json.shapes import Map, Node, Struct, nodes_of
 from exporter.formats.json.values import Unproven
 from exporter.formats.json.wrapped import WrappedReader
-from exporter.formats.rows import bytes_of
 
 _NAMED_ROW = re.compile(r" (?:in row|at string index) (\d+)$")
 """How the reader's errors, and those of Arrow's check of UTF-8, end where they tell the record."""

@@ -21,12 +21,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import numbered
 from exporter.errors import ConfigError
 from exporter.formats.json.leaves import Leaf, Means, evolved_leaf, json_leaf, leaf_of
 from exporter.formats.json.specs import dict_of, list_of, or_null
 from exporter.formats.json.values import BadValue, Found, Note, Unproven, mismatch
 from exporter.formats.marks import bare, holds_json, is_evolved
-from exporter.formats.rows import numbered
 
 
 @dataclass

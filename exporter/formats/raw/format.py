@@ -13,13 +13,13 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import all_but, numbered
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.format import Peek, Read, Reader
 from exporter.formats.marks import is_evolved
-from exporter.formats.rows import all_but, numbered
 from exporter.formats.schema import arrow_schema
 
 VALUE = "value"

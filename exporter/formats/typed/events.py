@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
+from exporter.arrow.rows import patched
 from exporter.formats.json.leaves import Means, leaf_of
 from exporter.formats.json.values import BadValue, Note
-from exporter.formats.rows import patched
 from exporter.formats.typed.asked import Path
 from exporter.formats.typed.compiled import Unfit, sql_name
 from exporter.text import shorten

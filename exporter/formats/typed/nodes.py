@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.formats.rows import numbered
+from exporter.arrow.rows import numbered
 from exporter.formats.typed.casts import Cast
 from exporter.formats.typed.items import Items, items_of, list_array, map_array
 from exporter.formats.typed.texts import json_text

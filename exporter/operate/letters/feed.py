@@ -134,7 +134,7 @@ class Feed:
                     raise Moved(f"table {name}, {tp}: another replay was faster")
             try:
                 for file in files:
-                    table.require(file)
+                    table.require(file.path, file.size_bytes)
             except ValueError as error:
                 raise Moved("a staged file was damaged") from error
 

@@ -47,7 +47,7 @@ def test_the_schema_of_the_dead_letters_is_written_as_it_always_was() -> None:
     [
         (MANIFEST_DDL, "topic string, partition int, event_type string, path string, first_offset bigint, last_offset "
          "bigint, rows bigint, size_bytes bigint, arrow_bytes bigint, stats string, body binary, counts string, "
-         "unwritten string, seen string, ended string, met string"),
+         "unwritten string, seen string, ended string, met string, times string"),
         (JUDGED_DDL, f"{RECORD}, epoch int, of_type string, targets array<string>, verdict string"),
         (DDL, f"{RECORD}, timestampType int, kafka_ms bigint, value_bytes bigint"),
     ],

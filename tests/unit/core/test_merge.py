@@ -17,7 +17,7 @@ from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor.stage import stage
-from exporter.rounds.read import _result
+from exporter.rounds.told import round_result
 from exporter.stores.parquet import FileOrigin, GrowingFile, merge
 from exporter.stores.stores import open_store
 from offsets.ranges import OffsetRange, TopicPartition
@@ -105,7 +105,7 @@ def test_a_round_tells_what_the_rows_of_its_files_take_in_memory(tmp_path: Path)
     plan = PartitionPlan(tp, 0, 0, 0, rows, {DEAD_LETTERS: -1})
     order = StagingOrder(str(tmp_path), "app", routing, {tp: plan}, {}, {tp: {}}, carried_bytes=1 << 20)
     (manifest,) = stage(order, iter([pa.RecordBatch.from_pydict(columns)]))
-    (fragment,) = _result(order, manifest.to_pylist()).fragments
+    (fragment,) = round_result(order, manifest.to_pylist()).fragments
     (file,) = fragment.files[DEAD_LETTERS]
     assert file.size_bytes < 200_000 and rows * len(VALUE) < file.arrow_bytes < 2 * rows * len(VALUE)
     another = replace(file, offsets=OffsetRange(rows, 2 * rows))

@@ -195,6 +195,18 @@ def test_the_naive_check_knows_what_must_be_where_at_any_moment(tmp_path: Path) 
     assert "not there" in next(problems(WANTED, looked(tmp_path), "app", "t", through=False))
 
 
+def test_of_a_merged_commit_it_is_told_whose_claims_it_has(tmp_path: Path) -> None:
+    """The leader's are those that bear no other owner."""
+    commit(tmp_path, "order", 0, 1, [0])
+    log = tmp_path / "order" / "_delta_log" / f"{0:020d}.json"
+    claims = {"t-0": {"expected": -1, "new": 1, "offer": "a", "owner": "host:43:x"}, "t-1": {"expected": 3, "new": 3}}
+    told = {"owner": "host:42:ab", "commit_id": "x", "offers": ["a"], "partitions": claims}
+    log.write_text(json.dumps({"commitInfo": {"userMetadata": json.dumps(told)}}))
+    (one,) = PlainLake(tmp_path).look()
+    assert (one.pid, one.offers, one.moved_by(43), one.moved_by(42)) == (42, 1, {"t-0"}, {"t-1"})
+    assert one.moves == {"t-0": (-1, 1), "t-1": (3, 3)}
+
+
 def looked(root: Path) -> PlainLake:
     """One that has looked."""
     lake = PlainLake(root)

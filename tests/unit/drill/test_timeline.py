@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from exporter.drill.plain import Commit, PlainLake
@@ -68,6 +68,25 @@ def test_the_first_commit_of_another_task_to_what_was_owned_ends_a_recovery() ->
     timeline.look(tasks)
     assert strike.recovered_secs == 2.5
     assert (record.commits, timeline.landed(tasks[0]), timeline.landed(tasks[1])) == (3, 1, 2)
+
+
+def test_what_a_leader_has_committed_of_others_counts_as_theirs() -> None:
+    """A commit with an offer of the victim's ends no recovery, one with another task's on the same partition does."""
+    record, lake = RunRecord("s", 1, 1), FakeLake()
+    timeline = Timeline(record, cast(PlainLake, lake))
+    now = time.time()
+    victim = FakeTask("run-1", 1, now, [Said(now, "partition_assigned", {"partition": "t-0"})])
+    leader, heir = FakeTask("run-2", 2, now), FakeTask("run-3", 3, now)
+    tasks = cast("list[Task]", [victim, leader, heir])
+    strike = timeline.struck(tasks[0], "kill -9", now)
+    merged = replace(commit(2, now + 1), moves={"t-0": (-1, 9), "t-1": (-1, 5)}, claimed_by={"t-0": "host:1:a"})
+    lake.new = [merged]
+    timeline.look(tasks)
+    assert strike.recovered_secs is None
+    lake.new = [replace(merged, at=now + 3, claimed_by={"t-0": "host:3:a", "t-1": "host:3:a"})]
+    timeline.look(tasks)
+    assert strike.recovered_secs == 3.0
+    assert [timeline.landed(task) for task in tasks] == [1, 1, 1]
 
 
 def test_of_a_task_that_was_started_after_the_strike_it_is_told_where_the_time_went() -> None:

@@ -20,7 +20,7 @@ from exporter.core.writers import Fragment, PartitionPlan
 from exporter.executor import readers
 from exporter.executor.route import Router
 from exporter.executor.stage import stage
-from exporter.rounds.read import _result
+from exporter.rounds.told import round_result
 from exporter.shape.shaper import Shaped
 from offsets.names import table_folder
 from tests.unit.executor.test_stage import ALL, ROUTING, SCHEMA, TP, batch, record, run
@@ -153,7 +153,7 @@ def test_a_fragment_has_the_counts_of_its_partition(tmp_path, odd):
         values = [record(name, 1) for name in names]
         (manifest,) = stage(order, _one(batch(values, first)))
         rows += manifest.to_pylist()
-    result = _result(order, rows)
+    result = round_result(order, rows)
     (fragment,) = result.fragments
     assert isinstance(fragment, Fragment)
     assert dict(fragment.filtered) == {"a": 3, DEAD_LETTERS: 3}

@@ -18,7 +18,7 @@ from exporter.core.seen import At, Seen
 from exporter.core.writers import PartitionPlan
 from exporter.executor.stage import stage
 from exporter.lake.schema import table_schema
-from exporter.rounds.read import _result
+from exporter.rounds.told import round_result
 from tests.unit.executor.test_stage import ROUTING, TP, batch
 
 ALL = Evolutions(Evolution())
@@ -36,7 +36,7 @@ def order_of(root: Path, bound: int = -1, **given: Any) -> StagingOrder:
 
 def seen(order: StagingOrder, values: list[bytes]) -> dict[str, Seen]:
     (manifest,) = stage(order, iter([batch(values)]))
-    (fragment,) = _result(order, manifest.to_pylist()).fragments
+    (fragment,) = round_result(order, manifest.to_pylist()).fragments
     return dict(fragment.seen)
 
 
@@ -67,7 +67,7 @@ def test_columns_are_filled_as_ordered_and_the_rest_is_seen(tmp_path):
     columns = {"a": combined(declared, grown(table_schema(declared), first, Evolution()))}
     order = order_of(tmp_path, evolutions=ALL, columns=columns)
     (manifest,) = stage(order, iter([batch([value(x=5), value(x="t")])]))
-    (fragment,) = _result(order, manifest.to_pylist()).fragments
+    (fragment,) = round_result(order, manifest.to_pylist()).fragments
     (file,) = fragment.files["a"]
     table = pa.ipc.open_stream(file.body).read_all()
     assert table.column("x").to_pylist() == [5, None]

@@ -21,7 +21,7 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Parked, PartitionPlan
 from exporter.executor import stage as stage_module
 from exporter.executor.stage import stage
-from exporter.rounds.read import _result
+from exporter.rounds.told import round_result
 from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.stores import STORES
 from offsets.names import DataFile, table_folder
@@ -406,7 +406,7 @@ def test_a_file_that_cannot_be_written_is_its_type_s_trouble_alone(tmp_path):
     assert "cannot be written" in told["unwritten"]
     (tmp_path / "a").unlink()
     (other,) = stage(order, iter([batch([record("a", 3)], first=3)]))
-    result = _result(order, [*rows, *other.to_pylist()])
+    result = round_result(order, [*rows, *other.to_pylist()])
     assert result.fragments[0].files.keys() == {"b", DEAD_LETTERS}, "what else was written of a is not used"
     assert result.fragments[0].unwritten == result.unwritten == {"a": told["unwritten"]}
 
@@ -463,7 +463,7 @@ def test_whatever_a_type_s_files_end_in_is_its_trouble_alone(tmp_path, monkeypat
     order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {}, **given)
     batches = [batch([record("a", 1), record("b", 2), None], first=10 * at) for at in range(3)]
     (manifest,) = stage(order, iter(batches))
-    result = _result(order, manifest.to_pylist())
+    result = round_result(order, manifest.to_pylist())
     assert result.unwritten == {"a": "a file cannot be written: OverflowError: date value out of range"}
     staged = {name: sum(file.rows for file in files) for name, files in result.fragments[0].files.items()}
     assert staged == {"b": 3, DEAD_LETTERS: 3}

@@ -20,7 +20,7 @@ from exporter.errors import InvariantBroken
 from exporter.executor import framing
 from exporter.executor.stage import stage
 from exporter.formats.formats import FORMATS
-from exporter.rounds.read import _result
+from exporter.rounds.told import round_result
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import FRAMED, TEXT, FramedPairs, value
 from tests.unit.executor.test_stage import SCHEMA, batch
@@ -55,7 +55,7 @@ def result(order: StagingOrder, *tasks: Iterable[pa.RecordBatch]) -> RoundResult
     for batches in tasks:
         (manifest,) = stage(order, iter(batches))
         rows += manifest.to_pylist()
-    return _result(order, rows)
+    return round_result(order, rows)
 
 
 def staged(fragment: Fragment) -> dict[str, list[tuple[int, int]]]:
@@ -137,7 +137,7 @@ def test_a_file_beyond_the_end_breaks_the_round(tmp_path):
              "ended": json.dumps({"end": 1, "missing": [9]})}  # fmt: skip
     rows = [*manifest.to_pylist(), {**dict.fromkeys(manifest.schema.names), **ended}]
     with pytest.raises(InvariantBroken, match="COVER"):
-        _result(order, rows)
+        round_result(order, rows)
 
 
 def test_only_so_many_missing_ids_are_told(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
 from exporter.executor.stage import stage
 from exporter.local.proxy import WELL, Down, FaultyProxy, Troubles
-from exporter.rounds.read import _result
+from exporter.rounds.told import round_result
 from exporter.stores import object_client, object_store
 from exporter.stores.object_client import Patience
 from exporter.stores.store import Store
@@ -47,7 +47,7 @@ def staged(s3: Store, proxy: FaultyProxy, **given: object) -> RoundResult:
     (manifest,) = stage(order, batches)
     proxy.troubles = WELL
     assert next(batches, None) is None, "Spark ends a worker that leaves something unread"
-    return _result(order, manifest.to_pylist())
+    return round_result(order, manifest.to_pylist())
 
 
 @pytest.mark.parametrize("troubles", [Troubles(down=Down.REFUSES), Troubles(down=Down.HANGS), Troubles(throttled=1.0)])

@@ -212,7 +212,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_known_one() -> None:
 def test_names_of_the_tests_and_the_cache_are_no_settings() -> None:
     """These EXPORTER_ variables belong to others and are let through."""
     ours = [f"EXPORTER_TEST_{name}" for name in ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS")]
-    names = (*ours, "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS")
+    names = (*ours, "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS", "EXPORTER_CONTROL_LOSS")
     assert loaded(**dict.fromkeys(names, "x")) == loaded()
 
 
@@ -706,7 +706,7 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
         "app", "topics_pattern", "partitions", "key_column", "headers_column", "timestamp_type_column", "wal_table",
         "wal_mode", "wal_endpoint", "s3_endpoint", "s3_region", "parquet_compression", "catalog", "catalog_database",
         "catalog_uri", "driver_host", "worker_python", "worker_archive",
-        "derive_cron",
+        "derive_cron", "control_topic", "events_topic", "events_webhook",
     }  # fmt: skip
 
 

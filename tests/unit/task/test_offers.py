@@ -21,12 +21,13 @@ from exporter.core.writers import Claim, StagedFile, Writer, WriterKey, park
 from exporter.errors import StorageSilent
 from exporter.monitor.outages import Outages
 from exporter.monitor.watch import Watch
-from exporter.protocol import commit as commit_module
+from exporter.protocol import ready as ready_module
 from exporter.protocol.commit import DeltaCommitter
 from exporter.stores import parquet as files
 from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.stores import open_store
 from exporter.task.offers import UNKNOWN, UNKNOWNS_MAX, Offers
+from exporter.task.own_commits import OwnCommits
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
 
@@ -38,8 +39,9 @@ def offers_of(committer: Any, keeper: Any, watch: Any, pool: ThreadPoolExecutor,
     """Of a task whose tables nobody looks at."""
     nothing: Any = None
     return Offers(
-        lake=nothing, committer=committer, known=nothing, keeper=keeper, watch=watch, pool=pool, wake=wake
-    )
+        lake=nothing, committer=committer, known=nothing, keeper=keeper, watch=watch,
+        commits=OwnCommits(committer, pool), wake=wake,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("outs", [0, 1, 30])
@@ -84,7 +86,7 @@ def test_a_parked_type_whose_table_alone_the_storage_does_not_give_stays_parked(
     lake: Any = SimpleNamespace(table=lambda name: SimpleNamespace(view=view))
     watch: Any = SimpleNamespace(storage_is_out=lambda _: out, totals=None)
     offers = Offers(
-        lake=lake, committer=mock.Mock(), known=nothing, keeper=nothing, watch=watch, pool=nothing, wake=nothing
+        lake=lake, committer=mock.Mock(), known=nothing, keeper=nothing, watch=watch, commits=nothing, wake=nothing
     )  # fmt: skip
     parked = park(Writer(KEY, 0, 1, -1, -1), "a file cannot be written", 100.0)
     assert parked.parked is not None
@@ -131,7 +133,7 @@ def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(o
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(files.GrowingFile, "encode"), (files.GrowingFile, "finish"), (commit_module, "merge")]
+    ("module", "name"), [(files.GrowingFile, "encode"), (files.GrowingFile, "finish"), (ready_module, "merge")]
 )
 def test_whatever_merging_ends_in_is_the_trouble_of_its_table_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
@@ -164,7 +166,7 @@ def test_a_staged_file_that_is_not_seen_is_kept_while_the_storage_is_out(error: 
     said = DISKS.setdefault("staged", Disk())
     said.trouble = "no connection"
 
-    def require(file: StagedFile) -> None:
+    def require(path: str, size_bytes: int) -> None:
         raise error
 
     store = MemoryStore.at("memory://staged/lake")

@@ -27,6 +27,7 @@ from exporter.protocol.known import KnownTables
 from exporter.stores.file import FileStore
 from exporter.task.limits import LoopLimits
 from exporter.task.others import nobody
+from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
 from exporter.task.service import Service
 from exporter.wal.journal import Journal
@@ -169,6 +170,7 @@ class World:
             "lake": lake, "topics": topics, "routing": ROUTING, "membership": self.group, "others": nobody(),
             "rounds": lambda waking: self.rounds, "recovery": recovery, "committer": self.committer,
             "known": KnownTables(app="app", routing=ROUTING, topics=topics, committer=self.committer),
+            "commits": lambda pool: OwnCommits(self.committer, pool),
             "journal": Journal(), "log_check": SimpleNamespace(said={}),
             "poison": SimpleNamespace(is_next=lambda *_: False, passed=lambda: None), "watch": self.watch,
             "limits": LoopLimits(RollLimits(1_000, 1_000, never), never, never, 60.0, 0.0, 1, 0, never),

@@ -60,7 +60,7 @@ class Table:
         self.after()
         return len(self.ids) - 1
 
-    def require(self, file: StagedFile) -> None:
+    def require(self, path: str, size_bytes: int) -> None:
         """Staged files are there."""
 
     def not_synced(self, error: BaseException) -> bool:

@@ -1,0 +1,123 @@
+"""A task in coordinated mode: one thread hears the control topic, and feeds the task's member and its leader.
+
+    the loop ── submit, begun, rolled ──> Member ──┐
+                                                   ├── say ──> Channel ── hear ──┬──> Member
+                                          Leader ──┘                             └──> Leader
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+
+from exporter.coordinate.leader import Leader
+from exporter.coordinate.member import Member
+from exporter.core.coordination import Channel, CoordinationState, Leadership
+from exporter.core.outcome import Report
+from exporter.core.writers import Claim
+from exporter.log import get_logger
+from exporter.log_events import Event
+from exporter.text import first_line
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+HEAR_SECS = 0.1
+"""How long the thread waits for messages before it looks at its clock: less than what an offer waits for others."""
+CLOSE_SECS = 2.0
+"""How long the end of the thread is waited for."""
+
+
+class CoordinatedCommits:
+    """The Commits of a task in coordinated mode."""
+
+    def __init__(
+        self,
+        app: str,
+        channel: Channel,
+        member: Member,
+        leader: Leader,
+        leadership: Leadership,
+        clock: Callable[[], float] = time.monotonic,
+        threaded: bool = True,
+    ) -> None:
+        """threaded: False for tests that call step() themselves."""
+        self._app = app
+        self._channel = channel
+        self._member = member
+        self._leader = leader
+        self._leadership = leadership
+        self._clock = clock
+        self._ended = threading.Event()
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._run, name="coordinate", daemon=True) if threaded else None
+        if self._thread is not None:
+            self._thread.start()
+
+    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
+        return self._member.submit(event_type, claims, round_id)
+
+    def begun(self) -> str:
+        return self._member.begun()
+
+    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
+        self._member.rolled(round_id, partitions)
+
+    def is_lively(self, event_type: str) -> bool:
+        return self._member.is_lively(event_type)
+
+    def hurry(self) -> None:
+        self._member.hurry()
+
+    def state(self) -> CoordinationState:
+        """What there is to tell of it; callable from every thread."""
+        led = self._leader.led
+        return CoordinationState(
+            leads=self._leader.leads,
+            open_offers=self._member.pending,
+            ended=dict(self._member.ended),
+            rounds=self._leader.rounds_closed,
+            commits=led.commits,
+            merged=led.offers,
+            left_out=led.left_out,
+            failed=led.failed,
+            trouble=self._trouble,
+        )
+
+    def close(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_SECS)
+        self._leadership.close()
+        self._channel.close()
+
+    def step(self, timeout_secs: float) -> None:
+        """Hear what has come, for so long at most, and do what is due."""
+        messages = self._channel.hear(timeout_secs)
+        now = self._clock()
+        for message in messages:
+            if message.app == self._app:
+                self._member.hear(message, now)
+                self._leader.hear(message, now)
+        self._member.tick(now)
+        self._leader.tick(now)
+        self._tell_of_trouble(self._channel.trouble)
+
+    def _run(self) -> None:
+        """Whatever goes wrong in a step, the next one is made: without it tasks would wait for time-outs only."""
+        while not self._ended.is_set():
+            try:
+                self.step(HEAR_SECS)
+            except Exception as error:  # noqa: BLE001 - a hint that is lost costs a commit, and no record
+                log.error(Event.COORDINATION_FAILED, error=first_line(error))
+                self._ended.wait(HEAR_SECS)
+
+    def _tell_of_trouble(self, trouble: str) -> None:
+        if bool(trouble) != bool(self._trouble):
+            if trouble:
+                log.warning(Event.CONTROL_SILENT, error=trouble)
+            else:
+                log.info(Event.CONTROL_REACHED)
+        self._trouble = trouble

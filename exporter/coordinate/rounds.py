@@ -1,0 +1,155 @@
+"""Which offers a leader commits together, and when. Without threads; the clock is the caller's, monotonic seconds.
+
+    Begin ── offers of the round come, Ready of all partitions ──> closed: one commit per table of all that is pending
+          └─ the time for it is over ──────────────────────────┘
+    offers that a task's own limits made       a moment later, so that others of that moment ride along
+    offers of a round that is over             with the next one, or after a while
+
+What is lost by a leader's end is said again to the next one (protocol 4.11): nothing here is stored.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from exporter.core.coordination import Begin, Merged, Offer, Outcome, Ready
+from offsets.ranges import TopicPartition
+
+LINGER_SECS = 0.25
+"""How long an offer that is in a hurry waits for others that are."""
+SETTLED_MAX = 10_000
+"""Offers whose outcome is remembered, for those that are said again."""
+
+
+@dataclass
+class _Open:
+    """The round that is not closed. ready: whose offers have all been said. again: whether it was said twice."""
+
+    begin: Begin
+    since: float
+    ready: set[TopicPartition] = field(default_factory=set)
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """due: from when on it is committed, whatever else there is. infinity: with its round."""
+
+    offer: Offer
+    due: float
+
+
+class Rounds:
+    """Those of one leader. Belongs to the thread that hears the channel.
+
+    closed: how many rounds were closed, by what closed them: `ready` (all partitions) or `late`.
+    """
+
+    def __init__(self, app: str, leader: str, interval_secs: float, timeout_secs: float) -> None:
+        """timeout_secs: after which tasks commit by themselves."""
+        self._app = app
+        self._leader = leader
+        self._interval_secs = interval_secs
+        self._window_secs = min(interval_secs, timeout_secs / 2)
+        self._late_secs = min(interval_secs, timeout_secs / 4)
+        self._number = 0
+        self._next_begin = float("-inf")
+        self._open: _Open | None = None
+        self._pending: dict[str, _Pending] = {}
+        self._under_way: dict[str, str] = {}
+        self._settled: OrderedDict[str, Outcome] = OrderedDict()
+        self.closed = dict.fromkeys(("ready", "late"), 0)
+
+    @property
+    def pending(self) -> int:
+        """Offers that are not committed yet."""
+        return len(self._pending) + len(self._under_way)
+
+    def forget(self) -> None:
+        """Lead no more: the next leader is told all again. Commits that are under way end."""
+        self._open, self._next_begin = None, float("-inf")
+        self._pending.clear()
+
+    def begin(self, now: float) -> Begin | None:
+        """The round that begins now, or whose beginning is to be said again because somebody may not have heard it."""
+        if self._open is not None:
+            missed = not self._open.again and now >= self._open.since + self._window_secs / 2
+            self._open.again |= missed
+            return self._open.begin if missed else None
+        if now < self._next_begin:
+            return None
+        self._number += 1
+        self._next_begin = now + self._interval_secs
+        begin = Begin(self._app, self._leader, uuid.uuid4().hex, self._number)
+        self._open = _Open(begin, now)
+        return begin
+
+    def take(self, message: Offer | Ready, now: float) -> Outcome | None:
+        """Note what a task has said; the outcome of an offer that is settled already and was said again."""
+        if isinstance(message, Ready):
+            if self._open is not None and message.round_id == self._open.begin.round_id:
+                self._open.ready |= set(message.partitions)
+            return None
+        if (settled := self._settled.get(message.id)) is not None:
+            return settled
+        if message.id not in self._under_way and message.id not in self._pending:
+            self._pending[message.id] = _Pending(message, self._due(message, now))
+        return None
+
+    def _due(self, offer: Offer, now: float) -> float:
+        if not offer.round_id:
+            return now + LINGER_SECS
+        of_open = self._open is not None and offer.round_id == self._open.begin.round_id
+        return float("inf") if of_open else now + self._late_secs
+
+    def close_due(self, now: float, partitions: Collection[TopicPartition]) -> bool:
+        """Close the open round if it is time. partitions: all of the topics; none while they are not known."""
+        if (round_ := self._open) is None:
+            return False
+        all_ready = bool(partitions) and round_.ready.issuperset(partitions)
+        if not all_ready and now < round_.since + self._window_secs:
+            return False
+        self.closed["ready" if all_ready else "late"] += 1
+        self._open = None
+        self._pending = {name: _Pending(one.offer, now) for name, one in self._pending.items()}
+        return True
+
+    def due(self, now: float) -> dict[str, tuple[Offer, ...]]:
+        """Table -> the offers that are to be committed now; they count as under way until `done`.
+
+        One table is committed once at a time. What is due takes along what is pending without a round to wait for.
+        """
+        busy = {*self._under_way.values()}
+        of_table: dict[str, list[_Pending]] = defaultdict(list)
+        for one in self._pending.values():
+            of_table[one.offer.table].append(one)
+        begun: dict[str, tuple[Offer, ...]] = {}
+        for table, waiting in of_table.items():
+            if table not in busy and any(one.due <= now for one in waiting):
+                begun[table] = tuple(one.offer for one in waiting if one.due != float("inf"))
+        for table, offers in begun.items():
+            for offer in offers:
+                del self._pending[offer.id]
+                self._under_way[offer.id] = table
+        return begun
+
+    def done(self, table: str, offers: Sequence[Offer], merged: Merged) -> Outcome | None:
+        """What is to be said of a commit; None if nothing is known of any of its offers."""
+        for offer in offers:
+            self._under_way.pop(offer.id, None)
+        ids = {offer.id for offer in offers}
+        landed = tuple(one for one in merged.landed if one in ids)
+        dropped = {one: why for one, why in merged.dropped.items() if one in ids}
+        if not landed and not dropped:
+            return None
+        rounds = [offer.round_id for offer in offers if offer.round_id]
+        outcome = Outcome(
+            self._app, self._leader, rounds[-1] if rounds else "", table, merged.version, merged.rows, landed, dropped
+        )
+        self._settled |= dict.fromkeys([*landed, *dropped], outcome)
+        while len(self._settled) > SETTLED_MAX:
+            self._settled.popitem(last=False)
+        return outcome

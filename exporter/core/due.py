@@ -1,0 +1,48 @@
+"""Which writers are committed in this passing: what has rolled, and the empty markers beside it. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from exporter.core import heartbeat
+from exporter.core.roll import RollLimits, rolls
+from exporter.core.writers import WriterKey, Writers
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Why the loop looks. flushing: everything that is staged has to be committed. asked: for a round of a leader.
+
+    is_lively: whether markers of an event type are worth their place in that round.
+    """
+
+    flushing: bool = False
+    asked: bool = False
+    is_lively: Callable[[str], bool] = lambda event_type: False
+
+
+def due_writers(
+    staying: Writers,
+    leaving: Writers,
+    limits: RollLimits,
+    heartbeat_secs: float,
+    now: float,
+    occasion: Occasion,
+) -> dict[str, list[WriterKey]]:
+    """Event type -> its writers that are due. leaving: of partitions on their way out, which wait for nothing."""
+    fresh: dict[str, list[WriterKey]] = defaultdict(list)
+    for writers, flushing in ((staying, occasion.flushing), (leaving, True)):
+        for name, due in rolls(writers, limits, now, flushing or occasion.asked).items():
+            fresh[name] += due
+        soon = _in_company(writers, fresh, occasion) if (occasion.asked or limits.together) and not flushing else ()
+        for name, idle in heartbeat.markers_due(writers, 0.0 if flushing else heartbeat_secs, now, soon).items():
+            fresh[name] += idle
+    return fresh
+
+
+def _in_company(writers: Writers, fresh: dict[str, list[WriterKey]], occasion: Occasion) -> frozenset[str]:
+    """The event types whose markers ride along in a round: a commit of the type is made anyway."""
+    names = {key.event_type for key in writers}
+    return frozenset(name for name in names if name in fresh or occasion.is_lively(name))

@@ -1,0 +1,66 @@
+"""How late records come into their tables, and how many versions that takes: of what was seen of a run. Pure.
+
+A record is in its table with the commit that moves its partition's position past it; when that was, the commit says.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from exporter.drill.plain import Commit, Place
+
+
+@dataclass(frozen=True)
+class Span:
+    """From one moment to another, seconds since 1970."""
+
+    begin: float
+    end: float
+
+    def has(self, at: float) -> bool:
+        """The end is not in it."""
+        return self.begin <= at < self.end
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A record in one of its tables. sent_at: its Kafka timestamp. secs: until its commit, infinite without one."""
+
+    table: str
+    place: Place
+    sent_at: float
+    secs: float
+
+
+def arrivals(
+    commits: Iterable[Commit], wanted: Mapping[Place, str], sent_at: Mapping[Place, float], topic: str, span: Span
+) -> list[Arrival]:
+    """Of the records that were sent in the span, each in every table that its key names (plain.py), latest last."""
+    moves: dict[tuple[str, str], list[tuple[int, int, float]]] = defaultdict(list)
+    for commit in commits:
+        for tp, (expected, new) in commit.moves.items():
+            if new > expected:
+                moves[commit.table, tp].append((new, expected, commit.at))
+    for one in moves.values():
+        one.sort()
+    found = []
+    for place, names in wanted.items():
+        if span.has(sent_at[place]):
+            for table in {name for name in names.split("+") if name and name[0] != "-"}:
+                at = _committed_at(moves[table, f"{topic}-{place[0]}"], place[1])
+                found.append(Arrival(table, place, sent_at[place], at - sent_at[place]))
+    return sorted(found, key=lambda arrival: arrival.secs)
+
+
+def _committed_at(moves: list[tuple[int, int, float]], offset: int) -> float:
+    """moves: (new position, position expected, moment), in order of the positions."""
+    at = bisect_left(moves, (offset,))
+    return moves[at][2] if at < len(moves) and moves[at][1] < offset else float("inf")
+
+
+def versions(commits: Iterable[Commit], span: Span) -> Counter[str]:
+    """Table -> how many versions it got in the span, whatever for."""
+    return Counter(commit.table for commit in commits if span.has(commit.at))

@@ -1,0 +1,36 @@
+"""Commits that a task makes by itself: commit_mode = own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from exporter.core.outcome import Committer, Report
+from exporter.core.writers import Claim
+from offsets.ranges import TopicPartition
+
+
+class OwnCommits:
+    """The Commits of a task that waits for nobody: each is made at once, in the pool. No round ever begins."""
+
+    def __init__(self, committer: Committer, pool: ThreadPoolExecutor) -> None:
+        self._committer = committer
+        self._pool = pool
+
+    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
+        return self._pool.submit(self._committer.commit, event_type, claims)
+
+    def begun(self) -> str:
+        return ""
+
+    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
+        """There are none."""
+
+    def is_lively(self, event_type: str) -> bool:
+        return False
+
+    def hurry(self) -> None:
+        """They are as fast as they can be."""
+
+    def close(self) -> None:
+        """The pool is its maker's."""

@@ -1,0 +1,39 @@
+"""How late records came, from commits and topic alone."""
+
+from __future__ import annotations
+
+from exporter.drill.lateness import Arrival, Span, arrivals, versions
+from exporter.drill.plain import Commit
+
+
+def commit(table: str, version: int, at: float, expected: int, new: int, partition: int = 0) -> Commit:
+    """A commit that moves one partition."""
+    return Commit(table, version, at, "host:1:a", "", "WRITE", 1, {f"t-{partition}": (expected, new)})
+
+
+COMMITS = [
+    commit("order", 1, 10.0, -1, 1),
+    commit("order", 2, 20.0, 1, 4),
+    commit("order", 3, 25.0, 4, 4),
+    commit("click", 1, 11.0, -1, 9),
+    commit("order", 4, 30.0, -1, 0, partition=1),
+]
+
+
+def test_a_record_has_arrived_with_the_commit_that_moves_the_position_past_it() -> None:
+    """In each of its tables; the latest is last, one that no commit has is later than all; a marker brings none."""
+    wanted = {(0, 1): "order+click", (0, 2): "order+-click", (0, 4): "order", (1, 0): "order", (1, 1): "order"}
+    sent_at = {(0, 1): 9.0, (0, 2): 9.5, (0, 4): 19.0, (1, 0): 29.5, (1, 1): 12.0}
+    found = arrivals(COMMITS, wanted, sent_at, "t", Span(9.0, 29.5))
+    assert found == [
+        Arrival("order", (0, 1), 9.0, 1.0),
+        Arrival("order", (0, 4), 19.0, 1.0),
+        Arrival("click", (0, 1), 9.0, 2.0),
+        Arrival("order", (0, 2), 9.5, 10.5),
+        Arrival("order", (1, 1), 12.0, float("inf")),
+    ]
+
+
+def test_versions_are_counted_by_table_and_time() -> None:
+    """Those of markers too."""
+    assert versions(COMMITS, Span(10.0, 30.0)) == {"order": 3, "click": 1}
