@@ -41,6 +41,7 @@ from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
+from exporter.task.announced import announcing
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
@@ -117,7 +118,7 @@ def _exported(
         gc.freeze()  # what is there by now stays: no collection needs to look at it
         gc.enable()
         sys.setswitchinterval(THREADS_TURN_SECS)
-        with jvm_watched(bench.session, service.unread):
+        with announcing(settings, bench.lake.store, watch), jvm_watched(bench.session, service.unread):
             service.run()
         totals = service.totals
         log.info(Event.TASK_ENDED, records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())

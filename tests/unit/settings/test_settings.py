@@ -212,7 +212,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_known_one() -> None:
 def test_names_of_the_tests_and_the_cache_are_no_settings() -> None:
     """These EXPORTER_ variables belong to others and are let through."""
     ours = [f"EXPORTER_TEST_{name}" for name in ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS")]
-    names = (*ours, "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS")
+    names = (*ours, "EXPORTER_CACHE_DIR", "EXPORTER_FAULTS", "EXPORTER_CONTROL_LOSS")
     assert loaded(**dict.fromkeys(names, "x")) == loaded()
 
 
