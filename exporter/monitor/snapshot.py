@@ -15,11 +15,8 @@ from typing import Any
 from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
-<<<<<<< HEAD
 from exporter.core.sink_state import SinkState
-=======
 from exporter.core.valid_through import as_text
->>>>>>> 79b670bc977028155ebf76aa628412fdb3a597e6
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.totals import Totals
@@ -68,13 +65,10 @@ class Snapshot:
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
-<<<<<<< HEAD
     does not have; None where there is none. jobs: of [derive], that run in this task.
     sinks: who is told of versions, by what it is called.
-=======
     does not have; None where there is none. jobs: of [derive], that run in this task. valid_through: event type -> the
     greatest that commits of its table are known to have said, ms since 1970.
->>>>>>> 79b670bc977028155ebf76aa628412fdb3a597e6
     """
 
     at: float
@@ -99,11 +93,8 @@ class Snapshot:
     schema_ids: int | None = None
     unregistered: int | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
-<<<<<<< HEAD
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
-=======
     valid_through: Mapping[str, int] = field(default_factory=dict)
->>>>>>> 79b670bc977028155ebf76aa628412fdb3a597e6
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)

@@ -205,11 +205,8 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
-<<<<<<< HEAD
             sinks=self.sinks(),
-=======
             valid_through=self.through(),
->>>>>>> 79b670bc977028155ebf76aa628412fdb3a597e6
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),
