@@ -8,6 +8,7 @@ import socket
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +28,7 @@ from exporter.formats.formats import format_of
 from exporter.formats.schema_columns import FromSchemas
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
+from exporter.kafka.topics_beside import TopicsBeside
 from exporter.lake.lake import Lake
 from exporter.lake.trial import tried
 from exporter.registry.options import RegistryOptions
@@ -64,6 +66,11 @@ class Workbench:
         """The lake's."""
         return self.lake.session
 
+    @cached_property
+    def beside(self) -> TopicsBeside:
+        """For threads beside the loop, over a connection of their own; none is made before somebody asks."""
+        return TopicsBeside(lambda: TopicReader(self.topics.client, self.topics.topics, "read_uncommitted"))
+
     def load_schemas(self) -> None:
         """Read what is decided of schema ids, and record what the settings name, before anything is read.
 
@@ -75,6 +82,7 @@ class Workbench:
     def close(self) -> None:
         """Ends the session and the connection; the JVM goes with the process."""
         self.topics.close()
+        self.beside.close()
         spark.stop(self.session)
 
     def __enter__(self) -> Workbench:

@@ -26,8 +26,8 @@ MAY_USE = {
     "entry": "cli ground",
     "cli": "settings task kafka core stores catalog spark workbench derive operate demo drill ground",
     "settings": "core formats shape stores ground offsets",
-    "task": "settings kafka core rounds stores protocol lake wal coordinate catalog spark monitor workbench derive "
-    "ground offsets",
+    "task": "settings kafka core rounds stores protocol lake wal coordinate announce catalog spark monitor workbench "
+    "derive ground offsets",
     "kafka": "settings arrow ground offsets",
     "core": "ground offsets",
     "rounds": "kafka core executor spark ground offsets",
@@ -40,7 +40,7 @@ MAY_USE = {
     "lake": "core arrow stores ground offsets",
     "wal": "kafka core lake ground offsets",
     "coordinate": "core ground offsets",
-    "announce": "core ground offsets",
+    "announce": "kafka core stores lake ground offsets",
     "registry": "core formats stores ground offsets",
     "catalog": "lake ground",
     "spark": "core stores ground offsets",
@@ -74,7 +74,7 @@ THIRD_PARTIES = {
     "lake": "delta pyspark",
     "wal": "apscheduler boto3 botocore pyspark",
     "coordinate": "msgspec",
-    "announce": "",
+    "announce": "urllib3",
     "registry": "urllib3",
     "catalog": "boto3 botocore",
     "spark": "py4j pyspark",

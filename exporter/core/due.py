@@ -36,7 +36,7 @@ def due_writers(
     for writers, flushing in ((staying, occasion.flushing), (leaving, True)):
         for name, due in rolls(writers, limits, now, flushing or occasion.asked).items():
             fresh[name] += due
-        soon = _in_company(writers, fresh, occasion) if occasion.asked and not flushing else ()
+        soon = _in_company(writers, fresh, occasion) if (occasion.asked or limits.together) and not flushing else ()
         for name, idle in heartbeat.markers_due(writers, 0.0 if flushing else heartbeat_secs, now, soon).items():
             fresh[name] += idle
     return fresh

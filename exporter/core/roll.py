@@ -17,16 +17,21 @@ class RollReason(str, Enum):
     BYTES = "bytes"
     AGE = "age"
     CROWDED = "crowded"
+    COMPANY = "company"
 
 
 @dataclass(frozen=True)
 class RollLimits:
-    """Limits per writer: staged rows, staged bytes, seconds since the oldest staged file. all_bytes_max: of all."""
+    """Limits per writer: staged rows, staged bytes, seconds since the oldest staged file. all_bytes_max: of all.
+
+    together: the writers of a type roll when one of them does, so that its commit tells of all (protocol 4.12).
+    """
 
     records_max: int
     bytes_max: int
     age_max_secs: float
     all_bytes_max: float = float("inf")
+    together: bool = False
 
 
 def due(writer: Writer, limits: RollLimits, now: float, stopping: bool = False) -> RollReason | None:
@@ -50,6 +55,10 @@ def rolls(
     """Event type -> its due writers: one commit carries all due partitions of a type."""
     found = {key: reason for key, writer in writers.items() if (reason := due(writer, limits, now, stopping))}
     found |= {key: RollReason.CROWDED for key in _largest(writers, limits) if key not in found}
+    if limits.together:
+        names = {key.event_type for key in found}
+        others = (key for key, writer in writers.items() if key.event_type in names and due(writer, limits, now, True))
+        found = {**dict.fromkeys(others, RollReason.COMPANY), **found}
     by_type: dict[str, dict[WriterKey, RollReason]] = {}
     for key in sorted(found):
         by_type.setdefault(key.event_type, {})[key] = found[key]

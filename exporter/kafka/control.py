@@ -232,7 +232,8 @@ class _Trouble:
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    text, kind = str(error), type(error).__name__
+    return text if text.startswith(kind) else f"{kind}: {text}"
 
 
 def _quietly(call: Callable[[], object]) -> None:

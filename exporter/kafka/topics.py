@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.admin import NewTopic, OffsetSpec
+from kafka.admin import ConfigResource, NewTopic, OffsetSpec
 from kafka.errors import (
     BrokerResponseError,
     GroupAuthorizationFailedError,
@@ -223,13 +223,33 @@ class TopicReader:
             return [*found, f"READ on group {group}"] if may_not else found
         return found + [f"{right} on group {group}" for right in _lacking(described, "READ")]
 
-    def make(self, topic: str, partitions: int, replication: int) -> None:
+    def lacking(self, topic: str, *rights: str) -> list[str]:
+        """Which of the rights on a topic that is there the brokers say this user has not. Raises BrokerSilent."""
+        return _lacking(self._ask(self._admin.describe_topics, [topic])[0], *rights)
+
+    def replication(self, topic: str) -> int:
+        """How many replicas a topic has. Raises BrokerSilent."""
+        return len(self._ask(self._admin.describe_topics, [topic])[0]["partitions"][0]["replica_nodes"])
+
+    def configuration(self, topic: str) -> dict[str, str]:
+        """What a topic is told, defaults too; nothing where this user may not see it. Raises BrokerSilent."""
+        try:
+            asked = [ConfigResource("topic", topic)]
+            told = self._ask(self._admin.describe_configs, asked, config_filter="all")["topic"][topic]
+        except BrokerSilent as error:
+            if isinstance(error.__cause__, TopicAuthorizationFailedError):
+                return {}
+            raise
+        return {key: str(one["value"]) for key, one in told.items()}
+
+    def make(self, topic: str, partitions: int, replication: int, told: Mapping[str, str] | None = None) -> None:
         """Make a topic, unless somebody else has just made it. replication: -1 for what the brokers have by default.
+        told: configuration of its own.
 
         Raises ConfigError for what they refuse, BrokerSilent.
         """
         try:
-            self._ask(self._admin.create_topics, [NewTopic(topic, partitions, replication)])
+            self._ask(self._admin.create_topics, [NewTopic(topic, partitions, replication, topic_configs=told)])
         except BrokerSilent as error:
             if isinstance(error.__cause__, TopicAlreadyExistsError):
                 return

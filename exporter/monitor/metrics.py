@@ -175,6 +175,9 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_complete_through_timestamp_seconds", "gauge", "Completeness mark, in seconds since 1970: this "
               "task's partitions are committed past it by more than event_time_late_max_secs. Of all tasks the least "
               "one counts.", _TABLE, _of_tables(_complete_secs)),
+    Described("exporter_valid_through_timestamp_seconds", "gauge", "valid_through of the table, in seconds since 1970, "
+              "as the newest commit says it that this task knows of. Of all tasks the greatest one counts.", _TABLE,
+              lambda s: [((name,), at / 1000) for name, at in sorted(s.valid_through.items()) if at]),
     Described("exporter_records_read_total", "counter", "Records read from Kafka; one that is read again counts again.",
               (), lambda s: _one(s.totals.records)),
     Described("exporter_read_bytes_total", "counter", "Bytes of the keys, values and headers of the records read.", (),
@@ -207,6 +210,13 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_derive_failing", "gauge", "1 while the runs of a job of [derive] fail, or none is made any "
               "more because of what no second try mends.", _JOB,
               _of_jobs(lambda s, job: 1 if job.in_a_row or job.ended else 0)),
+    Described("exporter_events_total", "counter", "Messages of versions that a sink has acknowledged, by this task.",
+              ("sink",), lambda s: [((name,), one.announced) for name, one in sorted(s.sinks.items())]),
+    Described("exporter_events_skipped_total", "counter", "Of these, those that say that a log had lost versions "
+              "before they were announced.", ("sink",),
+              lambda s: [((name,), one.skipped) for name, one in sorted(s.sinks.items())]),
+    Described("exporter_events_failing", "gauge", "1 while versions cannot be announced; the export goes on.",
+              ("sink",), lambda s: [((name,), 1 if one.error else 0) for name, one in sorted(s.sinks.items())]),
     Described("exporter_commits_total", "counter", "Commits offered, empty markers included: landed, refused (another "
               "task was first), unknown (offered again), stale (staged again), held (the log or a lease is missing), "
               "unwritten (a file cannot be made or stored).",

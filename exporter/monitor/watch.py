@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
+from exporter.core.sink_state import SinkState
 from exporter.core.writers import Fragment, Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.outages import KAFKA, STORAGE, WAL, Outages
@@ -35,7 +36,7 @@ BLINKS_MAX, BLINK_SECS = 3, 600.0
 
 
 class Watch:
-    """One task's. `snapshot` is None until the loop has passed once.
+    """One task's. `snapshot` is None until the loop has passed once. through: what commits said (ThroughTimes.said).
 
     hopeless: partitions that have been stuck for give_up_secs, and why; a run with an end does not wait for them.
     """
@@ -68,8 +69,10 @@ class Watch:
         self.unregistered: int | None = None
         self.jobs: Mapping[str, JobState] = {}
         self.coordination: Callable[[], CoordinationState | None] = lambda: None
+        self.sinks: Callable[[], Mapping[str, SinkState]] = dict
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self.through: Callable[[], Mapping[str, int]] = dict
         self.started = clock()
         self.app = app
         self.owner = owner
@@ -93,6 +96,11 @@ class Watch:
         owner: its name in the log and the commits. leases: how many it has, by state. wal_calls: made so far.
         """
         self.owner, self._leases, self._wal_calls = owner, leases, wal_calls
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """The partitions that are this task's; callable from every thread."""
+        return frozenset() if self.snapshot is None else self.snapshot.owned
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -200,6 +208,8 @@ class Watch:
             unregistered=self.unregistered,
             jobs=self.jobs,
             coordination=self.coordination(),
+            valid_through=self.through(),
+            sinks=self.sinks(),
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

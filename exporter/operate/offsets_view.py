@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.valid_through import as_text
 from exporter.errors import InvariantBroken, LogCleaned
 from exporter.kafka.topics import partitions_of
 from exporter.lake.accidents import History
+from exporter.lake.said import said_through
 from exporter.lake.views import views_of
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, Logged
@@ -21,7 +23,7 @@ from exporter.workbench import Workbench, open_journal
 from offsets.intents import Intent, IntentState, WalUnreachable
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import Named, TableView, last_named_offsets, own_metadata
+from offsets.table_log import THROUGH_PROPERTY, Named, TableView, last_named_offsets, own_metadata
 from offsets.wal_verdict import LogVerdict
 
 
@@ -31,6 +33,7 @@ class OffsetRow:
 
     named: greatest offset in the names of files that others have committed since the app's last commit, None for none.
     logged: position of the newest completed commit in the write-ahead log. started: commits that it holds as started.
+    valid_through: of the table, the greatest that its commits have said; empty if none has, or nobody is to.
     verdict, says: of the three views together; empty without a log and without an accident.
     """
 
@@ -44,6 +47,7 @@ class OffsetRow:
     started: int = 0
     verdict: str = ""
     says: str = ""
+    valid_through: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON output."""
@@ -60,6 +64,7 @@ class OffsetRow:
             "started": self.started,
             "verdict": self.verdict,
             "says": self.says,
+            "valid_through": self.valid_through or None,
         }
 
 
@@ -81,6 +86,7 @@ def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
                 named[name, tp] = found[tp][at.epoch]
     verdicts = check.judge(logged, tables, named)
     for name in [DEAD_LETTERS, *sorted(names - {DEAD_LETTERS})]:
+        through = _through(bench, settings, name, tables.get(name))
         for tp in partitions:
             position = tables[name].position(bench.lake.app, tp) if name in tables else None
             lag = max(0, ends[tp] - 1 - position.offset) if position is not None else None
@@ -88,8 +94,15 @@ def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
             mine = [one for one in (logged or {}).get(tp, ()) if one.key.event_type == name]
             yield OffsetRow(
                 name, tp, position, ends[tp], lag, named.get((name, tp)), _newest(mine, position),
-                sum(one.state is IntentState.STARTED for one in mine), verdict, says,
+                sum(one.state is IntentState.STARTED for one in mine), verdict, says, through,
             )  # fmt: skip
+
+
+def _through(bench: Workbench, settings: Settings, name: str, view: TableView | None) -> str:
+    if view is None or (settings.valid_through == "off" and THROUGH_PROPERTY not in view.properties):
+        return ""
+    said = said_through(bench.lake.table(name), view)
+    return as_text(said) if said else ""
 
 
 def _logged(check: LogCheck, tps: list[TopicPartition]) -> tuple[Logged | None, str]:

@@ -244,6 +244,11 @@ def head_lines(status: Status) -> list[str]:
     if complete and None not in complete:
         at = datetime.fromtimestamp(min(complete) / 1000, timezone.utc)
         lines.append(f"all tables are complete through {at:%Y-%m-%d %H:%M:%S} UTC")
+    valid = [table.get("valid_through") for table in status.get("tables", ())]
+    if any(valid):
+        unsaid = valid.count(None)
+        least = min(at for at in valid if at)
+        lines.append(f"tables are valid through {least}{f', {unsaid} without' if unsaid else ''}")
     if spent := status.get("secs"):
         lines.append(f"where the time went: {times(spent)}")
     return lines

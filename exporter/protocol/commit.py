@@ -32,6 +32,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.offering import lightened
 from exporter.protocol.ready import FileWriter
+from exporter.protocol.through import Said, ThroughTimes
 from exporter.protocol.trusted import TrustedTables
 from exporter.text import first_line
 from exporter.wal.journal import Journal
@@ -70,13 +71,15 @@ class DeltaCommitter:
         journal: Journal | None = None,
         lease: Callable[[TopicPartition], int | None] | None = None,
         room: StagingBudget | None = None,
+        through: ThroughTimes | None = None,
         others_commit: bool = False,
     ) -> None:
         """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
 
         journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
         asked right before each commit where partitions are leased. room: of each merging, None for the
-        defaults. others_commit: whether somebody else may commit what is prepared; its files are on disk before.
+        defaults. through: of commits that say valid_through. others_commit: whether somebody else may commit what is
+        prepared; its files are on disk before.
         """
         self._lake = lake
         self._owner = owner
@@ -84,6 +87,7 @@ class DeltaCommitter:
         self._journal = journal or Journal()
         self._lease = lease
         self._files = FileWriter(lake, room or StagingBudget())
+        self._through = through
         self._others_commit = others_commit
         self._topic_ids: dict[str, str] = {}
         self.trusted = TrustedTables(lake.app)
@@ -131,18 +135,15 @@ class DeltaCommitter:
         return self._again_beside_others(self.land(prepared))
 
     def _again_beside_others(self, report: Report) -> Report:
-        event_type = report.event_type
+        """Again, while nothing is known to be wrong but that the table is newer than the commit that was refused."""
+        name = report.event_type
         for attempt in range(CONTENDED_MAX):
-            if not self._is_contended(event_type, report):
+            unknown = report.settled and all(isinstance(settled.outcome, Unknown) for settled in report.settled)
+            if not unknown or self.checked_through(name) <= self._based_on[name]:
                 break
             time.sleep(random.uniform(0, CONTENDED_SECS * (attempt + 1)))
-            report = self.land(self.prepare(event_type, [settled.claim for settled in report.settled]))
+            report = self.land(self.prepare(name, [settled.claim for settled in report.settled]))
         return report
-
-    def _is_contended(self, event_type: str, report: Report) -> bool:
-        """Whether nothing is known to be wrong but that the table is newer than the commit that was refused."""
-        unknown = report.settled and all(isinstance(settled.outcome, Unknown) for settled in report.settled)
-        return bool(unknown) and self.checked_through(event_type) > self._based_on[event_type]
 
     def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
@@ -269,15 +270,18 @@ class DeltaCommitter:
         def check(view: TableView | None) -> str | None:
             return self._check(table, view, offers)
 
+        told = {} if self._through is None else self._through.metadata(table, None, _times(offers))
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
             positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
-            user_metadata=self._user_metadata(table.event_type, offers, commit_id, tokens),
+            user_metadata={**self._user_metadata(table.event_type, offers, commit_id, tokens), **told},
             adds=tuple(self._add(claim, file, commit_id) for claim in offers for file in claim.files),
         )
         point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_DELTA_COMMIT, table.event_type)
+        if self._through is not None:
+            self._through.landed(table.event_type, told)
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> str | None:
@@ -323,7 +327,10 @@ class DeltaCommitter:
             self.trusted.look_through(table, view.version, view)
         view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
-        logged = {one: commit.version for commit in table.commits(base, view.version) for one in commit.commit_ids}
+        commits = table.commits(base, view.version)
+        if self._through is not None:
+            self._through.heard(table.event_type, commits)
+        logged = {one: commit.version for commit in commits for one in commit.commit_ids}
         settled = []
         for claim in offers:
             ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
@@ -359,6 +366,10 @@ class DeltaCommitter:
 def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:
     secs = time.monotonic() - prepared.started
     return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
+
+
+def _times(offers: Sequence[Claim]) -> list[Said]:
+    return [Said(claim.key.tp, claim.new, claim.time_ms) for claim in offers]
 
 
 def _app_id(app: str, claim: Claim) -> str:

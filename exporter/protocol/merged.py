@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from exporter.core.coordination import Merged, Offer
 from exporter.core.merging import Choice, choose, malformed, merged_metadata, settled
+from exporter.core.valid_through import as_ms
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
@@ -27,6 +28,7 @@ from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.offering import whole
+from exporter.protocol.through import Said, ThroughTimes, said_later
 from exporter.protocol.trusted import TrustedTables
 from exporter.stores.many import each
 from exporter.text import first_line
@@ -61,12 +63,18 @@ class _Open:
 class MergedCommits:
     """Merged commits of one app. One per table at a time; tables may run in parallel threads."""
 
-    def __init__(self, lake: Lake, owner: str, routing: str, trusted: TrustedTables) -> None:
-        """owner: the leader. routing: the fingerprint of its configuration. trusted: of this process's own commits."""
+    def __init__(
+        self, lake: Lake, owner: str, routing: str, trusted: TrustedTables, through: ThroughTimes | None = None
+    ) -> None:
+        """owner: the leader. routing: the fingerprint of its configuration. trusted: of this process's own commits.
+
+        through: of commits that say valid_through.
+        """
         self._lake = lake
         self._owner = owner
         self._routing = routing
         self._trusted = trusted
+        self._through = through
 
     def commit(self, event_type: str, offers: Sequence[Offer]) -> Merged:
         """Commit those that may land together, in their order. Raises InvariantBroken to stop.
@@ -109,7 +117,7 @@ class MergedCommits:
                 break
             commit_id, before = uuid.uuid4().hex, view.version
             try:
-                version = self._offer(table, choice, commit_id)
+                version = self._offer(table, view, choice, commit_id)
             except InvariantBroken:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking (protocol 4.4)
@@ -142,11 +150,15 @@ class MergedCommits:
             return offer, f"its manifest cannot be read: {first_line(error)}"
         return read, malformed(self._lake.app, table.event_type, read)
 
-    def _offer(self, table: DeltaTable, choice: Choice, commit_id: str) -> int:
-        """The version. Raises _ChooseAgain if one of the offers could not land any more; whatever Delta raises."""
+    def _offer(self, table: DeltaTable, view: TableView, choice: Choice, commit_id: str) -> int:
+        """The version. view: by which they were chosen.
+
+        Raises _ChooseAgain if one of the offers could not land any more; whatever Delta raises.
+        """
         app, event_type = self._lake.app, table.event_type
         claims = [(str(AppId(app, claim.tp, claim.epoch)), claim) for offer in choice.offers for claim in offer.claims]
         checked = self._trusted.checked_through(event_type)
+        told, properties = self._through_told(table, view, choice)
 
         def check(view: TableView | None) -> str | None:
             if view is not None:
@@ -155,18 +167,38 @@ class MergedCommits:
             again = choose(app, view, choice.offers, {})
             if again.offers != choice.offers:
                 raise _ChooseAgain("; ".join(again.dropped.values()))
+            if said_later(view, properties):
+                raise _ChooseAgain("another leader has said more of valid_through")
             return None if again.schema_json == view.schema_json else again.schema_json
 
         change = Change(
             expected=tuple(app_id for app_id, _ in claims),
             positions={app_id: claim.new for app_id, claim in claims},
-            user_metadata=merged_metadata(commit_id, app, checked, choice.offers, self._owner, self._routing),
+            user_metadata={
+                **merged_metadata(commit_id, app, checked, choice.offers, self._owner, self._routing),
+                **told,
+            },
+            properties=properties,
             adds=tuple(add for offer in choice.offers for add in offer.adds),
         )
         point(Fault.BEFORE_MERGED_COMMIT, event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_MERGED_COMMIT, event_type)
+        if self._through is not None:
+            self._through.landed(event_type, told)
         return version
+
+    def _through_told(
+        self, table: DeltaTable, view: TableView, choice: Choice
+    ) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """What the commit's metadata say of valid_through, and the properties that it sets."""
+        if self._through is None:
+            return {}, {}
+        claims = [claim for offer in choice.offers for claim in offer.claims]
+        told = self._through.metadata(
+            table, view, [Said(one.tp, one.new, as_ms(one.said.get("time", ""))) for one in claims]
+        )
+        return told, self._through.properties(table.event_type, view, told)
 
     def _look(
         self, table: DeltaTable, choice: Choice, before: int, open_: _Open

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from exporter.protocol.drain import DrainRounds
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
 from exporter.protocol.recover import Recovery
+from exporter.protocol.through import ThroughTimes
 from exporter.rounds.read import RoundReader, warm
 from exporter.rounds.rounds import Rounds
 from exporter.settings.model import Settings
@@ -39,6 +41,7 @@ from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
+from exporter.task.announced import announcing
 from exporter.task.coordinating import commits_of
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
@@ -115,7 +118,7 @@ def _exported(
         gc.freeze()  # what is there by now stays: no collection needs to look at it
         gc.enable()
         sys.setswitchinterval(THREADS_TURN_SECS)
-        with jvm_watched(bench.session, service.unread):
+        with announcing(settings, bench.lake.store, watch), jvm_watched(bench.session, service.unread):
             service.run()
         totals = service.totals
         log.info(Event.TASK_ENDED, records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
@@ -166,10 +169,12 @@ def build_service(
     room = StagingBudget(settings.memory_max_bytes, settings.open_files_max)
     reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
-    coordinated = settings.commit_mode == "coordinated"
+    if through := _through(settings, bench):
+        watch.through = lambda: dict(through.said)
     committer = DeltaCommitter(
-        bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), others_commit=coordinated
-    )
+        bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), through,
+        others_commit=settings.commit_mode == "coordinated",
+    )  # fmt: skip
     poison = Poison(bench.lake)
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
@@ -213,6 +218,14 @@ def build_service(
             jobs=_jobs(settings, bench),
         )
     )
+
+
+def _through(settings: Settings, bench: Workbench) -> ThroughTimes | None:
+    """What commits say of it, if they do."""
+    if settings.valid_through == "off":
+        return None
+    mode, secs = settings.valid_through, settings.valid_through_property_secs
+    return ThroughTimes(bench.lake.app, mode, bench.beside, time.monotonic, secs)
 
 
 def _jobs(settings: Settings, bench: Workbench) -> Jobs | None:
@@ -282,7 +295,7 @@ def _limits(settings: Settings) -> LoopLimits:
     return LoopLimits(
         roll=RollLimits(
             settings.roll_records_max, settings.roll_bytes_max, grace_secs or settings.roll_age_max_secs,
-            settings.staged_bytes_max,
+            settings.staged_bytes_max, together=settings.valid_through != "off" and settings.commit_mode == "own",
         ),
         marker_grace_secs=grace_secs,
         heartbeat_secs=settings.heartbeat_secs,
@@ -292,4 +305,5 @@ def _limits(settings: Settings) -> LoopLimits:
         new_types_max=settings.new_types_max,
         carried_bytes_max=settings.carried_bytes_max,
         wal_verify_secs=settings.wal_verify_secs,
+        times=settings.valid_through_time if settings.valid_through != "off" else "",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from exporter.core.roll import RollLimits
+from exporter.core.valid_through import Basis
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,7 @@ class LoopLimits:
     """Names as in the settings model.
 
     marker_grace_secs: how much longer than heartbeat_secs a marker waits for a round to ride in; 0: there are none.
+    times: of which times the tasks of a round of reading tell the greatest.
     """
 
     roll: RollLimits
@@ -23,3 +25,4 @@ class LoopLimits:
     carried_bytes_max: int
     wal_verify_secs: float
     marker_grace_secs: float = 0.0
+    times: Basis = ""

@@ -115,6 +115,7 @@ class NextRound:
             record_columns=self._lake.record_columns,
             store_options=self._lake.store.options,
             compression=self._lake.compression,
+            times=self._limits.times,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,11 @@ from kafka.errors import UnknownTopicOrPartitionError
 
 from exporter.kafka import control
 from exporter.kafka.control import ControlTopic
+from exporter.kafka.topics import TopicReader
 from exporter.local.broker import Broker, create_topic
+from exporter.operate.check.check import check_broker
+from offsets.selection import Topics
+from tests.support.lakes import Export
 from tests.support.services import administered, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("broker")]
@@ -58,7 +62,7 @@ def heard_again(said_by: ControlTopic, heard_by: Sequence[ControlTopic]) -> None
     for end in heard_by:
         until(lambda end=end: said_by.send([b"again"]) or b"again" in end.receive(0.2))  # type: ignore[misc]
     for end in (said_by, *heard_by):
-        until(lambda end=end: end.receive(0.05) != [] and not end.trouble or not end.trouble)  # type: ignore[misc]
+        until(lambda end=end: (end.receive(0.05), end.trouble)[1] == "")  # type: ignore[misc]
 
 
 def deleted(admin: KafkaAdminClient, topic: str) -> None:
@@ -106,6 +110,7 @@ def test_a_topic_may_be_deleted_and_made_anew_or_not_be_there_yet(kafka: str, to
             heard_again(late, (one,))
 
 
+@pytest.mark.long
 def test_a_broker_that_is_gone_is_trouble_until_it_is_back(tmp_path: Path) -> None:
     """As what is exported waits for it, so does this, in its own way."""
     with Broker(tmp_path / "kafka") as broker:
@@ -118,3 +123,35 @@ def test_a_broker_that_is_gone_is_trouble_until_it_is_back(tmp_path: Path) -> No
             until(lambda: other.send([b"lost"]) is None and other.receive(0.1) == [] and other.trouble != "")
             broker.start()
             heard_again(other, (one,))
+
+
+def test_check_makes_the_topic_and_says_what_is_wrong_with_one(
+    kafka: str, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """One partition that forgets after an hour, as many replicas as what is exported; made once, never changed."""
+    e = Export(kafka, topic(partitions=2), tmp_path, "app").with_(commit_mode="coordinated", control_topic=fresh_name())
+
+    def found(create: bool = False, **changed: str) -> list[tuple[str, str]]:
+        told = check_broker(e.with_(**changed).settings(), create)
+        return [(one.level, one.says) for one in told if one.what in ("control topic", "rights")]
+
+    name = e.settings().control_topic
+    assert found() == [("error", f"there is no topic {name}")]
+    assert [level for level, _ in found(create=True)] == ["ok"]
+    assert found() == found(create=True)
+    with administered(kafka) as admin:
+        described = admin.describe_topics([name])[0]
+        assert [len(one["replica_nodes"]) for one in described["partitions"]] == [1]
+    with closing(TopicReader({"bootstrap_servers": [kafka]}, Topics((name,)), "read_committed")) as reader:
+        told = reader.configuration(name)
+    assert (told["cleanup.policy"], told["retention.ms"]) == ("delete", "3600000")
+    bad = topic(partitions=3, config={"cleanup.policy": "compact", "max.message.bytes": "1000"})
+    assert found(control_topic=bad) == [
+        ("warn", f"{bad} has 3 partitions: only the first one is used"),
+        ("error", f"{bad} has cleanup.policy compact, which takes no message without a key"),
+        ("warn", f"{bad} takes messages of 1,000 bytes at most: larger offers are lost, and committed by their tasks"),
+    ]
+    own = [*check_broker(Export(kafka, e.topic, tmp_path, "app").settings(), create_control=True)]
+    assert [(one.level, one.says) for one in own if one.what == "control topic"] == [
+        ("error", "there is no name for it")
+    ]

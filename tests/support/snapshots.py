@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
+from exporter.core.sink_state import SinkState
 from exporter.core.writers import StagedFile, Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.metrics import registry
@@ -65,7 +66,9 @@ def busy_snapshot() -> Snapshot:
         owed=0,
         schema_ids=1,
         unregistered=2,
+        valid_through={"order": NOW_MS - 5_000, "click": 0},
         jobs={"mirrored": JobState("mirrored", "mirror", runs=3, rows=70, failures=2, version=4, taken_at=960.0)},
+        sinks={"topic": SinkState(announced=5, skipped=1)},
         totals=totals,
     )
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first; else nothing is made.")
+@click.option("--create-wal", is_flag=True, help="Make the write-ahead log's table first.")
+@click.option("--create-control", is_flag=True, help="Make the control topic first; else nothing is made.")
 @click.option("--deep", is_flag=True, help="Also compare every record and row, and the log: are the rows there?")
 @click.option("--sample", type=click.File("rb"), help="Only tell where each line of this file, a value, would go.")
 @click.option("--sample-records", type=click.File("rb"), help="The same of lines such as "
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 @FORMAT
 @with_settings(EXPORTED)
 def check(
-    create_wal: bool, deep: bool, sample: IO[bytes] | None, sample_records: IO[bytes] | None, output: Output,
-    load: Loading,
+    create_wal: bool, create_control: bool, deep: bool, sample: IO[bytes] | None, sample_records: IO[bytes] | None,
+    output: Output, load: Loading,
 ) -> None:  # fmt: skip
     """Would a task start here? Settings, Java, jars, brokers, topics, log, port, tables; leaves nothing behind."""
     if file := sample or sample_records:
-        if create_wal or deep or (sample and sample_records):
+        if create_wal or create_control or deep or (sample and sample_records):
             raise click.UsageError("a file of samples is looked at alone")
         _tell_samples(output, load(), file, records=sample is None)
         return
@@ -41,7 +42,7 @@ def check(
 
     bad = 0
     kind: type[ExporterError] = FoundProblem
-    for finding in findings(load(), create_wal, deep, check_derive):
+    for finding in findings(load(), create_wal, deep, check_derive, create_control):
         bad += finding.level == "error"
         kind = ConfigError if finding.in_settings else kind
         output.show(vars(finding), partial(_tell, finding))

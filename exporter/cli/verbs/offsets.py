@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from exporter.cli.options import LOG, VERDICTS, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, counted, plain
 
-COLUMNS = ("event type", "partition", "position", "end", "lag", "named", "logged", "started", "verdict", "")
+if TYPE_CHECKING:
+    from exporter.operate.offsets_view import OffsetRow
+
+COLUMNS = ("event type", "partition", "position", "end", "lag", "named", "logged", "started", "verdict")
 
 
 @click.command()
@@ -21,8 +26,14 @@ def offsets(output: Output, load: Loading) -> None:
     settings = load()
     with open_workbench(settings) as bench:
         rows = list(offset_rows(bench, settings))
-    cells = [
-        (r.event_type, str(r.tp), plain(r.position), str(r.end), counted(r.lag), plain(r.named), plain(r.logged),
-         counted(r.started), r.verdict or "-", r.says) for r in rows
-    ]  # fmt: skip
-    output.show([row.as_dict() for row in rows], lambda text: text.table(COLUMNS, cells))
+    through = any(row.valid_through for row in rows)
+    columns = (*COLUMNS, *(["valid through"] if through else []), "")
+    cells = [(*_cells(row), *([row.valid_through or "-"] if through else []), row.says) for row in rows]
+    output.show([row.as_dict() for row in rows], lambda text: text.table(columns, cells))
+
+
+def _cells(row: OffsetRow) -> tuple[str, ...]:
+    return (
+        row.event_type, str(row.tp), plain(row.position), str(row.end), counted(row.lag), plain(row.named),
+        plain(row.logged), counted(row.started), row.verdict or "-",
+    )  # fmt: skip

@@ -29,6 +29,7 @@ from exporter.lake.schema import refuses, schema_change, untimed
 from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
 from exporter.operate.catalog import check_catalog
+from exporter.operate.check.control import check_control
 from exporter.operate.check.executors import check_executors
 from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
@@ -60,12 +61,16 @@ def _no_more(_settings: Settings, _lake: Lake) -> Iterator[Finding]:
 
 
 def check(
-    settings: Settings, create_wal: bool = False, deep: bool = False, more: More = _no_more
+    settings: Settings,
+    create_wal: bool = False,
+    deep: bool = False,
+    more: More = _no_more,
+    create_control: bool = False,
 ) -> Iterator[Finding]:
     """Settings, Java, jars, brokers, topic, registry, log, executors, schemas, tables, in that order, as earlier allow.
 
-    create_wal: make the log's table first, all that ever stays of this. deep: compare topics and tables too. more: what
-    else is found of the lake, after its tables.
+    create_wal: make the log's table first. create_control: and the control topic; else nothing of this stays. deep:
+    compare topics and tables too. more: what else is found of the lake, after its tables.
     """
     yield Finding("settings", "ok", f"app {settings.app}, {len(settings.declared)} event types")
     if not settings.declared and settings.new_type != "table":
@@ -76,7 +81,7 @@ def check(
     sets = ("spark", *settings.store.java.jar_sets)
     jars = _found("jars", lambda: f"{sum(len(jar_paths(name)) for name in sets)} jars, sha256 verified")
     yield jars
-    yield from check_broker(settings)
+    yield from check_broker(settings, create_control)
     yield from check_registry(settings)
     yield from _registry_files(settings)
     yield from check_log(settings, create_wal)
@@ -95,7 +100,7 @@ def _found(what: str, find: Any) -> Finding:
         return Finding.of(what, error)
 
 
-def check_broker(settings: Settings) -> Iterator[Finding]:
+def check_broker(settings: Settings, create_control: bool = False) -> Iterator[Finding]:
     """Does a broker answer, and which of the topics are there."""
     try:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
@@ -113,6 +118,7 @@ def check_broker(settings: Settings) -> Iterator[Finding]:
         for right in reader.missing_rights(settings.group):
             hint = "an administrator of the brokers grants it (kafka-acls.sh --add)"
             yield Finding("rights", "error", f"this user has not the right to {right}", hint)
+        yield from check_control(settings, reader, create_control)
     except ExporterError as error:
         yield Finding("topic", "error", error.message, error.hint)
     finally:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from exporter.core import heartbeat
+from exporter.core.due import Occasion, due_writers
 from exporter.core.roll import RollLimits, RollReason, due, rolls
 from exporter.core.writers import (
     Fragment,
@@ -163,3 +164,18 @@ def test_markers_are_grouped_by_type():
         "A": [WriterKey("A", T0), WriterKey("A", T1)],
         "B": [WriterKey("B", T0)],
     }
+
+
+def test_together_the_writers_of_a_type_roll_when_one_does() -> None:
+    """Its commit then tells of all of its partitions: those with rows, and by markers those that moved without any."""
+    full, young = writer(file(rows=100)), writer(file(), tp=T1)
+    other = writer(file(), event_type="B")
+    parked = writer(file(), tp=TopicPartition("orders", 2), parked=Parked("full", 0.0))
+    mine = {one.key: one for one in (full, young, other, parked)}
+    assert rolls(mine, LIMITS, 1000.0) == {"A": {full.key: RollReason.RECORDS}}
+    together = replace(LIMITS, together=True)
+    assert rolls(mine, together, 1000.0) == {"A": {full.key: RollReason.RECORDS, young.key: RollReason.COMPANY}}
+    idle = writer(tp=TopicPartition("orders", 3))
+    for limits, found in ((LIMITS, {full.key}), (together, {full.key, young.key, idle.key})):
+        due_now = due_writers({**mine, idle.key: idle}, {}, limits, 3600.0, 1000.0, Occasion())
+        assert {name: {*keys} for name, keys in due_now.items()} == {"A": found}

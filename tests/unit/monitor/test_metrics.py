@@ -23,7 +23,7 @@ UNITS = ("_seconds", "_bytes", "_records", "_ratio", "_total", "_info")
 COUNTED = ("leads", "control_silent", "offers_open",
            "ready", "owned_partitions", "waiting_partitions", "leases", "verdicts", "wal_owed", "end_offset",
            "committed_offset", "table_parked", "stuck_partitions", "schema_ids_missing",
-           "tables_unregistered", "derive_failing")  # fmt: skip
+           "tables_unregistered", "derive_failing", "events_failing")  # fmt: skip
 """Gauges that count things or name an offset, and so have no unit."""
 
 

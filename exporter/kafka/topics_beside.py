@@ -1,0 +1,38 @@
+"""What the brokers say of the topics, for threads beside the loop: a connection of its own, one question at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+
+from exporter.kafka.topics import TopicReader, partitions_of
+from offsets.ranges import TopicPartition
+
+
+class TopicsBeside:
+    """Opened at the first question."""
+
+    def __init__(self, opened: Callable[[], TopicReader]) -> None:
+        self._opened = opened
+        self._topics: TopicReader | None = None
+        self._lock = threading.Lock()
+
+    def partitions(self) -> list[TopicPartition]:
+        """All that are exported and there now, whoever has them. Raises ExporterError."""
+        with self._lock:
+            return partitions_of(self._reader().identities())
+
+    def high_watermarks(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last replicated record, whatever the isolation. Raises ExporterError."""
+        with self._lock:
+            return self._reader().high_watermarks(tps)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._topics is not None:
+                self._topics.close()
+
+    def _reader(self) -> TopicReader:
+        if self._topics is None:
+            self._topics = self._opened()
+        return self._topics
