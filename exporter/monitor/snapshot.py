@@ -93,9 +93,9 @@ class Snapshot:
     schema_ids: int | None = None
     unregistered: int | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
-    coordination: CoordinationState | None = None
     valid_through: Mapping[str, int] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
+    coordination: CoordinationState | None = None
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)

@@ -68,8 +68,8 @@ class Watch:
         self.schema_ids: int | None = None
         self.unregistered: int | None = None
         self.jobs: Mapping[str, JobState] = {}
-        self.coordination: Callable[[], CoordinationState | None] = lambda: None
         self.sinks: Callable[[], Mapping[str, SinkState]] = dict
+        self.coordination: Callable[[], CoordinationState | None] = lambda: None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.through: Callable[[], Mapping[str, int]] = dict
@@ -207,9 +207,9 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
-            coordination=self.coordination(),
             valid_through=self.through(),
             sinks=self.sinks(),
+            coordination=self.coordination(),
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),
