@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from exporter import __version__
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
@@ -107,6 +108,10 @@ def _runs(snapshot: Snapshot) -> Iterator[Sample]:
     for name, job in snapshot.jobs.items():
         yield (name, "committed"), job.runs
         yield (name, "failed"), job.failures
+
+
+def _coordinated(samples: Callable[[CoordinationState], Iterable[Sample]]) -> Callable[[Snapshot], Iterable[Sample]]:
+    return lambda snapshot: () if snapshot.coordination is None else samples(snapshot.coordination)
 
 
 _TP = ("topic", "partition")
@@ -205,12 +210,38 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_derive_failing", "gauge", "1 while the runs of a job of [derive] fail, or none is made any "
               "more because of what no second try mends.", _JOB,
               _of_jobs(lambda s, job: 1 if job.in_a_row or job.ended else 0)),
+    Described("exporter_events_total", "counter", "Messages of versions that a sink has acknowledged, by this task.",
+              ("sink",), lambda s: [((name,), one.announced) for name, one in sorted(s.sinks.items())]),
+    Described("exporter_events_skipped_total", "counter", "Of these, those that say that a log had lost versions "
+              "before they were announced.", ("sink",),
+              lambda s: [((name,), one.skipped) for name, one in sorted(s.sinks.items())]),
+    Described("exporter_events_failing", "gauge", "1 while versions cannot be announced; the export goes on.",
+              ("sink",), lambda s: [((name,), 1 if one.error else 0) for name, one in sorted(s.sinks.items())]),
     Described("exporter_commits_total", "counter", "Commits offered, empty markers included: landed, refused (another "
               "task was first), unknown (offered again), stale (staged again), held (the log or a lease is missing), "
               "unwritten (a file cannot be made or stored).",
               ("event_type", "outcome"), lambda s: sorted(s.totals.outcomes.items())),
     Described("exporter_failed_writes_ratio", "gauge", "Share of the commits offered since the start that were refused "
               "or of unknown outcome.", (), lambda s: _one(s.totals.failed_share)),
+    Described("exporter_leads", "gauge", "1 if this task commits what all tasks offer, else 0 "
+              "(commit_mode = coordinated).", (), _coordinated(lambda c: _one(int(c.leads)))),
+    Described("exporter_control_silent", "gauge", "1 while nothing can be said on the control topic: tasks commit by "
+              "themselves.", (), _coordinated(lambda c: _one(int(bool(c.trouble))))),
+    Described("exporter_offers_open", "gauge", "Offers of this task whose outcome it waits for.", (),
+              _coordinated(lambda c: _one(c.open_offers))),
+    Described("exporter_offers_total", "counter", "Offers of this task, by what ended the waiting: answered, "
+              "unanswered in time, hurried (the task ends) or silent (it could not be said); those that are in no "
+              "commit then are committed by the task itself.", ("ended",),
+              _coordinated(lambda c: [((why,), n) for why, n in sorted(c.ended.items())])),
+    Described("exporter_commit_rounds_total", "counter", "Rounds that this task has closed as the leader: ready (all "
+              "partitions were) or late.", ("closed",),
+              _coordinated(lambda c: [((how,), n) for how, n in sorted(c.rounds.items())])),
+    Described("exporter_merged_offers_total", "counter", "Offers that this task was to commit as the leader: landed, "
+              "left_out.", ("outcome",),
+              _coordinated(lambda c: [(("landed",), c.merged), (("left_out",), c.left_out)])),
+    Described("exporter_merged_commits_total", "counter", "Commits that this task has made as the leader: landed, or "
+              "failed with nothing known.", ("outcome",),
+              _coordinated(lambda c: [(("landed",), c.commits), (("failed",), c.failed)])),
     Described("exporter_rounds_total", "counter", "Rounds of reading, by outcome: read or failed.", ("outcome",),
               lambda s: [(("read",), s.totals.rounds), (("failed",), s.totals.rounds_failed)]),
     Described("exporter_round_records", "histogram", "Records per round.", (),

@@ -14,7 +14,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
+from exporter.core.sink_state import SinkState
 from exporter.core.writers import Fragment, Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.outages import KAFKA, STORAGE, WAL, Outages
@@ -66,6 +68,8 @@ class Watch:
         self.schema_ids: int | None = None
         self.unregistered: int | None = None
         self.jobs: Mapping[str, JobState] = {}
+        self.sinks: Callable[[], Mapping[str, SinkState]] = dict
+        self.coordination: Callable[[], CoordinationState | None] = lambda: None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.through: Callable[[], Mapping[str, int]] = dict
@@ -92,6 +96,11 @@ class Watch:
         owner: its name in the log and the commits. leases: how many it has, by state. wal_calls: made so far.
         """
         self.owner, self._leases, self._wal_calls = owner, leases, wal_calls
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """The partitions that are this task's; callable from every thread."""
+        return frozenset() if self.snapshot is None else self.snapshot.owned
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -199,6 +208,8 @@ class Watch:
             unregistered=self.unregistered,
             jobs=self.jobs,
             valid_through=self.through(),
+            sinks=self.sinks(),
+            coordination=self.coordination(),
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

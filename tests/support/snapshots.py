@@ -9,7 +9,9 @@ from typing import Any
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
+from exporter.core.sink_state import SinkState
 from exporter.core.writers import StagedFile, Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.metrics import registry
@@ -58,6 +60,7 @@ def busy_snapshot() -> Snapshot:
         marks={P0: Marks((9, 30), (NOW_MS - 60_000, NOW_MS - 1000))},
         verdicts={P0: "agree"},
         troubles={"kafka": Outage(990.0, "silent")},
+        coordination=CoordinationState(True, 2, {"answered": 5, "unanswered": 1}, {"ready": 4, "late": 1}, 9, 18, 1, 0),
         leases={"held": 1, "waited_for": 0},
         wal_calls={("put_item", "answered"): 3},
         owed=0,
@@ -65,6 +68,7 @@ def busy_snapshot() -> Snapshot:
         unregistered=2,
         valid_through={"order": NOW_MS - 5_000, "click": 0},
         jobs={"mirrored": JobState("mirrored", "mirror", runs=3, rows=70, failures=2, version=4, taken_at=960.0)},
+        sinks={"topic": SinkState(announced=5, skipped=1)},
         totals=totals,
     )
 
