@@ -243,8 +243,8 @@ class DeltaCommitter:
         """Tell the log. logged: commit id -> version, of this app's commits that were found in the table's log.
 
         Only its own process says of an offer that it failed: once the position has changed, no offer of the claim can
-        land any more (FENCE); one that was given up before it was written is certain by itself. An Unknown one stays
-        started; a re-offer has a commit id, and an intent, of its own.
+        land any more (FENCE); one that was given up before it was written is certain by itself, unless a leader may
+        still write it. That one and an Unknown one stay started; a re-offer has an id, and an intent, of its own.
         """
         landed: dict[tuple[TopicPartition, str], int] = {}
         failed: list[tuple[TopicPartition, str]] = []
@@ -254,7 +254,7 @@ class DeltaCommitter:
                 landed |= {(tp, commit_id): logged[commit_id] for commit_id in offers if commit_id in logged}
             if isinstance(one.outcome, Landed | Refused):
                 failed += [(tp, commit_id) for commit_id in offers if commit_id not in logged]
-            elif isinstance(one.outcome, Stale):
+            elif isinstance(one.outcome, Stale) and not self._others_commit:
                 failed += [(tp, commit_id) for commit_id in offers[-1:]]
         self._journal.settle(event_type, landed, failed)
 

@@ -1,4 +1,4 @@
-"""Coordinated commits searched exhaustively (protocol 4.11): two tasks, a leader each, and a channel that keeps nothing.
+"""Coordinated commits searched exhaustively (protocol 4.11): two tasks, a leader each, and a lossy channel.
 
 See coordinate_world.py. The histories of what is taken out are in mutants.py.
 """
@@ -12,7 +12,7 @@ import pytest
 from tests.model.coordinate_world import STUBS
 from tests.model.test_model import hold_in_every_state, name_of
 
-COORDINATES = ({"ids": 1},)
+COORDINATES = ({"ids": 1}, {"ids": 1, "alters": 2, "owns": ((0, 1), ())})
 COORDINATES_LARGE = ({}, {"lies": True}, {"ids": 1, "owns": ((0, 1), (0, 1))}, {"ids": 1, "revokes": True})
 
 
