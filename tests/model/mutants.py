@@ -44,6 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
+THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
     "exporter/protocol/commit.py", "exporter/wal/journal.py", "exporter/wal/keeper.py", "offsets/wal_verdict.py"
 )  # fmt: skip
@@ -143,6 +144,13 @@ ROWS = frozenset({"ONCE", "COVER"})
 UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
 TWICE = {"log": "A", "restores": 2}
 ORDER = frozenset({"ORDER"})
+NO_CLAIMS = "        if not claims:\n            return\n"
+ASKS_FIRST = (
+    "        if not claims:\n"
+    "            if not answers:\n"
+    "                yield 'asks first', ((), None, {}), world\n"
+    "            return\n"
+)
 TOLD_WITH_THE_COMMIT = (
     COORDINATE,
     "for one, p, _, state in before[2] if state in (STARTED, LEFT)}",
@@ -1797,6 +1805,54 @@ MUTANTS = (
         ORDER,
         {"ids": 1, "alters": 2, "owns": ((0,), ())},
         "coordinate",
+    ),
+    Mutant(
+        "ends_before_the_freeze",
+        "4.12 a leader asks what there is before the first claim is frozen",
+        ((THROUGH, NO_CLAIMS, ASKS_FIRST.format("(len(logs), tuple(map(len, logs)))")),),
+        frozenset({"THROUGH"}),
+        {},
+        "through",
+    ),
+    Mutant(
+        "partitions_before_the_freeze",
+        "4.12 which partitions there are is asked before the first claim is frozen",
+        ((THROUGH, NO_CLAIMS, ASKS_FIRST.format("(len(logs),)")),),
+        frozenset({"THROUGH"}),
+        {"partitions": 1, "added": 1},
+        "through",
+    ),
+    Mutant(
+        "through_the_same_millisecond",
+        "4.12 what is said is the least of the times, not a millisecond less",
+        ((VALID_THROUGH, "max(min(told) - 1, before_ms)", "max(min(told), before_ms)"),),
+        frozenset({"THROUGH"}),
+        {},
+        "through",
+    ),
+    Mutant(
+        "through_the_greatest",
+        "4.12 what is said is the greatest of the times",
+        ((VALID_THROUGH, "max(min(told) - 1, before_ms)", "max(max(told) - 1, before_ms)"),),
+        frozenset({"THROUGH"}),
+        {"mode": "strict"},
+        "through",
+    ),
+    Mutant(
+        "silent_is_idle",
+        "4.12 a partition that takes no part is left out, whatever it has beyond its position",
+        ((VALID_THROUGH, "ends[tp] <= positions.get(tp, -1) + 1", "True"),),
+        frozenset({"THROUGH"}),
+        {},
+        "through",
+    ),
+    Mutant(
+        "through_not_kept",
+        "4.12 what was said before is not looked at: in ordered input held by the order",
+        ((VALID_THROUGH, "max(min(told) - 1, before_ms)", "min(told) - 1"),),
+        NOTHING,
+        {"records": 2},
+        "through",
     ),
 )
 
