@@ -64,8 +64,6 @@ class Event(str, Enum):
     MERGE_FAILED = "merge_failed", "A leader's commit failed; tasks find out by looking, and commit by themselves."
     OFFER_FALLS_BACK = "offer_falls_back", "A task commits by itself what no leader has: unanswered, answered, hurried."
     OFFER_NOT_SAID = "offer_not_said", "What an offer names could not be written; the task commits by itself."
-    CONTROL_SILENT = "control_silent", "Nothing can be said on the control topic: tasks commit by themselves. No harm."
-    CONTROL_REACHED = "control_reached", "It can again."
     COORDINATION_FAILED = "coordination_failed", "A step of the coordination failed; the next one is made. Report it."
     STAGED_FILES_DROPPED = "staged_files_dropped", "Staged files cannot be committed any more; they are read again."
     VALID_THROUGH_UNSAID = "valid_through_unsaid", "A commit says no valid_through: brokers or log did not answer."

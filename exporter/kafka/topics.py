@@ -216,12 +216,16 @@ class TopicReader:
         found = []
         for item in self._ask(self._admin.describe_topics, topics):
             found += [f"{right} on topic {item['name']}" for right in _lacking(item, "READ", "DESCRIBE")]
+        return [*found, *self.lacking_on_group(group)]
+
+    def lacking_on_group(self, group: str) -> list[str]:
+        """What of it the brokers say this user may not do with a consumer group."""
         try:
             described = self._ask(self._admin.describe_groups, [group]).get(group, {})
         except BrokerSilent as error:
             may_not = isinstance(error.__cause__, GroupAuthorizationFailedError)
-            return [*found, f"READ on group {group}"] if may_not else found
-        return found + [f"{right} on group {group}" for right in _lacking(described, "READ")]
+            return [f"READ on group {group}"] if may_not else []
+        return [f"{right} on group {group}" for right in _lacking(described, "READ")]
 
     def lacking(self, topic: str, *rights: str) -> list[str]:
         """Which of the rights on a topic that is there the brokers say this user has not. Raises BrokerSilent."""

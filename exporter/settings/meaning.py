@@ -5,6 +5,7 @@
     specs_of     how all are cut
     record_columns   what of the record itself they have
     table_options    all that tables are made and filled with
+    event_groups     who is told of versions, and who keeps how far
 """
 
 from __future__ import annotations
@@ -144,3 +145,14 @@ def table_options(settings: Settings) -> TableOptions:
         properties=settings.table_properties,
         compression=settings.parquet_compression,
     )
+
+
+EVENTS_TOPIC, EVENTS_WEBHOOK = "topic", "webhook"
+"""Who is told of versions, as logs and metrics call them."""
+
+
+def event_groups(settings: Settings) -> dict[str, str]:
+    """Who is told of versions -> the consumer group that keeps how far, as far as the settings name any."""
+    groups = {EVENTS_TOPIC: f"{settings.group}.events", EVENTS_WEBHOOK: f"{settings.group}.events.webhook"}
+    named = {EVENTS_TOPIC: settings.events_topic, EVENTS_WEBHOOK: settings.events_webhook}
+    return {sink: group for sink, group in groups.items() if named[sink]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.monitor.watch import Watch
 from exporter.secrets import keep_secret
+from exporter.settings.meaning import EVENTS_TOPIC, event_groups
 from exporter.settings.model import Settings
 from exporter.settings.table import revealed
 from exporter.stores.store import Store
@@ -22,8 +23,6 @@ from offsets.ranges import TopicPartition
 if TYPE_CHECKING:
     from exporter.announce.follower import Follower
 
-TOPIC, WEBHOOK = "topic", "webhook"
-"""The sinks, as logs and metrics call them."""
 LAST_SECS = 3.0
 """What the last messages may take, of the time that the way out has (ending.LEAVE_SECS)."""
 
@@ -32,7 +31,7 @@ LAST_SECS = 3.0
 def announcing(settings: Settings, store: Store, watch: Watch) -> Iterator[None]:
     """Announce while this lasts, if anybody is to be told, and what is left after it has ended well."""
     webhook = revealed(settings.events_webhook)
-    if not settings.events_topic and not webhook:
+    if not event_groups(settings):
         yield
         return
     from exporter.announce.announcing import Announcing  # only who needs it waits for its imports
@@ -50,13 +49,6 @@ def announcing(settings: Settings, store: Store, watch: Watch) -> Iterator[None]
             running.close(budget_secs)
 
 
-def groups(settings: Settings) -> Mapping[str, str]:
-    """Sink -> the consumer group that keeps how far it was told, of those that the settings name."""
-    named = {TOPIC: settings.events_topic, WEBHOOK: settings.events_webhook}
-    suffixes = {TOPIC: "events", WEBHOOK: "events.webhook"}
-    return {sink: f"{settings.group}.{suffixes[sink]}" for sink, there in named.items() if there}
-
-
 def _followers(settings: Settings, store: Store, webhook: str | None) -> dict[str, Follower]:
     from exporter.announce.follower import Follower
     from exporter.announce.kept import GroupPointers
@@ -65,8 +57,8 @@ def _followers(settings: Settings, store: Store, webhook: str | None) -> dict[st
     from exporter.kafka.sender import Sender
 
     client, made = kafka_python_options(settings), {}
-    for sink, group in groups(settings).items():
-        to = Sender(client, settings.events_topic) if sink == TOPIC else Webhook(webhook or "")
+    for sink, group in event_groups(settings).items():
+        to = Sender(client, settings.events_topic) if sink == EVENTS_TOPIC else Webhook(webhook or "")
         kept = GroupPointers(client, group, settings.selection)
         made[sink] = Follower(settings.app, TableLogs(store, settings.sync), to, kept)
     return made

@@ -30,6 +30,7 @@ from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
 from exporter.operate.catalog import check_catalog
 from exporter.operate.check.control import check_control
+from exporter.operate.check.events import check_events
 from exporter.operate.check.executors import check_executors
 from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
@@ -119,6 +120,7 @@ def check_broker(settings: Settings, create_control: bool = False) -> Iterator[F
             hint = "an administrator of the brokers grants it (kafka-acls.sh --add)"
             yield Finding("rights", "error", f"this user has not the right to {right}", hint)
         yield from check_control(settings, reader, create_control)
+        yield from check_events(settings)
     except ExporterError as error:
         yield Finding("topic", "error", error.message, error.hint)
     finally:

@@ -1,0 +1,101 @@
+"""Messages of versions over a real broker and to a real web server, beside tasks of this process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.announce import announcing as announcing_module
+from exporter.local.broker import create_topic
+from exporter.operate.check.check import check_broker
+from exporter.task.announced import announcing
+from tests.support.announced import Consumer, versions_with_rows
+from tests.support.lakes import Export, messages, mixed, wait_until, wrong_places
+from tests.support.services import administered, fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+@contextmanager
+def hook(taken: list[bytes]) -> Iterator[str]:
+    """A web server of this machine; its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            taken.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/of/tables"
+        server.shutdown()
+
+
+@contextmanager
+def announced(e: Export, spark: Any) -> Iterator[Any]:
+    """A task that announces, as `exporter run` puts it together; not running yet."""
+    settings = e.settings()
+    with e.service(spark) as service, announcing(settings, settings.store, service._watch):
+        yield service
+
+
+def read(bodies: Iterator[bytes] | list[bytes]) -> Consumer:
+    consumer = Consumer()
+    for body in bodies:
+        consumer.take(body)
+    return consumer
+
+
+def sent(e: Export, topic: str) -> list[bytes]:
+    return [message.value() for message in messages(e.kafka, topic)]
+
+
+def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run with an end goes on where the last one stood. The topic is deleted and made anew in between."""
+    monkeypatch.setattr(announcing_module, "LOOK_SECS", 0.1)
+    events, bodies = topic(3), list[bytes]()
+    with hook(bodies) as url:
+        e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_records_max": 20})
+        e = e.with_(events_topic=events, events_webhook=url)
+        assert [one.level for one in check_broker(e.settings()) if one.what == "events topic"] == ["ok"]
+        for number in range(2):
+            produce(kafka, e.topic, {0: mixed(60, 200 * number), 1: mixed(60, 200 * number + 100)})
+            with announced(e, spark) as service:
+                service.run()
+        expected = versions_with_rows(e)
+        for told in (sent(e, events), bodies):
+            consumer = read(told)
+            assert (consumer.seen, consumer.missed, consumer.doubled) == (expected, [], 0)
+        first = next(json.loads(body) for body in bodies if json.loads(body)["table"] == "order")
+        assert (first["after"], first["app"], first["days"][0]) == (-1, e.app, "2026-01-27")
+        assert sum(json.loads(body)["rows"] for body in bodies) == 240
+
+        with administered(kafka) as admin:
+            admin.delete_topics([events])
+        wait_until(lambda: [one.level for one in check_broker(e.settings()) if one.what == "events topic"] == ["error"],
+                   60, "the topic is gone")  # fmt: skip
+        produce(kafka, e.topic, {0: mixed(60, 400)})
+        with announced(e, spark) as service:
+            service.run()
+            wait_until(lambda: service._watch.sinks()["topic"].error, 60, "it is told")
+        assert wrong_places(e) == {}
+        assert read(bodies).seen == versions_with_rows(e)
+        create_topic(kafka, events, 2)
+        with announced(e, spark) as service:
+            service.run()
+        late = read(sent(e, events))
+    new = {table: versions[len(expected[table]) :] for table, versions in versions_with_rows(e).items()}
+    assert (late.seen, late.missed) == ({table: versions for table, versions in new.items() if versions}, [])
