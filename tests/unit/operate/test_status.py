@@ -213,6 +213,18 @@ def test_jobs_that_run_in_the_task_have_a_line_each() -> None:
     assert "derive b: ENDED: another process runs it" in lines
 
 
+def test_what_a_coordinated_task_does_is_a_line() -> None:
+    """Whether it leads, how many of its offers nobody answered, and why it commits by itself."""
+    found = {**busy_snapshot().as_dict(), "from": "here"}
+    says = "coordinated, leads: 5 rounds, 9 commits of 18 offers, 1 of 6 offers unanswered"
+    assert says in how_far.head_lines(found)
+    follows = {**found["coordination"], "leads": False, "ended": {}}
+    assert "coordinated, follows" in how_far.head_lines({**found, "coordination": follows})
+    silent = {**found["coordination"], "trouble": "the topic is gone"}
+    lines = how_far.head_lines({**found, "coordination": silent})
+    assert "CONTROL TOPIC SILENT, this task commits by itself: the topic is gone" in lines
+
+
 def test_what_filters_leave_out_is_told_by_table() -> None:
     """And what is of no table; nothing where there is none of it."""
     said = "records left out by filters: order 5, of no table 2"
