@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ import pytest
 from exporter.core.valid_through import as_ms
 from exporter.operate.offsets_view import offset_rows
 from offsets.ranges import TopicPartition
-from tests.support.lakes import NOON, Export, event, millis, wait_until
+from tests.support.lakes import NOON, ROOT, Export, event, millis, wait_until
 from tests.support.naive_through import assert_valid_through
 from tests.support.services import fresh_name
 
@@ -85,6 +86,16 @@ def is_there(e: Export) -> bool:
     return len(e.tables()) == 4 and all(len(e.log(name)) > 0 for name in e.tables())
 
 
+def documented() -> Callable[[str], str]:
+    """The function that the handbook has for readers."""
+    page = (ROOT / "deploy" / "handbook" / "valid-through.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    found: Callable[[str], str] = names["valid_through"]
+    return found
+
+
 def next_offsets(e: Export) -> list[int]:
     """Of the table of orders, by partition."""
     return [e.position("order", partition)[1] + 1 for partition in range(PARTITIONS)]
@@ -109,7 +120,9 @@ def test_in_ordered_input_no_later_row_has_a_time_at_or_below_it(export: Export,
     assert all(max(told(strict, name)) <= silent_at for name in TYPES)
     with aware.bench(spark) as bench:
         shown = {(row.event_type, row.tp): row.valid_through for row in offset_rows(bench, aware.settings())}
-    assert as_ms(shown["order", TopicPartition(aware.topic, 2)]) == millis(max(told(aware, "order")))
+    text = shown["order", TopicPartition(aware.topic, 2)]
+    assert as_ms(text) == millis(max(told(aware, "order")))
+    assert documented()(aware.uri("order")) == text
 
 
 def test_off_nothing_of_it_is_stored(export: Export, spark: Any) -> None:
