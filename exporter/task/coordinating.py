@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from exporter.coordinate.channel import TopicChannel
@@ -50,21 +50,16 @@ def commits_of(
             TopicChannel(ControlTopic(kafka_python_options(settings), settings.control_topic), settings.app)
         )
         everything = AllPartitions(_Partitions(settings), merging, settings.topics_refresh_secs)
-        leads = leadership or OwnsLeast(lambda: owned(watch), everything)
+        leads = leadership or OwnsLeast(lambda: watch.owned, everything)
         member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
         rounds = Rounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
-        merger = MergedCommits(lake, watch.owner, routing, committer.trusted)
+        merger = MergedCommits(lake, watch.owner, routing, committer.trusted, committer.through)
         leader = Leader(rounds, leads, merger, everything, merging, channel)
         commits = CoordinatedCommits(settings.app, channel, member, leader, leads)
         watch.coordination = commits.state
         return commits
 
     return coordinated
-
-
-def owned(watch: Watch) -> Collection[TopicPartition]:
-    """What was this task's in the loop's last passing; callable from every thread."""
-    return watch.snapshot.owned if watch.snapshot is not None else ()
 
 
 class _Partitions:
