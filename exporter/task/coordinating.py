@@ -54,7 +54,7 @@ def commits_of(
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)
         member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
         rounds = Rounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
-        merger = MergedCommits(lake, watch.owner, routing, committer.trusted)
+        merger = MergedCommits(lake, watch.owner, routing, committer.trusted, committer.through)
         leader = Leader(rounds, leads, merger, everything, merging, channel)
 
         def release() -> None:
