@@ -66,9 +66,8 @@ class Snapshot:
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
     does not have; None where there is none. jobs: of [derive], that run in this task.
-    sinks: who is told of versions, by what it is called.
-    does not have; None where there is none. jobs: of [derive], that run in this task. valid_through: event type -> the
-    greatest that commits of its table are known to have said, ms since 1970.
+    sinks: who is told of versions, by what it is called. valid_through: event type -> the greatest that commits of its
+    table are known to have said, ms since 1970.
     """
 
     at: float
