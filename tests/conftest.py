@@ -14,7 +14,7 @@ from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from tests.support import places, services
+from tests.support import places, services, sessions
 from tests.support.azurite import ROOT, Azurite, NoAzurite
 from tests.support.gcs import TOKEN, gcs_store
 
@@ -33,8 +33,11 @@ def secrets_of_one_test() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     """Bootstrap servers of a real broker, the same for all tests."""
+    from tests.support import naive
+
     with services.kafka_broker() as bootstrap:
         yield bootstrap
+        naive.disconnect()
 
 
 @pytest.fixture(scope="session")
@@ -125,9 +128,14 @@ QUICK = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.buffer.pageSize": "1m",
+    "spark.databricks.delta.delta.log.cacheSize": "100",
 }
-"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, and to compile a query takes
-longer than to run it once."""
+"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, to compile a query takes longer
+than to run it once, each broadcast of a few rows takes 16 MiB, and what Delta knows of a table, megabytes, stays for an
+hour after its test."""
+HEAP = "2g"
+"""Of the session that a whole run's tests share; by itself it would have what the exporter's has by default."""
 
 
 @pytest.fixture(scope="session")
@@ -140,15 +148,37 @@ def spark() -> Iterator[Any]:
     from exporter.core.deployment import Deployment
     from exporter.local.s3 import CREDENTIALS
     from exporter.spark.jars import jar_paths
-    from exporter.spark.session import start
+    from exporter.spark.session import start, stop
 
     with pytest.MonkeyPatch.context() as patch:
         for name in CREDENTIALS.keys() - os.environ.keys():
             patch.setenv(name, CREDENTIALS[name])
         patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
-        session = start(Deployment("local[2]", options=QUICK), "tests", short_lived=True)
+        session = start(Deployment("local[2]", HEAP, options=QUICK), "tests", short_lived=True)
+    sessions.settle()
     yield session
-    session.stop()
+    stop(session)
+
+
+@pytest.fixture(autouse=True)
+def jvm_lives(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The test in whose time the shared JVM ended says so; those after it that want it say no more than that."""
+    ended = sessions.end_of_jvm()
+    if ended and "spark" in request.fixturenames:
+        pytest.skip(f"the JVM that tests share has ended before: {ended}")
+    yield
+    if not ended and (ended := sessions.end_of_jvm()):
+        pytest.fail(f"in this test's time the JVM that tests share has ended: {ended}", pytrace=False)
+
+
+def pytest_collection_finish() -> None:
+    """Before the first test."""
+    sessions.settle()
+
+
+def pytest_runtest_logfinish() -> None:
+    """After each test, when nothing of it is held any more."""
+    sessions.let_go()
 
 
 DRILLS = "drills"

@@ -51,7 +51,6 @@ class CoordinatedCommits:
         self._leadership = leadership
         self._clock = clock
         self._ended = threading.Event()
-        self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="coordinate", daemon=True) if threaded else None
         if self._thread is not None:
             self._thread.start()
@@ -83,7 +82,7 @@ class CoordinatedCommits:
             merged=led.offers,
             left_out=led.left_out,
             failed=led.failed,
-            trouble=self._trouble,
+            trouble=self._channel.trouble,
         )
 
     def close(self) -> None:
@@ -103,7 +102,6 @@ class CoordinatedCommits:
                 self._leader.hear(message, now)
         self._member.tick(now)
         self._leader.tick(now)
-        self._tell_of_trouble(self._channel.trouble)
 
     def _run(self) -> None:
         """Whatever goes wrong in a step, the next one is made: without it tasks would wait for time-outs only."""
@@ -113,11 +111,3 @@ class CoordinatedCommits:
             except Exception as error:  # noqa: BLE001 - a hint that is lost costs a commit, and no record
                 log.error(Event.COORDINATION_FAILED, error=first_line(error))
                 self._ended.wait(HEAR_SECS)
-
-    def _tell_of_trouble(self, trouble: str) -> None:
-        if bool(trouble) != bool(self._trouble):
-            if trouble:
-                log.warning(Event.CONTROL_SILENT, error=trouble)
-            else:
-                log.info(Event.CONTROL_REACHED)
-        self._trouble = trouble

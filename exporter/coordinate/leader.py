@@ -41,7 +41,7 @@ class Leader:
         self,
         rounds: Rounds,
         leadership: Leadership,
-        merging: Merging,
+        merger: Merging,
         partitions: Callable[[], Collection[TopicPartition]],
         pool: Executor,
         channel: Channel,
@@ -49,7 +49,7 @@ class Leader:
         """partitions: all of the topics, as far as they are known; does not block."""
         self._rounds = rounds
         self._leadership = leadership
-        self._merging = merging
+        self._merger = merger
         self._partitions = partitions
         self._pool = pool
         self._channel = channel
@@ -98,7 +98,7 @@ class Leader:
     def _commit(self, table: str, offers: tuple[Offer, ...]) -> None:
         """Runs in the pool. Whatever goes wrong, the tasks find out by looking, and stop where they have to."""
         try:
-            merged = self._merging.commit(table, offers)
+            merged = self._merger.commit(table, offers)
         except Exception as error:  # noqa: BLE001 - nobody is told anything: tasks look for themselves
             log.warning(Event.MERGE_FAILED, table=table, offers=len(offers), error=first_line(error))
             self.led.failed += 1

@@ -247,7 +247,7 @@ class Member:
             if report is None:
                 log.info(Event.OFFER_FALLS_BACK, table=one.offer.table, why=why)
                 point(Fault.BEFORE_FALL_BACK, one.offer.table)
-                report = self._committer.land(one.prepared)
+                report = self._committer.fall_back(one.prepared)
         except BaseException as error:  # noqa: BLE001 - the loop decides
             self._forget(one)
             one.future.set_exception(error)

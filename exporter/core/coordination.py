@@ -127,7 +127,10 @@ class Preparing(Protocol):
         """What a leader has to know to commit it. Raises OSError: its manifest cannot be written."""
 
     def land(self, prepared: Prepared) -> Report:
-        """Commit it under its id, whole, and settle each claim. Raises InvariantBroken."""
+        """Commit it under its id, whole, and settle each claim; right after it was prepared. Raises InvariantBroken."""
+
+    def fall_back(self, prepared: Prepared) -> Report:
+        """The same, some time later: its files are looked at again. Raises InvariantBroken."""
 
     def found(self, prepared: Prepared) -> Report | None:
         """What has become of it by now; None while it may still land. Raises InvariantBroken, TableUnreadable."""

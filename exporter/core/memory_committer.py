@@ -199,8 +199,20 @@ class MemoryCommitter:
         version = table.logged(-1).get(prepared.commit_id)
         return self._reported(Report(prepared.event_type, version, 0.0, (*settled, *prepared.aside)))
 
+    def fall_back(self, prepared: Prepared) -> Report:
+        gone = self.tables[prepared.event_type].gone
+        lacking = [claim for claim in prepared.offers if any(file.path in gone for file in claim.files)]
+        if not lacking:
+            return self.land(prepared)
+        outcomes = {claim.key: Stale("a staged file cannot be read") for claim in lacking}
+        settled = [Settled(claim, outcomes.get(claim.key, Unknown())) for claim in prepared.offers]
+        return self._reported(Report(prepared.event_type, None, 0.0, (*settled, *prepared.aside), "files are gone"))
+
     def land(self, prepared: Prepared) -> Report:
         event_type = prepared.event_type
+        gone = self.tables[event_type].gone if event_type in self.tables else set()
+        if any(file.path in gone for claim in prepared.offers for file in claim.files):
+            raise broken(Invariant.TEMP, f"{prepared.commit_id} names a file that is gone")
         if self._prepared.get(event_type) != prepared.commit_id:
             raise broken(Invariant.COVER, f"{prepared.commit_id} is landed, and is not what was prepared last")
         if event_type in self._under_way:

@@ -58,18 +58,19 @@ def choose(app: str, view: TableView, offers: Sequence[Offer], unfit: Mapping[st
     chosen: dict[str, Offer] = {}
     dropped: dict[str, str] = {}
     taken: set[TopicPartition] = set()
+    fits: frozenset[tuple[str, str]] = frozenset()
     schema_json = view.schema_json
     for offer in offers:
         if offer.id in chosen or offer.id in dropped:
             continue
-        fits = [*(pair for other in chosen.values() for pair in other.fits), *offer.fits]
-        columns = fitting_all(view, fits)
+        wanted = fits.union(offer.fits)
+        columns = schema_json if wanted == fits else fitting_all(view, wanted)
         if why := unfit.get(offer.id, "") or _unmet(app, view, offer, taken):
             dropped[offer.id] = why
         elif columns is None:
             dropped[offer.id] = "its files do not fit the table, or those of another offer"
         else:
-            chosen[offer.id], schema_json = offer, columns
+            chosen[offer.id], fits, schema_json = offer, wanted, columns
             taken |= {claim.tp for claim in offer.claims}
     return Choice(tuple(chosen.values()), dropped, schema_json)
 
@@ -125,18 +126,19 @@ def malformed(app: str, table: str, offer: Offer) -> str:
         return "it has no claim, or two of one partition"
     if bool(offer.adds) != bool(offer.fits):
         return "it does not say what its files were staged for"
-    if wrong := next((wrong for claim in offer.claims if (wrong := _wrong_claim(claim))), ""):
-        return wrong
     try:
-        return _wrong_files(offer)
+        return next((wrong for claim in offer.claims if (wrong := _wrong_claim(claim))), "") or _wrong_files(offer)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        return f"a file of it cannot be read as one of ours: {type(error).__name__}: {str(error)[:200]}"
+        return f"what it says cannot be read: {type(error).__name__}: {str(error)[:200]}"
 
 
 def _wrong_claim(claim: OfferedClaim) -> str:
+    """As _wrong_files()."""
     said = claim.said
     if (said.get("epoch"), said.get("expected"), said.get("new")) != (claim.epoch, claim.expected, claim.new):
         return f"{claim.tp}: what is to be said of it is not what is claimed"
+    if type(said.get("filtered", 0)) is not int or said.get("filtered", 0) < 0:
+        return f"{claim.tp}: {said['filtered']!r} is no number of records"
     if claim.epoch < 0 or not -1 <= claim.expected < claim.new < 1 << 63:
         return f"{claim.tp}: it cannot go from {claim.expected} to {claim.new} in epoch {claim.epoch}"
     return ""
@@ -164,11 +166,16 @@ def _wrong_files(offer: Offer) -> str:
         if add.keys() != ADD_KEYS or add["dataChange"] is not True or not 0 < add["size"] < 1 << 63:
             return f"{path} is not added as rows that are new"
         ranges.setdefault((name.tp, path.rpartition("/")[0]), []).append(offsets)
-        rows[name.tp] += int(json.loads(add["stats"]).get("numRecords", 0))
+        rows[name.tp] += json.loads(add["stats"])["numRecords"]
     if clash := next((clash for one in ranges.values() if (clash := first_overlap(one))), None):
         return f"two of its files share offsets: {clash[0]} and {clash[1]}"
-    wrong = [str(tp) for tp, claim in claims.items() if int(claim.said["rows"]) != rows[tp]]
-    return f"its files do not have the rows that it says of {', '.join(wrong)}" if wrong else ""
+    for tp, claim in claims.items():
+        held = [one for (of, _), some in ranges.items() if of == tp for one in some]
+        first = min((one.first_offset for one in held), default=None)
+        last = max((one.last_offset for one in held), default=None)
+        if (claim.said["rows"], claim.said["first"], claim.said["last"]) != (rows[tp], first, last):
+            return f"{tp}: its files do not have the rows that are said of it"
+    return ""
 
 
 ADD_KEYS = frozenset({"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags"})

@@ -69,6 +69,6 @@ def as_text(time_ms: int) -> str:
 def as_ms(text: str) -> int:
     """The milliseconds of such a text; 0 for an empty one, or any other."""
     try:
-        return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
-    except (TypeError, ValueError):
+        return (datetime.fromisoformat(text.replace("Z", "+00:00")) - _EPOCH) // timedelta(milliseconds=1)
+    except (AttributeError, TypeError, ValueError):
         return 0

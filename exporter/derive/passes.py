@@ -12,6 +12,7 @@ Belongs to one thread, and to the Spark job group of that thread.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
@@ -165,6 +166,7 @@ class Passes:
             return False
         self._set(state.ran(ran.version, ran.rows, ran.more, began))
         if not ran.idle:
+            gc.collect()  # its queries: small and in cycles here, of megabytes in the JVM
             says = {"says": ran.says} if ran.says else {}
             secs = round(self._clock() - began, 2)
             log.info(Event.DERIVE_RAN, job=name, version=ran.version, rows=ran.rows, secs=secs, **says)

@@ -94,7 +94,7 @@ def fault_points_beside(run: Run) -> None:
             continue
         run.strike_by(run.start(armed=f"{point.value}:kill:1"), f"at {point.value}")
         run.check()
-        _alive(other)
+        require_alive(other)
     run.wait_commit(other)
     run.stop(other)
     run.finish()
@@ -154,11 +154,11 @@ def zombie_steps(run: Run) -> None:
         run.wait(sleeper.stopped, LIFE_SECS_MAX, f"{sleeper.name} sleeps", sleeper)
         held = run.owned(sleeper)
         run.struck(sleeper, f"SIGSTOP at {point.value}")
-        run.wait(partial(_owns, run, owner, held), LIFE_SECS_MAX, f"{owner.name} takes over {held}", owner)
+        run.wait(partial(owns, run, owner, held), LIFE_SECS_MAX, f"{owner.name} takes over {held}", owner)
         run.wait_commit(owner, 3)
         _wakes(run, sleeper)
         run.check()
-        _alive(owner)
+        require_alive(owner)
         run.kill(sleeper)
     run.stop(owner)
     run.finish()
@@ -211,7 +211,7 @@ def rebalance_storm(run: Run) -> None:
         else:
             with guest(run.services.options, run.app, run.topic):
                 run.nap(run.rng.uniform(0.2, 1.0))
-        _alive(task)
+        require_alive(task)
     run.wait_commit(task)
     run.check()
     run.stop(task)
@@ -244,10 +244,12 @@ def _wakes(run: Run, sleeper: Task) -> None:
     run.wait_event(sleeper, "partition_revoked")
 
 
-def _owns(run: Run, task: Task, held: set[str]) -> bool:
+def owns(run: Run, task: Task, held: set[str]) -> bool:
+    """Whether a task owns all these partitions."""
     return held <= run.owned(task)
 
 
-def _alive(task: Task) -> None:
+def require_alive(task: Task) -> None:
+    """Raises NotAsItMust."""
     if task.ended() is not None:
         raise NotAsItMust(f"{task.name} ended with {task.ended()}, it should have worked on\n{task.tail()}")

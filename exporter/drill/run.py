@@ -22,7 +22,7 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.helper import Helper
-from exporter.drill.plain import PlainTopic, problems
+from exporter.drill.plain import Commit, PlainTopic, problems
 from exporter.drill.producer import TYPES, Load, Record, mixed
 from exporter.drill.record import RunRecord, Strike
 from exporter.drill.schedule import KILLS
@@ -93,6 +93,11 @@ class Run:
     def secs(self) -> float:
         """Since its begin."""
         return self._timeline.secs
+
+    @property
+    def commits(self) -> list[Commit]:
+        """Of all tables, as far as they have been looked at, oldest first."""
+        return self._timeline.commits
 
     # What there is -----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import derived, kills, mishaps, outages, registry, soak, store, streams
+from exporter.drill import coordinated, crowd, derived, kills, mishaps, outages, registry, soak, store, streams
 from exporter.drill.run import Run
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
@@ -17,7 +17,7 @@ ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 class Scenario:
     """name: as it is asked for. needs: broker, dynamodb, disk or store, of its own. config: of the topic.
 
-    partitions: of the topic. alone: it is not one of `all`, as it lasts for --minutes.
+    partitions: of the topic. alone: it is not one of `all`: it lasts for --minutes, or needs the machine for itself.
     """
 
     name: str
@@ -67,6 +67,12 @@ _ALL = (
     Scenario("registry", registry.registry),
     Scenario("derived", derived.derived),
     Scenario("derived-rewound", derived.derived_rewound),
+    Scenario("coordinated", coordinated.coordinated),
+    Scenario("coordinated-lossy", coordinated.lossy),
+    Scenario("coordinated-topic", coordinated.topic_deleted),
+    Scenario("coordinated-sleepers", coordinated.sleepers),
+    Scenario("coordinated-mixed", coordinated.mixed_modes, partitions=3),
+    Scenario("coordinated-crowd", crowd.crowd, partitions=crowd.PARTITIONS, alone=True),
     Scenario("store-throttles", store.throttles, needs="store"),
     Scenario("store-slow", store.slow, needs="store"),
     Scenario("store-down", store.down, needs="store"),

@@ -20,10 +20,6 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from exporter.kafka.client import never_create_topics
-from exporter.log import get_logger
-from exporter.log_events import Event
-
-log = get_logger(__name__)
 
 OUTBOX_MAX = 10_000
 """Messages that wait to be sent; further ones are lost."""
@@ -62,7 +58,7 @@ class ControlTopic:
         self._is_behind = False
         self._retry_at = float("-inf")
         self._looked_at = self._heard_at = clock()
-        self._trouble = _Trouble("hear")
+        self._trouble = ""
 
     def send(self, values: Sequence[bytes]) -> None:
         """Send, in order, if that is possible now; returns at once."""
@@ -87,7 +83,7 @@ class ControlTopic:
             elif self._clock() - self._looked_at > LOOK_SECS:
                 self._look(consumer)
         except Exception as error:  # noqa: BLE001 - whatever the client raises, the task commits by itself meanwhile
-            self._trouble.note(_told(error))
+            self._trouble = _told(error)
             self._let_go()
             self._retry_at = self._clock() + RETRY_SECS
             return []
@@ -96,7 +92,7 @@ class ControlTopic:
     @property
     def trouble(self) -> str:
         """Why nothing can be said or heard right now, or empty."""
-        return self._trouble.text or self._sender.trouble.text
+        return self._trouble or self._sender.trouble
 
     def close(self) -> None:
         """Send what is left, for a moment, and let go; after the last receive()."""
@@ -130,7 +126,7 @@ class ControlTopic:
     def _heard(self) -> None:
         self._looked_at = self._heard_at = self._clock()
         self._is_behind = False
-        self._trouble.note("")
+        self._trouble = ""
 
     def _let_go(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -158,7 +154,7 @@ class _Sender:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._is_stale = False
-        self.trouble = _Trouble("say")
+        self.trouble = ""
 
     def put(self, values: Sequence[bytes]) -> None:
         with self._starting:
@@ -185,7 +181,7 @@ class _Sender:
                     self._is_stale = False
                 producer = producer or self._open()
                 sent = producer.send(self._topic, value, partition=0)
-                sent.add_callback(lambda _: self.trouble.note("")).add_errback(self._lost)
+                sent.add_callback(self._taken).add_errback(self._lost)
             except Exception as error:  # noqa: BLE001 - whatever the client raises, the task commits by itself meanwhile
                 self._lost(error)
                 if self._forget():
@@ -197,8 +193,11 @@ class _Sender:
         never_create_topics(producer)
         return producer
 
+    def _taken(self, _: object) -> None:
+        self.trouble = ""
+
     def _lost(self, error: BaseException) -> None:
-        self.trouble.note(_told(error))
+        self.trouble = _told(error)
         self._is_stale = True
 
     def _forget(self) -> bool:
@@ -214,21 +213,6 @@ class _Sender:
     def _closed(producer: Any) -> None:
         if producer is not None:
             _quietly(lambda: producer.close(timeout=CLOSE_SECS - 1))
-
-
-class _Trouble:
-    """Why one of the two does not work, told when it begins and when it ends."""
-
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-        self.text = ""
-
-    def note(self, text: str) -> None:
-        before, self.text = self.text, text
-        if text and not before:
-            log.warning(Event.CONTROL_TOPIC_LOST, doing=self._doing, error=text)
-        elif before and not text:
-            log.info(Event.CONTROL_TOPIC_BACK, doing=self._doing)
 
 
 def _told(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from exporter import __version__
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
@@ -107,6 +108,10 @@ def _runs(snapshot: Snapshot) -> Iterator[Sample]:
     for name, job in snapshot.jobs.items():
         yield (name, "committed"), job.runs
         yield (name, "failed"), job.failures
+
+
+def _coordinated(samples: Callable[[CoordinationState], Iterable[Sample]]) -> Callable[[Snapshot], Iterable[Sample]]:
+    return lambda snapshot: () if snapshot.coordination is None else samples(snapshot.coordination)
 
 
 _TP = ("topic", "partition")
@@ -218,6 +223,25 @@ METRICS: tuple[Described, ...] = (
               ("event_type", "outcome"), lambda s: sorted(s.totals.outcomes.items())),
     Described("exporter_failed_writes_ratio", "gauge", "Share of the commits offered since the start that were refused "
               "or of unknown outcome.", (), lambda s: _one(s.totals.failed_share)),
+    Described("exporter_leads", "gauge", "1 if this task commits what all tasks offer, else 0 "
+              "(commit_mode = coordinated).", (), _coordinated(lambda c: _one(int(c.leads)))),
+    Described("exporter_control_silent", "gauge", "1 while nothing can be said on the control topic: tasks commit by "
+              "themselves.", (), _coordinated(lambda c: _one(int(bool(c.trouble))))),
+    Described("exporter_offers_open", "gauge", "Offers of this task whose outcome it waits for.", (),
+              _coordinated(lambda c: _one(c.open_offers))),
+    Described("exporter_offers_total", "counter", "Offers of this task, by what ended the waiting: answered, "
+              "unanswered in time, hurried (the task ends) or silent (it could not be said); those that are in no "
+              "commit then are committed by the task itself.", ("ended",),
+              _coordinated(lambda c: [((why,), n) for why, n in sorted(c.ended.items())])),
+    Described("exporter_commit_rounds_total", "counter", "Rounds that this task has closed as the leader: ready (all "
+              "partitions were) or late.", ("closed",),
+              _coordinated(lambda c: [((how,), n) for how, n in sorted(c.rounds.items())])),
+    Described("exporter_merged_offers_total", "counter", "Offers that this task was to commit as the leader: landed, "
+              "left_out.", ("outcome",),
+              _coordinated(lambda c: [(("landed",), c.merged), (("left_out",), c.left_out)])),
+    Described("exporter_merged_commits_total", "counter", "Commits that this task has made as the leader: landed, or "
+              "failed with nothing known.", ("outcome",),
+              _coordinated(lambda c: [(("landed",), c.commits), (("failed",), c.failed)])),
     Described("exporter_rounds_total", "counter", "Rounds of reading, by outcome: read or failed.", ("outcome",),
               lambda s: [(("read",), s.totals.rounds), (("failed",), s.totals.rounds_failed)]),
     Described("exporter_round_records", "histogram", "Records per round.", (),

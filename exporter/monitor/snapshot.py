@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
@@ -65,9 +66,9 @@ class Snapshot:
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
-    does not have; None where there is none. jobs: of [derive], that run in this task.
-    sinks: who is told of versions, by what it is called. valid_through: event type -> the greatest that commits of its
-    table are known to have said, ms since 1970.
+    does not have; None where there is none. jobs: of [derive], that run in this task. valid_through: event type -> the
+    greatest that commits of its table are known to have said, ms since 1970. sinks: who is told of versions, by what it
+    is called. coordination: None where each task commits by itself.
     """
 
     at: float
@@ -92,8 +93,9 @@ class Snapshot:
     schema_ids: int | None = None
     unregistered: int | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
-    sinks: Mapping[str, SinkState] = field(default_factory=dict)
     valid_through: Mapping[str, int] = field(default_factory=dict)
+    sinks: Mapping[str, SinkState] = field(default_factory=dict)
+    coordination: CoordinationState | None = None
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)
@@ -237,6 +239,7 @@ class Snapshot:
                 }
                 for table in self.tables
             ],
+            "coordination": None if self.coordination is None else asdict(self.coordination),
             "derive": [self._job(state) for state in self.jobs.values()],
             "events": [{"sink": name, **vars(state)} for name, state in sorted(self.sinks.items())],
             "positions": [self._position(key, self.writers[key]) for key in sorted(self.writers)],

@@ -14,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.sink_state import SinkState
 from exporter.core.writers import Fragment, Writer, WriterKey
@@ -68,6 +69,7 @@ class Watch:
         self.unregistered: int | None = None
         self.jobs: Mapping[str, JobState] = {}
         self.sinks: Callable[[], Mapping[str, SinkState]] = dict
+        self.coordination: Callable[[], CoordinationState | None] = lambda: None
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.through: Callable[[], Mapping[str, int]] = dict
@@ -205,8 +207,9 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
-            sinks=self.sinks(),
             valid_through=self.through(),
+            sinks=self.sinks(),
+            coordination=self.coordination(),
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

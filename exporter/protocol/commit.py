@@ -74,16 +74,15 @@ class DeltaCommitter:
         through: ThroughTimes | None = None,
         others_commit: bool = False,
     ) -> None:
-        """owner: who commits, for the reader of the history. footer: key-values of every file, of any topic.
+        """owner: who commits, for the history. footer: key-values of every file. journal: of the write-ahead log.
 
-        journal: of the write-ahead log. lease: the fencing token of a partition that is this task's now, else None;
-        asked right before each commit where partitions are leased. room: of each merging, None for the
-        defaults. through: of commits that say valid_through. others_commit: whether somebody else may commit what is
-        prepared; its files are on disk before.
+        lease: the fencing token of a partition that is this task's now, else None; asked right before each commit.
+        room: of each merging. through: of commits that say valid_through. others_commit: whether somebody else may
+        commit what is prepared; its files are on disk before.
         """
         self._lake = lake
         self._owner = owner
-        self._footer = footer
+        self._footer = dict(footer)
         self._journal = journal or Journal()
         self._lease = lease
         self._files = FileWriter(lake, room or StagingBudget())
@@ -103,8 +102,7 @@ class DeltaCommitter:
 
     def footer(self, tp: TopicPartition) -> dict[str, str]:
         """The key-values that every file of the partition and its tags carry besides the coordinates."""
-        known = {"topic_id": self._topic_ids[tp.topic]} if tp.topic in self._topic_ids else {}
-        return {**self._footer, **known}
+        return self._footer | ({"topic_id": self._topic_ids[tp.topic]} if tp.topic in self._topic_ids else {})
 
     def checked_through(self, event_type: str) -> int:
         """The newest version of a table whose operations this process has looked at; -1 if none."""
@@ -120,18 +118,29 @@ class DeltaCommitter:
         Where others have changed the table meanwhile, and nothing of it is against these claims, they are offered
         again at once (protocol 4.3): each such change refuses all commits that were under way.
         """
-        report = self.land(self.prepare(event_type, claims))
+        return self._again_beside_others(self.land(self.prepare(event_type, claims)))
+
+    def fall_back(self, prepared: Prepared) -> Report:
+        """Commit by itself what a leader was to commit and has not: as `commit`, and under its id as long as it can.
+
+        Its files may have gone meanwhile: then it cannot land any more, for it lands whole or not at all.
+        """
+        there, gone = self._files.there(self._lake.table(prepared.event_type), prepared.offers)
+        if gone:
+            settled = [*gone, *(Settled(claim, Unknown()) for claim in there)]
+            self._settle(prepared.event_type, settled, {})
+            return _report(prepared, settled, error="files of others in the same offer are gone")
+        return self._again_beside_others(self.land(prepared))
+
+    def _again_beside_others(self, report: Report) -> Report:
+        event_type = report.event_type
         for attempt in range(CONTENDED_MAX):
-            if not self._is_contended(event_type, report):
+            is_newer = self.checked_through(event_type) > self._based_on[event_type]
+            if not (is_newer and _all_unknown(report)):  # else nothing is wrong but that the table has gone on
                 break
             time.sleep(random.uniform(0, CONTENDED_SECS * (attempt + 1)))
             report = self.land(self.prepare(event_type, [settled.claim for settled in report.settled]))
         return report
-
-    def _is_contended(self, event_type: str, report: Report) -> bool:
-        """Whether nothing is known to be wrong but that the table is newer than the commit that was refused."""
-        unknown = report.settled and all(isinstance(settled.outcome, Unknown) for settled in report.settled)
-        return bool(unknown) and self.checked_through(event_type) > self._based_on[event_type]
 
     def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
@@ -234,8 +243,8 @@ class DeltaCommitter:
         """Tell the log. logged: commit id -> version, of this app's commits that were found in the table's log.
 
         Only its own process says of an offer that it failed: once the position has changed, no offer of the claim can
-        land any more (FENCE); one that was given up before it was written is certain by itself. An Unknown one stays
-        started; a re-offer has a commit id, and an intent, of its own.
+        land any more (FENCE); one that was given up before it was written is certain by itself, unless a leader may
+        still write it. That one and an Unknown one stay started; a re-offer has an id, and an intent, of its own.
         """
         landed: dict[tuple[TopicPartition, str], int] = {}
         failed: list[tuple[TopicPartition, str]] = []
@@ -245,7 +254,7 @@ class DeltaCommitter:
                 landed |= {(tp, commit_id): logged[commit_id] for commit_id in offers if commit_id in logged}
             if isinstance(one.outcome, Landed | Refused):
                 failed += [(tp, commit_id) for commit_id in offers if commit_id not in logged]
-            elif isinstance(one.outcome, Stale):
+            elif isinstance(one.outcome, Stale) and not self._others_commit:
                 failed += [(tp, commit_id) for commit_id in offers[-1:]]
         self._journal.settle(event_type, landed, failed)
 
@@ -349,6 +358,10 @@ class DeltaCommitter:
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
         return self._files.add(claim, file, commit_id, self.footer(claim.key.tp))
+
+
+def _all_unknown(report: Report) -> bool:
+    return bool(report.settled) and all(isinstance(settled.outcome, Unknown) for settled in report.settled)
 
 
 def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:

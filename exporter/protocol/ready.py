@@ -49,9 +49,14 @@ class FileWriter:
                 ready.append(claim if claim.offers else replace(claim, files=self._merged(table, claim, footer)))
             except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
                 aside.append(Settled(claim, _unready(error, self.lake.store)))
-        found = each(lambda claim: _missing(table, claim, self.lake.store), ready)
-        aside += [Settled(claim, outcome) for claim, outcome in zip(ready, found, strict=True) if outcome]
-        return [claim for claim, outcome in zip(ready, found, strict=True) if not outcome], aside
+        ready, gone = self.there(table, ready)
+        return ready, [*aside, *gone]
+
+    def there(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
+        """The claims all of whose files are there as they were staged, and the others."""
+        found = each(lambda claim: _missing(table, claim, self.lake.store), claims)
+        aside = [Settled(claim, outcome) for claim, outcome in zip(claims, found, strict=True) if outcome]
+        return [claim for claim, outcome in zip(claims, found, strict=True) if not outcome], aside
 
     def synced(self, table: DeltaTable, claims: Sequence[Claim]) -> tuple[list[Claim], list[Settled]]:
         """Bring the files of claims to disk, where that has to be asked for; set aside those that cannot be.

@@ -42,10 +42,10 @@ from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
 from exporter.task.announced import announcing
+from exporter.task.coordinating import commits_of
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
-from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
 from exporter.task.progress import Progress
 from exporter.task.service import COMMIT_THREADS, Service
@@ -171,7 +171,10 @@ def build_service(
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     if through := _through(settings, bench):
         watch.through = lambda: dict(through.said)
-    committer = DeltaCommitter(bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), through)
+    committer = DeltaCommitter(
+        bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), through,
+        others_commit=settings.commit_mode == "coordinated",
+    )  # fmt: skip
     poison = Poison(bench.lake)
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
@@ -200,7 +203,7 @@ def build_service(
             recovery=recovery,
             known=_known(bench, committer),
             committer=committer,
-            commits=lambda pool: OwnCommits(committer, pool),
+            commits=commits_of(settings, bench.lake, committer, journal.routing, watch, wake.set),
             journal=journal,
             log_check=log_check,
             poison=poison,
@@ -287,11 +290,14 @@ def _assignment(
 
 
 def _limits(settings: Settings) -> LoopLimits:
+    """Where a leader begins rounds, what waits for none of two of them goes by itself."""
+    grace_secs = 2 * settings.commit_interval_secs if settings.commit_mode == "coordinated" else 0.0
     return LoopLimits(
         roll=RollLimits(
-            settings.roll_records_max, settings.roll_bytes_max, settings.roll_age_max_secs, settings.staged_bytes_max,
-            together=settings.valid_through != "off" and settings.commit_mode == "own",
+            settings.roll_records_max, settings.roll_bytes_max, grace_secs or settings.roll_age_max_secs,
+            settings.staged_bytes_max, together=settings.valid_through != "off" and settings.commit_mode == "own",
         ),
+        marker_grace_secs=grace_secs,
         heartbeat_secs=settings.heartbeat_secs,
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,

@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Mapping
 
 from exporter.kafka.assignment import Assigned, Assignment, AssignmentChange, Revoked
+from exporter.wal.leading import HoldsLease
 from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.ranges import TopicPartition
 
@@ -62,6 +63,10 @@ class LeasedAssignment:
         """
         known = self._leases.check(tp) or (self._best_effort and self._leases.trouble)
         return self._leases.token(tp) if known else None
+
+    def leadership(self, name: str) -> HoldsLease:
+        """Who leads, by a lease beside those of the partitions. name: of what is led, the same for all tasks."""
+        return HoldsLease(self._leases, name)
 
     def is_spare(self) -> bool:
         return self._inner.is_spare()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from exporter.drill import coordinated
 from exporter.faults import Fault
 from tests.support.lakes import (
     DDL,
@@ -85,8 +86,10 @@ STRUCK_ELSEWHERE = {
     Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE,
     Fault.BEFORE_WAL_STARTED, Fault.AFTER_WAL_STARTED, Fault.BEFORE_WAL_COMPLETED, Fault.AFTER_WAL_COMPLETED,
     Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT, Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND,
+    *(fault for fault, _ in coordinated.STEPS),
 }  # fmt: skip
-"""In tests/e2e: test_gaps.py, test_accidents.py and test_dead_letters.py need an accident first; and test_wal.py."""
+"""In tests/e2e: test_gaps.py, test_accidents.py and test_dead_letters.py need an accident first; and test_wal.py.
+Those of rounds in test_coordinated.py, beside this file."""
 
 LEASED = {"assignment": "static", "partitions": "0/1", "lease_secs": 4}
 

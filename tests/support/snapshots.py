@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.sink_state import SinkState
 from exporter.core.writers import StagedFile, Writer, WriterKey
@@ -59,6 +60,7 @@ def busy_snapshot() -> Snapshot:
         marks={P0: Marks((9, 30), (NOW_MS - 60_000, NOW_MS - 1000))},
         verdicts={P0: "agree"},
         troubles={"kafka": Outage(990.0, "silent")},
+        coordination=CoordinationState(True, 2, {"answered": 5, "unanswered": 1}, {"ready": 4, "late": 1}, 9, 18, 1, 0),
         leases={"held": 1, "waited_for": 0},
         wal_calls={("put_item", "answered"): 3},
         owed=0,

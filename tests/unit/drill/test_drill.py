@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.arrow.own_columns import KAFKA_TYPE
-from exporter.drill import drills, producer, routes
+from exporter.drill import coordinated, drills, producer, routes
 from exporter.drill.kills import ELSEWHERE, POINTS
 from exporter.drill.plain import PlainLake, problems
 from exporter.drill.record import PARTS, Book, Mark, RunRecord, Strike, read_book, recoveries, summary
@@ -100,7 +100,7 @@ def test_the_report_tells_what_was_found_and_loads_nothing() -> None:
 
 def test_every_fault_point_is_in_a_scenario() -> None:
     """A point that is added to the code must be added to the drill."""
-    assert {point for point, _ in POINTS} | ELSEWHERE == set(Fault)
+    assert {point for point, _ in (*POINTS, *coordinated.STEPS)} | ELSEWHERE == set(Fault)
     assert not {point for point, _ in POINTS} & ELSEWHERE
     assert all(one.what for one in SCENARIOS.values()), "each says in one line what it is"
 

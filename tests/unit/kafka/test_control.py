@@ -128,17 +128,6 @@ def test_a_client_that_hears_nothing_of_what_is_there_is_opened_anew(world: Worl
     assert (world.hear(2), world.end.trouble) == ([b"a"], "")
 
 
-def test_trouble_is_told_when_it_begins_and_when_it_ends(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """Not at each of its attempts."""
-    caplog.set_level("INFO", "exporter")
-    world.topic.is_silent = True
-    for _ in range(9):
-        world.hear(6)
-    world.topic.is_silent = False
-    world.hear(6)
-    assert [one.levelname for one in caplog.records] == ["WARNING", "INFO"]
-
-
 def test_saying_never_waits_and_nothing_is_said_late(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that blocks, then fails: what waited meanwhile is lost, what is said afterwards is sent."""
     blocked, sent, made = threading.Event(), [], []

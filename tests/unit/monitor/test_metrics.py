@@ -20,7 +20,8 @@ from offsets.ranges import OffsetRange
 from tests.support.snapshots import NOW_MS, P0, P1, at, busy_snapshot, file, scraped, snapshot, writer
 
 UNITS = ("_seconds", "_bytes", "_records", "_ratio", "_total", "_info")
-COUNTED = ("ready", "owned_partitions", "waiting_partitions", "leases", "verdicts", "wal_owed", "end_offset",
+COUNTED = ("leads", "control_silent", "offers_open",
+           "ready", "owned_partitions", "waiting_partitions", "leases", "verdicts", "wal_owed", "end_offset",
            "committed_offset", "table_parked", "stuck_partitions", "schema_ids_missing",
            "tables_unregistered", "derive_failing", "events_failing")  # fmt: skip
 """Gauges that count things or name an offset, and so have no unit."""

@@ -1,0 +1,149 @@
+"""Many members that commit in rounds, whose leader is killed again and again: how many versions, how late are records.
+
+    8 members, each a process with a JVM of its own ──> 10 tables, 12 partitions; a round each 5 s, 30 and more of them
+    kill -9 of the leader, five times ──> another leads, a new member joins ──> measured over all of it
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaTopicPartition
+
+from exporter.drill.coordinated import coordinate, leader, start_members, wait_merged
+from exporter.drill.lateness import Span, arrivals, versions
+from exporter.drill.plain import Commit
+from exporter.drill.producer import NOON, Record
+from exporter.drill.record import spread
+from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
+from exporter.local.children import quick_java
+
+PARTITIONS, MEMBERS, TABLES, KILLS = 12, 8, 10, 5
+ROUNDS, INTERVAL_SECS, TIMEOUT_SECS = 30, 5.0, 30.0
+CALM_ROUNDS = 3
+"""Between a kill from which the members have recovered and the next one."""
+PER_SEC = 50
+VERSIONS_MAX = 1.2
+"""Per table and round."""
+LATE_ROUNDS_MAX = 2
+"""Rounds after which a record is in its table, with the time that the group takes to give the dead one's away."""
+SMALL: Mapping[str, Any] = {
+    "spark_master": "local[1]",
+    "driver_memory": "512m",
+    "poll_secs": 2.0,
+    "roll_records_max": 100_000,
+    "carried_bytes_max": 1 << 20,
+    "heartbeat_secs": 30.0,
+}
+"""What lets so many members live on one machine."""
+FRUGAL = {
+    "JDK_JAVA_OPTIONS": f"{quick_java()['JDK_JAVA_OPTIONS']} -XX:+UseSerialGC",
+    "MALLOC_ARENA_MAX": "2",
+}
+
+
+def record(number: int) -> Record:
+    """The n-th one, of now; each table gets one in turn."""
+    kind = f"type_{number % TABLES}"
+    value = {"type": kind, "at": NOON.isoformat(), "id": number}
+    return Record(kind.encode(), json.dumps(value).encode(), int(time.time() * 1000))
+
+
+def crowd(run: Run) -> None:
+    """Eight members, 12 partitions, 10 tables, rounds of 5 s; the leader is killed five times (or --kills)."""
+    control = coordinate(run, INTERVAL_SECS, TIMEOUT_SECS)
+    run.types = {f"type_{number}": "id BIGINT" for number in range(TABLES)}
+    run.scalars |= SMALL
+    run.environment |= FRUGAL
+    load = run.load(record, PER_SEC, steady=False)
+    members = start_members(run, MEMBERS)
+    load.start()
+    wait_merged(run, *members)
+    began, failovers = time.time(), list[float]()
+    for _ in range(min(KILLS, run.size.kills)):
+        run.nap(CALM_ROUNDS * INTERVAL_SECS)
+        failovers.append(_leader_dies(run))
+    while len(_rounds(run, control, Span(began, time.time()))) < ROUNDS:
+        run.nap(INTERVAL_SECS)
+    span = Span(began, time.time())
+    load.stop()
+    living = [one for one in run.tasks if one.ended() is None]
+    for one in living:
+        run.stop(one)
+    run.finish()
+    late = arrivals(run.commits, run.plain_topic.wanted, run.plain_topic.sent_at, run.topic, span)
+    rounds = len(_rounds(run, control, span))
+    run.record.figures = figures(run.commits, [one.secs for one in late], span, rounds, failovers)
+    judge(run.record.figures)
+
+
+def _leader_dies(run: Run) -> float:
+    """Kill it, and let a new member take its place; seconds until others had its partitions."""
+    victim = leader(run)
+    lost = run.owned(victim)
+    run.kill(victim)
+    at = time.time()
+    fresh = run.start()
+
+    def taken_over() -> bool:
+        return lost <= {tp for one in run.tasks if one.ended() is None for tp in run.owned(one)}
+
+    run.wait(taken_over, LIFE_SECS_MAX, f"others own {lost}")
+    secs = time.time() - at
+    run.wait(lambda: run.owned(fresh), LIFE_SECS_MAX, f"{fresh.name} owns something", fresh)
+    return secs
+
+
+def _rounds(run: Run, control: str, span: Span) -> set[str]:
+    """The rounds that the control topic says have begun in the span, whoever led."""
+    consumer = KafkaConsumer(**run.services.options, enable_auto_commit=False)
+    tp, found = KafkaTopicPartition(control, 0), set[str]()
+    try:
+        consumer.assign([tp])
+        end = consumer.end_offsets([tp])[tp]
+        consumer.seek_to_beginning(tp)
+        while consumer.position(tp) < end:
+            for message in consumer.poll(timeout_ms=500, max_records=5000).get(tp, ()):
+                said = json.loads(message.value)
+                if said["kind"] == "begin" and span.has(message.timestamp / 1000):
+                    found.add(said["round_id"])
+    finally:
+        consumer.close()
+    return found
+
+
+def figures(
+    commits: Sequence[Commit], late: Sequence[float], span: Span, rounds: int, failovers: Sequence[float]
+) -> dict[str, Any]:
+    """What was measured in the span. late: seconds from each record to its commit, in order. Pure.
+
+    by_itself: share of the commits that a task made of its own claims alone.
+    """
+    made = [one for one in commits if span.has(one.at)]
+    per_round = [count / rounds for count in versions(made, span).values()]
+    return {
+        "secs": round(span.end - span.begin, 1),
+        "rounds": rounds,
+        "versions_per_table_and_round": {
+            "median": round(statistics.median(per_round), 2), "max": round(max(per_round), 2),
+        },
+        "claims_per_commit": round(statistics.mean(len(one.moves) for one in made), 1),
+        "by_itself": round(sum(not one.offers for one in made) / len(made), 3),
+        "failover_secs": spread(failovers),
+        "late_secs": spread(late),
+    }  # fmt: skip
+
+
+def judge(figures: Mapping[str, Any]) -> None:
+    """Raises NotAsItMust."""
+    most = figures["versions_per_table_and_round"]["max"]
+    latest = LATE_ROUNDS_MAX * INTERVAL_SECS + figures["failover_secs"].get("max", 0.0)
+    if most > VERSIONS_MAX:
+        raise NotAsItMust(f"{most} versions per table and round, not {VERSIONS_MAX} at most: {dict(figures)}")
+    if figures["late_secs"]["max"] > latest:
+        raise NotAsItMust(f"a record came after more than {latest:.1f} s: {dict(figures)}")

@@ -1,0 +1,77 @@
+"""What commits for a task: itself, or what it takes to do so in rounds, put together from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from exporter.coordinate.channel import TopicChannel
+from exporter.coordinate.coordinated import CoordinatedCommits
+from exporter.coordinate.leader import Leader
+from exporter.coordinate.leading import AllPartitions, OwnsLeast
+from exporter.coordinate.loss import as_lossy_as_told
+from exporter.coordinate.member import Member
+from exporter.coordinate.rounds import Rounds
+from exporter.core.coordination import Channel, Commits, Leadership
+from exporter.kafka.control import ControlTopic
+from exporter.kafka.options import kafka_python_options
+from exporter.kafka.topics import TopicReader, partitions_of
+from exporter.lake.lake import Lake
+from exporter.monitor.watch import Watch
+from exporter.protocol.commit import DeltaCommitter
+from exporter.protocol.merged import MergedCommits
+from exporter.settings.model import Settings
+from exporter.task.own_commits import OwnCommits
+from offsets.ranges import TopicPartition
+
+MERGE_THREADS = 3
+"""Tables that a leader commits at a time."""
+
+
+def commits_of(
+    settings: Settings,
+    lake: Lake,
+    committer: DeltaCommitter,
+    routing: str,
+    watch: Watch,
+    wake: Callable[[], None],
+    leadership: Leadership | None = None,
+) -> Callable[[ThreadPoolExecutor], Commits]:
+    """By `commit_mode`. routing: the fingerprint of the configuration. wake: lets the loop pass.
+
+    leadership: None where it follows from which partitions are whose.
+    """
+    if settings.commit_mode == "own":
+        return lambda pool: OwnCommits(committer, pool)
+
+    def coordinated(pool: ThreadPoolExecutor) -> CoordinatedCommits:
+        merging = ThreadPoolExecutor(MERGE_THREADS, thread_name_prefix="merge")
+        channel: Channel = as_lossy_as_told(
+            TopicChannel(ControlTopic(kafka_python_options(settings), settings.control_topic), settings.app)
+        )
+        everything = AllPartitions(_Partitions(settings), merging, settings.topics_refresh_secs)
+        leads = leadership or OwnsLeast(lambda: watch.owned, everything)
+        member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
+        rounds = Rounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
+        merger = MergedCommits(lake, watch.owner, routing, committer.trusted)
+        leader = Leader(rounds, leads, merger, everything, merging, channel)
+        commits = CoordinatedCommits(settings.app, channel, member, leader, leads)
+        watch.coordination = commits.state
+        return commits
+
+    return coordinated
+
+
+class _Partitions:
+    """Asks for all partitions of the topics, over a connection of its own: that of the loop is for the loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._reader: TopicReader | None = None
+
+    def __call__(self) -> list[TopicPartition]:
+        """For one thread at a time. Raises ExporterError."""
+        if self._reader is None:
+            settings = self._settings
+            self._reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+        return partitions_of(self._reader.identities())
