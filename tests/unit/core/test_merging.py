@@ -14,7 +14,7 @@ import pytest
 
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.coordination import Offer, OfferedClaim
-from exporter.core.merging import choose, malformed, manifest_path, merged_metadata, settled
+from exporter.core.merging import choose, malformed, merged_metadata, settled
 from offsets.names import AppId, DataFile
 from offsets.partitions import DAY
 from offsets.positions import Position
@@ -205,8 +205,3 @@ def test_whatever_a_file_says_of_itself_is_an_answer_and_never_an_error() -> Non
             claims = (replace(good.claims[0], said=said if isinstance(said, dict) else {}), *good.claims[1:])
         spoiled = replace(good, adds=adds, claims=claims)
         assert isinstance(malformed(APP, TABLE, spoiled), str)
-
-
-def test_a_manifest_is_beside_the_data_and_hidden() -> None:
-    """Delta's readers, and VACUUM, pass over what begins with `_`."""
-    assert manifest_path("a") == "_exporter/offers/a.json"
