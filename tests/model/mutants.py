@@ -44,6 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
+ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
 THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
     "exporter/protocol/commit.py", "exporter/wal/journal.py", "exporter/wal/keeper.py", "offsets/wal_verdict.py"
@@ -144,6 +145,7 @@ ROWS = frozenset({"ONCE", "COVER"})
 UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
 TWICE = {"log": "A", "restores": 2}
 ORDER = frozenset({"ORDER"})
+TOLD = frozenset({"TOLD"})
 NO_CLAIMS = "        if not claims:\n            return\n"
 ASKS_FIRST = (
     "        if not claims:\n"
@@ -1853,6 +1855,67 @@ MUTANTS = (
         NOTHING,
         {"records": 2},
         "through",
+    ),
+    Mutant(
+        "announced_is_kept_unasked",
+        "4.13 what is kept goes on although the message was not acknowledged",
+        ((FOLLOWER, "                if table not in failed:\n", "                if True:\n"),),
+        TOLD,
+        {"log": "rr"},
+        "announce",
+    ),
+    Mutant(
+        "begins_without_another_look",
+        "4.13 where announcing begins is kept without a second look whether somebody has begun",
+        (
+            (
+                FOLLOWER,
+                "strict=True)\n            pointers = self._kept.load()\n            if pointers is None:\n",
+                "strict=True)\n            if pointers is None:\n",
+            ),
+        ),
+        TOLD,
+        {"log": "rr"},
+        "announce",
+    ),
+    Mutant(
+        "commits_before_announcing_begins",
+        "4.13 a task commits before it is kept where announcing begins",
+        ((ANNOUNCE, "        return begun\n", "        return True\n"),),
+        TOLD,
+        {"log": "rr", "faults": 0},
+        "announce",
+    ),
+    Mutant(
+        "new_table_begins_where_it_is",
+        "4.13 a table that came after the beginning is announced from the version on that it is at",
+        (
+            (
+                FOLLOWER,
+                "return (self._pointers or {}).get(table, Pointer())",
+                "if table not in (self._pointers or {}):\n"
+                "            newest = self._logs.newest(table)\n"
+                "            self._pointers[table] = Pointer(newest, newest)\n"
+                "        return self._pointers[table]",
+            ),
+        ),
+        TOLD,
+        {"log": "rr", "there": 0},
+        "announce",
+    ),
+    Mutant(
+        "lost_versions_are_passed",
+        "4.13 what the log has lost is passed without a word",
+        (
+            (
+                FOLLOWER,
+                "_Found(Skipped(self._app, table, pointer.looked + 1, oldest - 1, pointer.announced)",
+                "_Found(None",
+            ),
+        ),
+        TOLD,
+        {"log": "rrr", "cleans": True},
+        "announce",
     ),
 )
 
