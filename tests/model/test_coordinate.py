@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.model.announce_world import FRESH, AnnounceScope, AnnounceWorld
-from tests.model.coordinate_world import STUBS
+from tests.model.coordinate_world import STUBS, CoordinateScope, CoordinateWorld
 from tests.model.search import RoleSearch
 from tests.model.test_model import finish, hold_in_every_state, name_of
 
@@ -43,6 +43,24 @@ def test_whatever_is_said_offers_land_once_and_whole(scope: dict[str, Any]) -> N
 def test_larger_worlds_of_offers_keep_every_record(scope: dict[str, Any]) -> None:
     """The same in worlds of minutes, with outcomes that nobody found; half a million states or all of them."""
     hold_in_every_state("coordinate", scope, 500_000, whole=False)
+
+
+@pytest.mark.parametrize("scope", ({"logs": ("A", ""), "owns": ((0,), (0,))},), ids=name_of)
+def test_a_task_without_a_leader_finishes_from_every_state(scope: dict[str, Any]) -> None:
+    """Whatever was said to it and of it, a task that hears nothing any more commits all that there is by itself."""
+    world = CoordinateWorld(CoordinateScope(**scope, ids=1))
+    roles, names = world.roles()
+    searched = RoleSearch(world, roles, names)
+    assert searched.run(*world.first_state()).complete
+    starts = {
+        (searched.processes.values[pid], searched.tables.values[tables])
+        for tables, *pids in searched.parents
+        for pid in pids
+    }
+    alone, done = CoordinateWorld(CoordinateScope(**scope, ids=1 << 10, leads=0)), set[Any]()
+    for start in starts:
+        finish(alone, start, done)
+    print(f"\ncoordinated, {name_of(scope)}: {len(starts)} pairs of a task and a world, all finish")
 
 
 @pytest.mark.parametrize("scope", THROUGHS, ids=name_of)
