@@ -15,7 +15,11 @@ from tests.model.coordinate_world import STUBS, CoordinateScope, CoordinateWorld
 from tests.model.search import RoleSearch
 from tests.model.test_model import finish, hold_in_every_state, name_of
 
-COORDINATES = ({"ids": 1}, {"ids": 1, "alters": 2, "owns": ((0, 1), ())})
+COORDINATES = (
+    {"ids": 1},
+    {"ids": 1, "lies": True, "owns": ((0,), (0,))},
+    {"ids": 1, "alters": 2, "owns": ((0, 1), ())},
+)
 COORDINATES_LARGE = ({}, {"lies": True}, {"ids": 1, "owns": ((0, 1), (0, 1))}, {"ids": 1, "revokes": True})
 THROUGHS = ({}, {"mode": "strict"}, {"partitions": 1, "added": 1, "records": 2}, {"leaders": 1, "records": 4})
 THROUGHS_LARGE = ({"records": 4}, {"added": 1}, {"leaders": 3}, {"leaders": 1, "partitions": 3, "records": 4})
