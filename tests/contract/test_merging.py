@@ -335,6 +335,21 @@ def test_what_the_leader_has_committed_a_task_that_heard_nothing_commits_no_seco
     assert place.rows() == [10, 0, 0]
 
 
+def test_a_task_that_falls_back_looks_for_its_files_again(place: Place) -> None:
+    """They were there when it said its offer. What is still there it offers under another id; no row is missing."""
+    gone, kept = claim(place, -1, 9), claim(place, -1, 4, P1)
+    mine, _ = offered(place, 0, gone, kept)
+    place.file_vanishes(gone.files[0])
+    report = place.tasks[0].fall_back(mine)
+    found = outcomes(report)
+    assert isinstance(found[0], Stale) and found[1] == Unknown() and place.at() == [-1, -1, -1]
+    again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
+    assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
+    yours, _ = offered(place, 1, claim(place, -1, 19, P2))
+    assert outcomes(place.tasks[1].fall_back(yours)) == {2: Landed(Position(0, 19))}
+    assert place.rows() == [0, 5, 20]
+
+
 def test_offers_of_which_none_can_land_make_no_version(place: Place) -> None:
     """A leader that wakes up after others have committed all that it had collected."""
     _, first = offered(place, 0, claim(place, -1, 9))
