@@ -1784,11 +1784,11 @@ MUTANTS = (
             (MERGING, "from dataclasses import dataclass\n", "from dataclasses import dataclass, replace\n"),
             (
                 MERGING,
-                "            continue\n",
-                "            continue\n"
+                "        wanted = fits.union(offer.fits)\n",
                 "        alone = [replace(offer, claims=(one,)) for one in offer.claims]\n"
                 "        left = [claim for one in alone if not _unmet(app, view, one, taken) for claim in one.claims]\n"
                 "        offer = replace(offer, claims=tuple(left)) if left else offer\n"
+                "        wanted = fits.union(offer.fits)\n",
             ),
         ),
         ORDER,
