@@ -33,8 +33,11 @@ def secrets_of_one_test() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     """Bootstrap servers of a real broker, the same for all tests."""
+    from tests.support import naive
+
     with services.kafka_broker() as bootstrap:
         yield bootstrap
+        naive.disconnect()
 
 
 @pytest.fixture(scope="session")
@@ -125,13 +128,16 @@ QUICK = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.buffer.pageSize": "1m",
+    "spark.databricks.delta.delta.log.cacheSize": "100",
 }
-"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, and to compile a query takes
-longer than to run it once."""
-
-
+"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, to compile a query takes longer
+than to run it once, each broadcast of a few rows takes 16 MiB, and what Delta knows of a table, megabytes, stays for an
+hour after its test."""
 HEAP = "2g"
 """Of the session that a whole run's tests share; by itself it would have what the exporter's has by default."""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The session that the exporter itself starts, the same for all tests; its settings are under test too.

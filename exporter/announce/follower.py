@@ -87,7 +87,6 @@ class Follower:
     def forget(self) -> None:
         """Somebody else goes on from here."""
         self._pointers = None
-        self._looked_at.clear()
 
     def close(self) -> None:
         """Wait for nothing."""

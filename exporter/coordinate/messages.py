@@ -15,8 +15,6 @@ from exporter.core.coordination import Begin, Message, Offer, OfferedClaim, Outc
 from offsets.ranges import TopicPartition
 
 VERSION: Literal[1] = 1
-OFFER_BYTES_MAX = 200_000
-"""Of an offer's JSON. One that is larger has its files in a manifest beside the table; brokers take a megabyte."""
 
 _Text = Annotated[str, Meta(max_length=1000)]
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -124,11 +122,6 @@ def decode(value: bytes, app: str) -> Message:
     if message.app != app:
         raise Unreadable(f"of another app: {message.app}")
     return message
-
-
-def is_large(offer: Offer) -> bool:
-    """Whether an offer's files are better in a manifest."""
-    return len(encode(offer)) > OFFER_BYTES_MAX
 
 
 def schema() -> dict[str, Any]:

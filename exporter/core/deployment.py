@@ -42,6 +42,10 @@ FIXED = {
 TUNED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.setTransactionsInCrc.maxAllowed": "100000",
@@ -53,7 +57,7 @@ TUNED = {
     "spark.python.worker.reuse": "true",
     **{f"spark.executorEnv.{name}": value for name, value in PAGES.items()},
 }
-"""What is quicker so."""
+"""What is quicker so, or smaller: of the last queries Spark keeps the plans, as text, for pages that nobody sees."""
 SETTINGS = {
     "spark.master": "spark_master",
     "spark.app.name": "app",

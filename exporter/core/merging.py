@@ -58,18 +58,19 @@ def choose(app: str, view: TableView, offers: Sequence[Offer], unfit: Mapping[st
     chosen: dict[str, Offer] = {}
     dropped: dict[str, str] = {}
     taken: set[TopicPartition] = set()
+    fits: frozenset[tuple[str, str]] = frozenset()
     schema_json = view.schema_json
     for offer in offers:
         if offer.id in chosen or offer.id in dropped:
             continue
-        fits = [*(pair for other in chosen.values() for pair in other.fits), *offer.fits]
-        columns = fitting_all(view, fits)
+        wanted = fits.union(offer.fits)
+        columns = schema_json if wanted == fits else fitting_all(view, wanted)
         if why := unfit.get(offer.id, "") or _unmet(app, view, offer, taken):
             dropped[offer.id] = why
         elif columns is None:
             dropped[offer.id] = "its files do not fit the table, or those of another offer"
         else:
-            chosen[offer.id], schema_json = offer, columns
+            chosen[offer.id], fits, schema_json = offer, wanted, columns
             taken |= {claim.tp for claim in offer.claims}
     return Choice(tuple(chosen.values()), dropped, schema_json)
 
@@ -125,15 +126,14 @@ def malformed(app: str, table: str, offer: Offer) -> str:
         return "it has no claim, or two of one partition"
     if bool(offer.adds) != bool(offer.fits):
         return "it does not say what its files were staged for"
-    if wrong := next((wrong for claim in offer.claims if (wrong := _wrong_claim(claim))), ""):
-        return wrong
     try:
-        return _wrong_files(offer)
+        return next((wrong for claim in offer.claims if (wrong := _wrong_claim(claim))), "") or _wrong_files(offer)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        return f"a file of it cannot be read as one of ours: {type(error).__name__}: {str(error)[:200]}"
+        return f"what it says cannot be read: {type(error).__name__}: {str(error)[:200]}"
 
 
 def _wrong_claim(claim: OfferedClaim) -> str:
+    """As _wrong_files()."""
     said = claim.said
     if (said.get("epoch"), said.get("expected"), said.get("new")) != (claim.epoch, claim.expected, claim.new):
         return f"{claim.tp}: what is to be said of it is not what is claimed"

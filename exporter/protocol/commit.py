@@ -86,7 +86,7 @@ class DeltaCommitter:
         self._journal = journal or Journal()
         self._lease = lease
         self._files = FileWriter(lake, room or StagingBudget())
-        self._through = through
+        self.through = through
         self._others_commit = others_commit
         self._topic_ids: dict[str, str] = {}
         self.trusted = TrustedTables(lake.app)
@@ -243,8 +243,8 @@ class DeltaCommitter:
         """Tell the log. logged: commit id -> version, of this app's commits that were found in the table's log.
 
         Only its own process says of an offer that it failed: once the position has changed, no offer of the claim can
-        land any more (FENCE); one that was given up before it was written is certain by itself. An Unknown one stays
-        started; a re-offer has a commit id, and an intent, of its own.
+        land any more (FENCE); one that was given up before it was written is certain by itself, unless a leader may
+        still write it. That one and an Unknown one stay started; a re-offer has an id, and an intent, of its own.
         """
         landed: dict[tuple[TopicPartition, str], int] = {}
         failed: list[tuple[TopicPartition, str]] = []
@@ -254,7 +254,7 @@ class DeltaCommitter:
                 landed |= {(tp, commit_id): logged[commit_id] for commit_id in offers if commit_id in logged}
             if isinstance(one.outcome, Landed | Refused):
                 failed += [(tp, commit_id) for commit_id in offers if commit_id not in logged]
-            elif isinstance(one.outcome, Stale):
+            elif isinstance(one.outcome, Stale) and not self._others_commit:
                 failed += [(tp, commit_id) for commit_id in offers[-1:]]
         self._journal.settle(event_type, landed, failed)
 
@@ -267,7 +267,7 @@ class DeltaCommitter:
         def check(view: TableView | None) -> str | None:
             return self._check(table, view, offers)
 
-        told = {} if self._through is None else self._through.metadata(table, None, _times(offers))
+        told = {} if self.through is None else self.through.metadata(table, None, _times(offers))
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
             positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
@@ -277,8 +277,8 @@ class DeltaCommitter:
         point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_DELTA_COMMIT, table.event_type)
-        if self._through is not None:
-            self._through.landed(table.event_type, told)
+        if self.through is not None:
+            self.through.landed(table.event_type, told)
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> str | None:
@@ -325,8 +325,8 @@ class DeltaCommitter:
         view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
         commits = table.commits(base, view.version)
-        if self._through is not None:
-            self._through.heard(table.event_type, commits)
+        if self.through is not None:
+            self.through.heard(table.event_type, commits)
         logged = {one: commit.version for commit in commits for one in commit.commit_ids}
         settled = []
         for claim in offers:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
 
 from exporter.core.coordination import Offer
 from exporter.core.merging import OFFER_BYTES_MAX, manifest_path
@@ -36,8 +38,23 @@ def whole(store: Store, offer: Offer) -> Offer:
         return offer
     if offer.manifest != manifest_path(offer.id) or offer.adds or offer.fits:
         raise ValueError(f"offer {offer.id[:64]!r} has a manifest that is not its own")
-    said = json.loads(store.read(offer.manifest))
-    if not isinstance(said, dict) or not all(isinstance(said.get(key), list) for key in ("adds", "fits")):
-        raise ValueError(f"{offer.manifest} is no manifest of an offer")
+    said = _read(store, offer.manifest)
     fits = tuple((str(fingerprint), str(columns)) for fingerprint, columns in said["fits"])
     return replace(offer, adds=tuple(said["adds"]), fits=fits, manifest="")
+
+
+def offered_paths(store: Store, manifest: str) -> list[str] | None:
+    """The files that a manifest names, none of them if it is no manifest; None: it cannot be read now."""
+    try:
+        return [unquote(add["path"]) for add in _read(store, manifest)["adds"]]
+    except OSError:
+        return None
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def _read(store: Store, manifest: str) -> dict[str, Any]:
+    said = json.loads(store.read(manifest))
+    if not isinstance(said, dict) or not all(isinstance(said.get(key), list) for key in ("adds", "fits")):
+        raise ValueError(f"{manifest} is no manifest of an offer")
+    return said

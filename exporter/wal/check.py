@@ -318,11 +318,12 @@ def _completed(
         return None
     new, rows = int(said["new"]), int(said.get("rows") or 0)
     first, last = (int(said["first"]), int(said["last"])) if rows else (new, new)
+    routing = str(said.get("routing", metadata.get("routing", "")))
     return Intent(
         IntentKey(name, tp, at.epoch), said.get("offer", metadata["commit_id"]),
         str(said.get("owner", metadata.get("owner", ""))),
         int(said.get("expected", new)), new, first, last, rows, int(metadata.get("checked_through", version - 1)),
-        table_id, str(metadata.get("routing", "")), int(time.time() * 1000), IntentState.COMPLETED, version,
+        table_id, routing, int(time.time() * 1000), IntentState.COMPLETED, version,
     )  # fmt: skip
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +12,11 @@ import pytest
 from exporter.announce import announcing as announcing_module
 from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_broker
-from exporter.task.announced import announcing
-from tests.support.announced import Consumer, versions_with_rows
-from tests.support.lakes import Export, messages, mixed, wait_until, wrong_places
+from tests.support.announcing import announced, hook, read, sent, versions_with_rows
+from tests.support.lakes import Export, mixed, running, wait_until, wrong_places
 from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-
-
-@contextmanager
-def hook(taken: list[bytes]) -> Iterator[str]:
-    """A web server of this machine; its URL."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            taken.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/of/tables"
-        server.shutdown()
-
-
-@contextmanager
-def announced(e: Export, spark: Any) -> Iterator[Any]:
-    """A task that announces, as `exporter run` puts it together; not running yet."""
-    settings = e.settings()
-    with e.service(spark) as service, announcing(settings, settings.store, service._watch):
-        yield service
-
-
-def read(bodies: Iterator[bytes] | list[bytes]) -> Consumer:
-    consumer = Consumer()
-    for body in bodies:
-        consumer.take(body)
-    return consumer
-
-
-def sent(e: Export, topic: str) -> list[bytes]:
-    return [message.value() for message in messages(e.kafka, topic)]
 
 
 def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
@@ -71,10 +29,12 @@ def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
         e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_records_max": 20})
         e = e.with_(events_topic=events, events_webhook=url)
         assert [one.level for one in check_broker(e.settings()) if one.what == "events topic"] == ["ok"]
-        for number in range(2):
-            produce(kafka, e.topic, {0: mixed(60, 200 * number), 1: mixed(60, 200 * number + 100)})
-            with announced(e, spark) as service:
-                service.run()
+        produce(kafka, e.topic, {0: mixed(60), 1: mixed(60, 100)})
+        with running(e, "--until-caught-up") as task:
+            assert task.wait() == 0, task.text
+        produce(kafka, e.topic, {0: mixed(60, 200), 1: mixed(60, 300)})
+        with announced(e, spark) as service:
+            service.run()
         expected = versions_with_rows(e)
         for told in (sent(e, events), bodies):
             consumer = read(told)

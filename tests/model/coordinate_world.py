@@ -10,12 +10,14 @@ a step like any other. A commit that was given up and lands later is a leader's,
     Process  (writers, open, name)
     Writer   as in pair_world.py
     Open     (offer id, claims with the ids that each was offered under, SAID or LOST)      None: nothing is offered
-    World    (table, log, intents, channel, leaders, told)
+    World    (table, log, intents, channel, leaders, told, altered)
              table: per partition (position, committed offsets)      log: (offer id, ((partition, new, has files), ...))
-             intents: (offer id, partition, new, state) of claims with files, in the write-ahead log
+             intents: (offer id, partition, new, state) of claims with files, in the write-ahead log; LEFT: by a task
+             that is no more, or has given it up
              channel: ("offer", id, claims) and ("outcome", landed ids, dropped ids)
              leaders: per process the offers of a commit without an answer, or None
-             told: per partition the group offset less one, if the table is not there; else None
+             told: what a group offset says that the table or the log of intents does not, or empty
+             altered: how often the table's metadata have changed; what was staged fits them every second time
     claims   ((partition, expected, new, files), ...)
 
 Reading and integrating is one step (overlapping rounds are world.py's). Begin and Ready say only when a task rolls and
@@ -27,26 +29,24 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import exporter.protocol.commit
-from exporter.core import outcome
+from exporter.core import merging
+from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.outcome import Landed, Prepared, Unknown
-from exporter.core.writers import Claim, StagedFile, freeze, staged_range_error
+from exporter.core.writers import Claim, StagedFile, drop, freeze, staged_range_error
 from exporter.errors import InvariantBroken
 from exporter.protocol.commit import DeltaCommitter
 from offsets.names import AppId
-from offsets.positions import Position
-from offsets.ranges import OffsetRange
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
-from tests.model.pair_world import BOTH, TPS, TYPE, PairScope, PairWorld, _claims, _offsets, _put
+from tests.model.pair_world import BOTH, TPS, TYPE, PairScope, PairWorld, _claims, _compact, _offsets, _put
 from tests.model.search import remember
 from tests.model.world import APP, Move, SharedMove, State, Stopped
 
 SAID, LOST = "said", "lost"
-STARTED, COMPLETED, FAILED = "started", "completed", "failed"
+STARTED, COMPLETED, FAILED, LEFT = "started", "completed", "failed", "left"
 OPEN = 0b100
 EVERYTHING = BOTH | OPEN
 
@@ -64,10 +64,10 @@ STUBS: tuple[tuple[Any, str, Any], ...] = ((exporter.protocol.commit, "log", _Si
 
 @dataclass(frozen=True)
 class CoordinateScope:
-    """logs, drops, revokes, markers: as in pair_world.py. messages: that the channel holds. merged: offers in one commit.
+    """logs, drops, revokes, markers: as in pair_world.py. messages: that the channel holds. merged: of one commit.
 
     ids: of one task that anything may still name. lies: outcomes are made up. leads: how many of the two have a leader.
-    owns: the partitions that each task takes for its own.
+    owns: the partitions that each task takes for its own. alters: how often the table's metadata change, at most.
     forgets: offers that can never land vanish from the channel.
     """
 
@@ -78,6 +78,7 @@ class CoordinateScope:
     leads: int = 2
     owns: tuple[tuple[int, ...], ...] = ((0, 1), (0,))
     lies: bool = False
+    alters: int = 0
     forgets: bool = True
     drops: bool = False
     revokes: bool = False
@@ -96,8 +97,9 @@ class _Lake:
 
     app, event_type, store, on = APP, TYPE, None, False
 
-    def __init__(self, positions: State, ids: State, answers: bool) -> None:
-        self.positions, self.ids, self.answers = positions, ids, answers
+    def __init__(self, seen: State, ids: State = (), answers: bool = False) -> None:
+        """seen: as CoordinateWorld.seen has it. ids: in the log. answers: whether a commit does."""
+        self.seen, self.ids, self.answers = seen, ids, answers
         self.landed: dict[tuple[int, str], int] = {}
         self.failed: tuple[tuple[int, str], ...] = ()
 
@@ -105,8 +107,9 @@ class _Lake:
         return self
 
     def view(self) -> TableView:
-        at = {str(AppId(APP, tp, 0)): now for tp, now in zip(TPS, self.positions, strict=True)}
-        return TableView(1, "id", "", at, {APP_PROPERTY: APP})
+        positions, fits = self.seen
+        at = {str(AppId(APP, tp, 0)): now for tp, now in zip(TPS, positions, strict=True)}
+        return TableView(1, "id", "" if fits else "altered", at, {APP_PROPERTY: APP})
 
     def commits(self, after: int, through: int) -> list[LoggedCommit]:
         said = json.dumps({"commit_id": "merged", "offers": self.ids})
@@ -130,10 +133,9 @@ class CoordinateWorld(PairWorld):
     """All steps from a state. A task's own reading is local; whatever is said, written or looked at is shared."""
 
     def __init__(self, scope: CoordinateScope) -> None:
-        pair = PairScope(tuple(scope.logs), drops=scope.drops, revokes=scope.revokes, markers=scope.markers)  # type: ignore[arg-type]
-        super().__init__(pair)
+        super().__init__(PairScope(scope.logs, drops=scope.drops, revokes=scope.revokes, markers=scope.markers))
         self.bounds = scope
-        remember(self, "settling", "due")
+        remember(self, "settling", "frozen", "due", "choice", "found")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         return (0, 1), ("P1", "P2")
@@ -141,7 +143,7 @@ class CoordinateWorld(PairWorld):
     def first_state(self) -> tuple[State, State]:
         fresh = (-1, -1, (), None)
         owned = [tuple(fresh if p in mine else None for p in range(len(TPS))) for mine in self.bounds.owns]
-        world = (tuple((-1, ()) for _ in TPS), (), (), (), (None, None), (None, None))
+        world = (tuple((-1, ()) for _ in TPS), (), (), (), (None, None), "", 0)
         return world, ((owned[0], None, "a"), (owned[1], None, "b"))
 
     def local_moves(self, process: State) -> list[Move]:
@@ -149,7 +151,7 @@ class CoordinateWorld(PairWorld):
 
     def shared_moves(self, process: State, tables: State) -> list[SharedMove]:
         moves: list[SharedMove] = []
-        for step in (self._offered, self._lands, self._looks, self._recovers, self._crashes, self._leads):
+        for step in (self._offered, self._lands, self._looks, self._recovers, self._crashes, self._alters, self._leads):
             moves.extend(step(process, tables))
         return [(text, *self._tidied(after, new), reads, writes) for text, after, new, reads, writes in moves]
 
@@ -179,27 +181,33 @@ class CoordinateWorld(PairWorld):
     ) -> Iterator[SharedMove]:
         """Started in the log, then said."""
         writers, _, name = process
-        claims = []
-        for p in sorted({*fresh, *again}):
-            try:
-                claim = (freeze(self.real_writer(p, writers[p]), 0) if p in fresh else self.real_writer(p, writers[p])).claim
-                problem = "no claim" if claim is None else staged_range_error(claim)
-            except InvariantBroken as error:
-                claim, problem = None, error.message
-            if claim is None or problem:
-                yield "offers", Stopped(problem), tables, EVERYTHING, EVERYTHING
+        claims = tuple(self.frozen(p, writers[p]) for p in sorted({*fresh, *again}))
+        text = f"offers {offer_id}: "
+        for claim in claims:
+            if isinstance(claim, Stopped):
+                yield text, claim, tables, EVERYTHING, EVERYTHING
                 return
-            claims.append((p, claim.expected, claim.new, tuple(_offsets(file) for file in claim.files), claim.offers))
         after = process
-        for p, *frozen, offers in claims:
-            after = _put(after, p, (*writers[p][:3], (*frozen, offers)))
-        told = tuple((p, *frozen, (*offers, offer_id)) for p, *frozen, offers in claims)
-        started = tuple((offer_id, p, new, STARTED) for p, _, new, files, _ in claims if files)
+        for p, *claim in claims:
+            after = _put(after, p, (*writers[p][:3], tuple(claim)))
+        mine = tuple((*claim[:4], (*claim[4], offer_id)) for claim in claims)
+        started = {(offer_id, p, new, STARTED) for p, _, new, files, _ in claims if files}
         world = (*tables[:2], tuple(sorted({*tables[2], *started})), *tables[3:])
-        used = sum(1 << p for p in {*fresh, *again})
-        text = f"offers {offer_id}: {_claims(_bare(told))}"
-        opened = (after[0], (offer_id, told, SAID), name)
-        yield from self._says(text, opened, world, ("offer", offer_id, _bare(told)), used | OPEN)
+        used = sum(1 << p for p in {*fresh, *again}) | OPEN
+        opened = (after[0], (offer_id, mine, SAID), name)
+        yield from self._says(text + _claims(_bare(mine)), opened, world, ("offer", offer_id, _bare(mine)), used)
+
+    def frozen(self, p: int, writer: State) -> State | Stopped:
+        """The claim that a writer has, or gets now: partition, and as in the writer."""
+        try:
+            real = self.real_writer(p, writer)
+            claim = real.claim or freeze(real, 0).claim
+            problem = staged_range_error(claim) if claim else "no claim"
+        except InvariantBroken as error:
+            return Stopped(error.message)
+        if claim is None or problem:
+            return Stopped(problem)
+        return (p, claim.expected, claim.new, tuple(_offsets(file) for file in claim.files), claim.offers)
 
     def _says(self, text: str, process: State, tables: State, message: State, used: int) -> Iterator[SharedMove]:
         """The message takes a free place in the channel, or that of any other."""
@@ -215,22 +223,22 @@ class CoordinateWorld(PairWorld):
 
     def _lands(self, process: State, tables: State) -> Iterator[SharedMove]:
         """A time-out, or a task that ends: it commits by itself what it has offered."""
-        writers, mine, name = process
-        if mine is None or mine[2] != SAID:
+        if process[1] is None or process[1][2] != SAID:
             return
-        offer_id, claims = self.falls_back(mine)
+        process = self.falls_back(process)
+        writers, (offer_id, claims, _), name = process
         lost = (writers, (offer_id, claims, LOST), name)
         yield "commits by itself: raises, not landed", lost, tables, OPEN, OPEN
-        settled = self.settling("lands", claims, offer_id, _positions(tables), self.logged(claims, tables))
+        settled = self.settling("lands", claims, offer_id, self.seen(tables), self.logged(claims, tables))
         if settled[0] is None:
             return
         world = self.written(tables, ((offer_id, _bare(claims)),))
         yield f"commits {offer_id} by itself, answer lost", lost, world, OPEN, OPEN
         yield f"commits {offer_id} by itself", *self.settled_all(process, world, settled), EVERYTHING, EVERYTHING
 
-    def falls_back(self, mine: State) -> tuple[str, State]:
-        """4.11: under the same id, and unchanged."""
-        return mine[0], mine[1]
+    def falls_back(self, process: State) -> State:
+        """4.11: what it has offered, under the same id, and unchanged."""
+        return process
 
     def _looks(self, process: State, tables: State) -> Iterator[SharedMove]:
         """After a commit that did not return, a time-out, or an outcome that was heard: the log says what became."""
@@ -258,16 +266,16 @@ class CoordinateWorld(PairWorld):
         """What a task takes for the outcome: what the log says."""
         offer_id, claims, status = mine
         kind = "found" if status == SAID else "raises"
-        return self.settling(kind, claims, offer_id, _positions(tables), self.logged(claims, tables))
+        return self.settling(kind, claims, offer_id, self.seen(tables), self.logged(claims, tables))
 
-    def settling(self, kind: str, claims: State, offer_id: str, positions: State, ids: State) -> State:
+    def settling(self, kind: str, claims: State, offer_id: str, seen: State, ids: State) -> State:
         """What the exporter makes of it: per claim (partition, outcome, position), and what the log is told.
 
         None if nothing is settled: the commit is refused, or it may still land.
         """
-        lake = _Lake(positions, ids, kind == "lands")
-        committer = _Committer(lake, "task", {}, lake)  # type: ignore[arg-type]
-        real = tuple(replace(self.real_claim(p, (expected, new, files, offers))) for p, expected, new, files, offers in claims)
+        lake = _Lake(seen, ids, kind == "lands")
+        committer = _Committer(lake, "task", {}, lake, others_commit=True)  # type: ignore[arg-type]
+        real = tuple(self.real_claim(claim[0], claim[1:]) for claim in claims)
         prepared = Prepared(TYPE, offer_id, real, (), {}, 0.0)
         report = committer.found(prepared) if kind == "found" else committer.land(prepared)
         if report is None or (kind == "lands" and report.version is None):
@@ -280,22 +288,23 @@ class CoordinateWorld(PairWorld):
 
     def settled_all(self, process: State, tables: State, settled: State) -> tuple[State, State]:
         """What the loop makes of the outcomes, and the log and the group offset of what it is told."""
-        claims = {p: claim for p, *claim in process[1][1]}
+        claims = {p: tuple(claim) for p, *claim in process[1][1]}
         after = (process[0], None, process[2])
-        ahead = list(tables[5])
         for p, kind, position in settled[0]:
             writer = after[0][p]
-            if not writer or not writer[3] or writer[3][:3] != tuple(claims[p][:3]):
-                continue
-            real = self.real_claim(p, claims[p])
-            found: Any = Unknown() if kind == "unknown" else Landed(position) if kind == "landed" else None
-            left = self.settled(p, (*writer[:3], tuple(claims[p])), found) if found else None
-            after = _put(after, p, left)
-            if left and left[0] > tables[0][p][0]:
-                ahead[p] = real.new
-        states = {(one, p): COMPLETED for p, one in settled[1]} | {(one, p): FAILED for p, one in settled[2]}
+            if writer and writer[3] and writer[3][:3] == claims[p][:3]:
+                after = _put(after, p, self.went_on(p, (*writer[:3], claims[p]), kind, position))
+        given_up = {(claims[p][3][-1], p): LEFT for p, kind, _ in settled[0] if kind == "stale"}
+        states = given_up | {(one, p): COMPLETED for p, one in settled[1]} | {(one, p): FAILED for p, one in settled[2]}
         intents = tuple((one, p, new, states.get((one, p), state)) for one, p, new, state in tables[2])
-        return after, (*tables[:2], intents, *tables[3:5], tuple(ahead))
+        return after, (*tables[:2], intents, *tables[3:])
+
+    def went_on(self, p: int, writer: State, kind: str, position: Any) -> State | None:
+        """The writer afterwards; None: it is read again."""
+        if kind == "stale":
+            return _compact(drop(self.real_writer(p, writer)))
+        found: Any = Unknown() if kind == "unknown" else Landed(position) if kind == "landed" else None
+        return self.settled(p, writer, found) if found else None
 
     def logged(self, claims: State, tables: State) -> State:
         ids = {one for *_, offers in claims for one in offers}
@@ -312,8 +321,23 @@ class CoordinateWorld(PairWorld):
         """The task and its leader are one process."""
         after = ((None, None), None, process[2])
         world = self._with_leader(process, tables, None)
+        world = (*world[:2], tuple(self.judged(one, process[2], world) for one in world[2]), *world[3:])
         if (after, world) != (process, tables):
             yield "crashes and starts again", after, world, EVERYTHING, EVERYTHING
+
+    def judged(self, intent: State, name: str, tables: State) -> State:
+        """5.1: what a start makes of the intents of the life before."""
+        if intent[0][0] != name or intent[3] != STARTED:
+            return intent
+        return (*intent[:3], COMPLETED if intent[0] in dict(tables[1]) else LEFT)
+
+    def _alters(self, process: State, tables: State) -> Iterator[SharedMove]:
+        if tables[6] < self.bounds.alters:
+            yield "somebody changes the table's metadata", process, (*tables[:6], tables[6] + 1), 0, 0
+
+    def seen(self, tables: State) -> State:
+        """Of the table: its positions, and whether what was staged fits it."""
+        return _positions(tables), not tables[6] % 2
 
     # -- the leader
 
@@ -334,7 +358,7 @@ class CoordinateWorld(PairWorld):
 
     def _merges(self, process: State, tables: State, heard: State) -> Iterator[SharedMove]:
         """All that it has heard of, in one commit, but what does not belong there."""
-        chosen, dropped = self.chosen(heard, _positions(tables))
+        chosen, dropped = self.choice(heard, self.seen(tables))
         if not chosen:
             yield from self._tells(f"L: drops {', '.join(dropped)}", process, tables, (), dropped)
             return
@@ -345,37 +369,34 @@ class CoordinateWorld(PairWorld):
         landed = tuple(one for one, _ in chosen)
         yield from self._tells(f"L: commits {merged}", process, self.written(tables, chosen), landed, dropped)
 
-    def chosen(self, offers: State, positions: State) -> tuple[State, State]:
-        """The offers that go into one commit, and the ids of those that do not (4.11)."""
-        taken: list[State] = []
-        dropped = []
-        for one, claims in offers:
-            used = {p for _, others in taken for p, *_ in others}
-            if all(positions[p] == expected and p not in used for p, expected, *_ in claims):
-                taken.append((one, claims))
-            else:
-                dropped.append(one)
-        return tuple(taken), tuple(dropped)
+    def choice(self, offers: State, seen: State) -> tuple[State, State]:
+        """The offers that go into one commit, as they do, and the ids of those that do not (4.11)."""
+        found = merging.choose(APP, _Lake(seen).view(), [self.real_offer(*offer) for offer in offers], {})
+        said = {(one, claim[0]): claim for one, claims in offers for claim in claims}
+        chosen = tuple(
+            (offer.id, tuple(said[offer.id, TPS.index(one.tp)] for one in offer.claims)) for offer in found.offers
+        )
+        return chosen, tuple(found.dropped)
+
+    def real_offer(self, offer_id: str, claims: State) -> Offer:
+        said = tuple(OfferedClaim(TPS[p], 0, expected, new, {}) for p, expected, new, _ in claims)
+        fits = (("", ""),) if any(files for *_, files in claims) else ()
+        return Offer(APP, offer_id, "task", TYPE, "id", "", 0, said, (), fits)
 
     def _finds_out(self, process: State, tables: State, call: State) -> Iterator[SharedMove]:
         """Offers of a commit that did not return, each by looking; what is unknown is told to nobody."""
         quiet = self._with_leader(process, tables, None)
-        found = {one: self.found(one, claims, tables) for one, claims in call}
-        landed = tuple(one for one, kind in found.items() if kind == "landed")
-        dropped = tuple(one for one, kind in found.items() if kind == "refused")
-        text = "L: looks, " + ", ".join(f"{one} {kind}" for one, kind in found.items())
+        landed, dropped = self.found(call, self.seen(tables), tuple(one for one, _ in tables[1]))
+        text = "L: looks, " + (", ".join([*(f"{one} landed" for one in landed), *dropped]) or "unknown")
         if landed or dropped:
             yield from self._tells(text, process, quiet, landed, dropped)
         else:
             yield text, process, quiet, 0, 0
 
-    def found(self, offer_id: str, claims: State, tables: State) -> str:
-        """What became of an offer, by 4.4: refused as soon as one of its partitions is."""
-        ids = {one for one, _ in tables[1]}
-        real = [self.real_claim(claim[0], (*claim[1:], (offer_id,))) for claim in claims]
-        found = [outcome.resolve(one, ids, Position(0, tables[0][TPS.index(one.key.tp)][0])) for one in real]
-        kinds = {type(one).__name__.lower() for one in found}
-        return next(kind for kind in ("landed", "refused", "unknown") if kind in kinds)
+    def found(self, offers: State, seen: State, ids: State) -> tuple[State, State]:
+        """Of offers whose commit did not return: the ids of what has landed, and of what never will."""
+        found = merging.settled(APP, _Lake(seen).view(), [self.real_offer(*offer) for offer in offers], ids)
+        return found.landed, tuple(found.dropped)
 
     def _tells(
         self, text: str, process: State, tables: State, landed: State, dropped: State
@@ -390,7 +411,7 @@ class CoordinateWorld(PairWorld):
 
     def _with_leader(self, process: State, tables: State, leader: State | None) -> State:
         at = "ab".index(process[2])
-        return (*tables[:4], (*tables[4][:at], leader, *tables[4][at + 1 :]), tables[5])
+        return (*tables[:4], (*tables[4][:at], leader, *tables[4][at + 1 :]), *tables[5:])
 
     def written(self, tables: State, offers: State) -> State:
         """One commit with these offers, and their ids in the log."""
@@ -406,7 +427,7 @@ class CoordinateWorld(PairWorld):
         """What nothing can come back to is forgotten; of the other task's only what the world alone can tell."""
         if isinstance(process, Stopped):
             return process, tables
-        table, log, intents, channel, leaders, told = tables
+        table, log, intents, channel, leaders, _, altered = tables
         writers, mine, name = process
         channel = self.lasting(channel, _positions(tables), mine[0] if mine else "", name)
         alive = {message[1] for message in channel if message[0] == "offer"} | ({mine[0]} if mine else set())
@@ -418,8 +439,20 @@ class CoordinateWorld(PairWorld):
         claims = [writer[3] for writer in writers if writer and writer[3]] + [*(mine[1] if mine else ())]
         kept = {one for claim in claims for one in claim[-1]} | {one for one, *_ in intents}
         log = tuple(one for one in log if one[0] in kept or one[0][0] != name)
-        told = tuple(None if at is None or at <= table[p][0] else at for p, at in enumerate(told))
-        return (writers, mine, name), (table, log, intents, channel, leaders, told)
+        told = self.told(process, tables)
+        return (writers, mine, name), (table, log, intents, channel, leaders, told, altered)
+
+    def told(self, process: State, tables: State) -> str:
+        """ORDER: the group offset says what is covered, which may be said as soon as it is."""
+        landed = dict(tables[1])
+        for p, writer in enumerate(process[0]):
+            covered = writer[0] if writer else -1
+            if covered > tables[0][p][0]:
+                return f"the group offset of p{p} is {covered + 1}, the table is at {tables[0][p][0]}"
+            for one, at, new, state in tables[2]:
+                if one[0] == process[2] and one in landed and (at, state) == (p, STARTED) and new <= covered:
+                    return f"the group offset of p{p} is {covered + 1}, the log has {one} as {state}"
+        return ""
 
     def lasting(self, channel: State, positions: State, mine: str, name: str) -> State:
         """The messages that still say something: ids are never used again for real, and are here.
@@ -444,21 +477,18 @@ class CoordinateWorld(PairWorld):
 
     def broken(self, tables: State) -> str:
         """ONCE and COVER of the table; of ORDER what the log and the group offset say of it."""
-        table, log, intents, _, _, told = tables
+        table, log, intents, _, _, told, _ = tables
         landed = {(one, p): new for one, parts in log for p, new, _ in parts}
         for one, p, new, state in intents:
             if state == COMPLETED and landed.get((one, p)) != new:
                 return f"ORDER: the log says that {one} has moved p{p} to {new}, it has not"
             if state == FAILED and (one, p) in landed:
                 return f"ORDER: the log says that {one} failed, it has moved p{p}"
-        for p, at in enumerate(told):
-            if at is not None:
-                return f"ORDER: the group offset of p{p} is {at + 1}, the table is at {table[p][0]}"
-        return super().broken(table)
+        return f"ORDER: {told}" if told else super().broken(table)
 
     def went_back(self, before: State, after: State) -> str:
         """MONOTONE; and of ORDER that nothing with files lands that the log was not told of."""
-        started = {(one, p) for one, p, _, state in before[2] if state == STARTED}
+        started = {(one, p) for one, p, _, state in before[2] if state in (STARTED, LEFT)}
         known = dict(before[1])
         for one, parts in after[1]:
             missing = [p for p, _, files in parts if files and (one, p) not in started and one not in known]
@@ -509,7 +539,7 @@ def _known(claim: State, known: set[str]) -> State:
 def _used(process: State, tables: State) -> set[str]:
     """The ids that anything names."""
     writers, mine, _ = process
-    _, log, intents, channel, leaders, _ = tables
+    _, log, intents, channel, leaders, *_ = tables
     claimed = {one for writer in writers if writer and writer[3] for one in writer[3][3]}
     told = {one for message in channel if message[0] == "outcome" for ids in message[1:] for one in ids}
     offered = {message[1] for message in channel if message[0] == "offer"}

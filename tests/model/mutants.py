@@ -43,6 +43,9 @@ MIRROR, SENT = "tests/model/mirror_world.py", "tests/model/sent_world.py"
 FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
+COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
+ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
+THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
     "exporter/protocol/commit.py", "exporter/wal/journal.py", "exporter/wal/keeper.py", "offsets/wal_verdict.py"
 )  # fmt: skip
@@ -141,6 +144,21 @@ FENCES_NO_RUN = (DERIVE, "        if dict(target[0]).get(run_id(APP, JOB_NAME), 
 ROWS = frozenset({"ONCE", "COVER"})
 UNFIT = frozenset({"ONCE", "COVER", "MONOTONE", "STOP"})
 TWICE = {"log": "A", "restores": 2}
+ORDER = frozenset({"ORDER"})
+TOLD = frozenset({"TOLD"})
+NO_CLAIMS = "        if not claims:\n            return\n"
+ASKS_FIRST = (
+    "        if not claims:\n"
+    "            if not answers:\n"
+    "                yield 'asks first', ((), None, {}), world\n"
+    "            return\n"
+)
+TOLD_WITH_THE_COMMIT = (
+    COORDINATE,
+    "for one, p, _, state in before[2] if state in (STARTED, LEFT)}",
+    "for one, p, *_ in (*before[2], *after[2])}",
+)
+FALLS_BACK = "        process = self.falls_back(process)\n"
 
 MUTANTS = (
     Mutant(
@@ -1616,6 +1634,288 @@ MUTANTS = (
         frozenset({"ONCE"}),
         {"log": "g", "reassign": True, "drops": False},
         "fan_one",
+    ),
+    Mutant(
+        "own_commit_compares_nothing",
+        "4.11 a task that commits its offer by itself does not compare the positions",
+        ((COMMIT, "            if position != Position(claim.epoch, claim.expected):\n", "            if False:\n"),),
+        frozenset({"ONCE"}),
+        {"forgets": False},
+        "coordinate",
+    ),
+    Mutant(
+        "leader_compares_nothing",
+        "4.11 a leader commits offers wherever the positions are",
+        ((MERGING, "        if position != Position(claim.epoch, claim.expected):\n", "        if False:\n"),),
+        frozenset({"ONCE"}),
+        {"forgets": False},
+        "coordinate",
+    ),
+    Mutant(
+        "two_offers_of_a_partition",
+        "4.11 two offers on one partition are in one commit",
+        ((MERGING, "        if claim.tp in taken:\n", "        if False:\n"),),
+        frozenset({"ONCE"}),
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "outcome_unverified",
+        "4.11 a task takes an outcome that it hears for true: the log is told what is not",
+        (
+            (
+                COORDINATE,
+                "        offer_id, claims, status = mine\n",
+                "        offer_id, claims, status = mine\n"
+                "        parts = tuple(one[0] for one in claims)\n"
+                "        if 'dropped' in hint:\n"
+                "            return tuple((p, 'refused', 0) for p in parts), (), tuple((p, offer_id) for p in parts)\n"
+                "        if 'that it landed' in hint:\n"
+                "            before = dict(one[:2] for one in claims)\n"
+                "            seen = tuple(before.get(p, -1) for p in range(2)), True\n"
+                "            return self.settling('lands', claims, offer_id, seen, ())\n",
+            ),
+        ),
+        ORDER,
+        {"lies": True},
+        "coordinate",
+    ),
+    Mutant(
+        "found_is_told",
+        "4.11 who is told that an offer has landed does not look whether the log has it",
+        (
+            (
+                COMMIT,
+                "        if any(isinstance(one.outcome, Unknown) for one in settled):\n            return None\n",
+                "        at = {one.claim.key.tp: Position(0, one.claim.new) for one in settled}\n"
+                "        settled = [Settled(one.claim, Landed(at[one.claim.key.tp])) for one in settled]\n",
+            ),
+        ),
+        ORDER,
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "unknown_told_as_landed",
+        "4.11 a leader tells offers whose outcome it does not know as landed: held by the verification",
+        (
+            (
+                COORDINATE,
+                "        return found.landed, tuple(found.dropped)\n",
+                "        return tuple(one for one, _ in offers if one not in found.dropped), tuple(found.dropped)\n",
+            ),
+        ),
+        NOTHING,
+        {"ids": 1, "owns": ((0, 1), ())},
+        "coordinate",
+    ),
+    Mutant(
+        "falls_back_under_another_id",
+        "4.11 a task commits what it has offered under an id that the log was not told of",
+        (
+            (
+                COORDINATE,
+                FALLS_BACK,
+                "        mine = process[1]\n"
+                "        other = tuple((*one[:4], (mine[0] + 'x',)) for one in mine[1])\n"
+                "        process = (process[0], (mine[0] + 'x', other, mine[2]), process[2])\n",
+            ),
+        ),
+        ORDER,
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "falls_back_and_forgets",
+        "4.11 the same, the log is told: what landed by the leader is taken for somebody else's",
+        (
+            (
+                COORDINATE,
+                FALLS_BACK,
+                "        mine = process[1]\n"
+                "        other = tuple((*one[:4], (mine[0] + 'x',)) for one in mine[1])\n"
+                "        process = (process[0], (mine[0] + 'x', other, mine[2]), process[2])\n"
+                "        more = {(mine[0] + 'x', one[0], one[2], STARTED) for one in mine[1] if one[3]}\n"
+                "        tables = (*tables[:2], tuple(sorted({*tables[2], *more})), *tables[3:])\n",
+            ),
+            TOLD_WITH_THE_COMMIT,
+        ),
+        ORDER,
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "falls_back_under_both_ids",
+        "4.11, 4.1 under another id that the log was told of, the former one remembered: held by 4.4",
+        (
+            (
+                COORDINATE,
+                FALLS_BACK,
+                "        mine = process[1]\n"
+                "        other = tuple((*one[:4], (*one[4], mine[0] + 'x')) for one in mine[1])\n"
+                "        process = (process[0], (mine[0] + 'x', other, mine[2]), process[2])\n"
+                "        more = {(mine[0] + 'x', one[0], one[2], STARTED) for one in mine[1] if one[3]}\n"
+                "        tables = (*tables[:2], tuple(sorted({*tables[2], *more})), *tables[3:])\n",
+            ),
+            TOLD_WITH_THE_COMMIT,
+        ),
+        NOTHING,
+        {"ids": 1, "owns": ((0, 1), ())},
+        "coordinate",
+    ),
+    Mutant(
+        "falls_back_changed",
+        "4.11 what a task commits by itself is more than it has offered, under the same id",
+        (
+            (
+                COORDINATE,
+                FALLS_BACK,
+                "        writers, mine, name = process\n"
+                "        anew = tuple(self.frozen(one[0], (*writers[one[0]][:3], None)) for one in mine[1])\n"
+                "        mine = (mine[0], tuple((*one[:4], (mine[0],)) for one in anew), mine[2])\n"
+                "        process = (writers, mine, name)\n"
+                "        for one in mine[1]:\n"
+                "            process = _put(process, one[0], (*writers[one[0]][:3], one[1:]))\n",
+            ),
+        ),
+        ORDER,
+        {"logs": ("AA", "A")},
+        "coordinate",
+    ),
+    Mutant(
+        "lands_in_part",
+        "4.11 of an offer one of whose partitions has moved the others land",
+        (
+            (MERGING, "from dataclasses import dataclass\n", "from dataclasses import dataclass, replace\n"),
+            (
+                MERGING,
+                "        fits = [*(pair for other",
+                "        alone = [replace(offer, claims=(one,)) for one in offer.claims]\n"
+                "        left = [claim for one in alone if not _unmet(app, view, one, taken) for claim in one.claims]\n"
+                "        offer = replace(offer, claims=tuple(left)) if left else offer\n"
+                "        fits = [*(pair for other",
+            ),
+        ),
+        ORDER,
+        {"forgets": False},
+        "coordinate",
+    ),
+    Mutant(
+        "given_up_is_failed",
+        "4.11 the log is told that an offer failed which its task has given up and a leader may still commit",
+        ((COMMIT, "isinstance(one.outcome, Stale) and not self._others_commit:", "isinstance(one.outcome, Stale):"),),
+        ORDER,
+        {"ids": 1, "alters": 2, "owns": ((0,), ())},
+        "coordinate",
+    ),
+    Mutant(
+        "ends_before_the_freeze",
+        "4.12 a leader asks what there is before the first claim is frozen",
+        ((THROUGH, NO_CLAIMS, ASKS_FIRST.format("(len(logs), tuple(map(len, logs)))")),),
+        frozenset({"THROUGH"}),
+        {},
+        "through",
+    ),
+    Mutant(
+        "partitions_before_the_freeze",
+        "4.12 which partitions there are is asked before the first claim is frozen",
+        ((THROUGH, NO_CLAIMS, ASKS_FIRST.format("(len(logs),)")),),
+        frozenset({"THROUGH"}),
+        {"partitions": 1, "added": 1},
+        "through",
+    ),
+    Mutant(
+        "through_the_same_millisecond",
+        "4.12 what is said is the least of the times, not a millisecond less",
+        ((VALID_THROUGH, "max(min(told) - 1, before_ms)", "max(min(told), before_ms)"),),
+        frozenset({"THROUGH"}),
+        {},
+        "through",
+    ),
+    Mutant(
+        "through_the_greatest",
+        "4.12 what is said is the greatest of the times",
+        ((VALID_THROUGH, "max(min(told) - 1, before_ms)", "max(max(told) - 1, before_ms)"),),
+        frozenset({"THROUGH"}),
+        {"mode": "strict"},
+        "through",
+    ),
+    Mutant(
+        "silent_is_idle",
+        "4.12 a partition that takes no part is left out, whatever it has beyond its position",
+        ((VALID_THROUGH, "ends[tp] <= positions.get(tp, -1) + 1", "True"),),
+        frozenset({"THROUGH"}),
+        {},
+        "through",
+    ),
+    Mutant(
+        "through_not_kept",
+        "4.12 what was said before is not looked at: in ordered input held by the order",
+        ((VALID_THROUGH, "max(min(told) - 1, before_ms)", "min(told) - 1"),),
+        NOTHING,
+        {"records": 2},
+        "through",
+    ),
+    Mutant(
+        "announced_is_kept_unasked",
+        "4.13 what is kept goes on although the message was not acknowledged",
+        ((FOLLOWER, "                if table not in failed:\n", "                if True:\n"),),
+        TOLD,
+        {"log": "rr"},
+        "announce",
+    ),
+    Mutant(
+        "begins_without_another_look",
+        "4.13 where announcing begins is kept without a second look whether somebody has begun",
+        (
+            (
+                FOLLOWER,
+                "strict=True)\n            pointers = self._kept.load()\n            if pointers is None:\n",
+                "strict=True)\n            if pointers is None:\n",
+            ),
+        ),
+        TOLD,
+        {"log": "rr"},
+        "announce",
+    ),
+    Mutant(
+        "commits_before_announcing_begins",
+        "4.13 a task commits before it is kept where announcing begins",
+        ((ANNOUNCE, "        return begun\n", "        return True\n"),),
+        TOLD,
+        {"log": "rr", "faults": 0},
+        "announce",
+    ),
+    Mutant(
+        "new_table_begins_where_it_is",
+        "4.13 a table that came after the beginning is announced from the version on that it is at",
+        (
+            (
+                FOLLOWER,
+                "return (self._pointers or {}).get(table, Pointer())",
+                "if table not in (self._pointers or {}):\n"
+                "            newest = self._logs.newest(table)\n"
+                "            self._pointers[table] = Pointer(newest, newest)\n"
+                "        return self._pointers[table]",
+            ),
+        ),
+        TOLD,
+        {"log": "rr", "there": 0},
+        "announce",
+    ),
+    Mutant(
+        "lost_versions_are_passed",
+        "4.13 what the log has lost is passed without a word",
+        (
+            (
+                FOLLOWER,
+                "_Found(Skipped(self._app, table, pointer.looked + 1, oldest - 1, pointer.announced)",
+                "_Found(None",
+            ),
+        ),
+        TOLD,
+        {"log": "rrr", "cleans": True},
+        "announce",
     ),
 )
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from exporter.lake.log_files import entry
 from exporter.stores.memory import MemoryStore
 from offsets.names import table_folder
-
-if TYPE_CHECKING:
-    from tests.support.lakes import Export
 
 APP = "exp"
 AT_MS = 1_767_225_600_123
@@ -87,14 +84,3 @@ class Consumer:
         if message["kind"] == "skipped":
             self.skipped.setdefault(table, []).append((message["first"], version))
         known.append(version)
-
-
-def versions_with_rows(export: Export) -> dict[str, list[int]]:
-    """Table -> the versions in which the export has added rows, read from the log's files alone."""
-    found: dict[str, list[int]] = {}
-    for table in export.tables():
-        for file in export.log(table):
-            actions = [json.loads(line) for line in export.place.read(file).decode().splitlines()]
-            if any(one["add"]["dataChange"] for one in actions if "add" in one):
-                found.setdefault(table, []).append(int(file.name.removesuffix(".json")))
-    return found

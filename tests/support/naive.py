@@ -510,17 +510,27 @@ def _truncated(tables: Mapping[str, Table], ends: Mapping[Partition, int]) -> li
 # --- the topics ----------------------------------------------------------------------------------
 
 
-@cache
+_consumers: dict[tuple[str, str], KafkaConsumer] = {}
+"""By address and isolation, one for all readings: connecting takes longer than a small topic."""
+
+
 def _consumer(kafka: str, isolation: str) -> KafkaConsumer:
-    """One for all readings: connecting takes longer than a small topic."""
-    return KafkaConsumer(
-        bootstrap_servers=kafka,
-        isolation_level=isolation,
-        enable_auto_commit=False,
-        fetch_max_wait_ms=20,
-        max_poll_records=10_000,
-        metadata_max_age_ms=1_000,
-    )
+    if (kafka, isolation) not in _consumers:
+        _consumers[kafka, isolation] = KafkaConsumer(
+            bootstrap_servers=kafka,
+            isolation_level=isolation,
+            enable_auto_commit=False,
+            fetch_max_wait_ms=20,
+            max_poll_records=10_000,
+            metadata_max_age_ms=1_000,
+        )
+    return _consumers[kafka, isolation]
+
+
+def disconnect() -> None:
+    """Before the brokers end: their clients would look for them for ever."""
+    while _consumers:
+        _consumers.popitem()[1].close()
 
 
 def _read(lake: Lake) -> tuple[dict[Partition, int], dict[Partition, int], dict[At, Message]]:

@@ -15,6 +15,7 @@ from exporter.announce.announcing import Announcing
 from exporter.announce.follower import Follower
 from exporter.announce.logs import TableLogs
 from exporter.announce.memory import MemoryKept, MemorySink
+from exporter.announce.pointers import Pointer
 from exporter.core.backoff import Backoff
 from exporter.core.sink_state import SinkState
 from exporter.stores.memory import MemoryStore
@@ -96,6 +97,24 @@ def test_who_does_not_lead_announces_nothing_and_has_kept_the_beginning(task: Ta
     assert task.kept["topic"].texts == ["{}"]
     task.leads.mine = True
     task.wait_told("topic", [0])
+
+
+def test_who_leads_again_goes_on_from_what_is_kept(task: Task) -> None:
+    """Not from what it knew when it led before: others have announced since."""
+    other = Task(task.lake)
+    other.kept, other.sinks = task.kept, task.sinks
+    other.leads.mine = False
+    task.start()
+    other.start()
+    try:
+        for version, (leads, waits) in enumerate([(task, other), (other, task), (task, other)]):
+            waits.leads.mine, leads.leads.mine = False, True
+            task.lake.write("order", rows(1))
+            task.wait_told("topic", [*range(version + 1)])
+            wait_until(lambda n=version: task.kept["topic"].load() == {"order": Pointer(n, n)}, 60, "it is kept")
+    finally:
+        assert other.running is not None
+        other.running.close()
 
 
 def test_the_end_takes_along_what_is_left(task: Task) -> None:

@@ -191,6 +191,33 @@ def test_versions_without_rows_that_are_cleaned_up_are_not_missed(place: Place) 
     assert place.told == [("order", 0, 251)]
 
 
+def test_a_version_that_comes_between_two_looks_is_not_taken_for_a_lost_one(place: Place) -> None:
+    """The entry was not there when it was asked for, and is when the log is listed."""
+    logs = TableLogs(place.lake.store, sync=True)
+    follower, lines = Follower(APP, logs, place.sink, place.kept), logs.lines
+    follower.begin()
+    place.lake.write("order", MARKER)
+
+    def late(table: str, version: int) -> list[str] | None:
+        if version == place.lake.versions[table] + 1 == 1:
+            place.lake.write("order", rows(1))
+            return None
+        return lines(table, version)
+
+    logs.lines = late  # type: ignore[method-assign]
+    assert follower.passed(lambda: True) == Passed(1, 0, "", ())
+    assert place.told == [("order", -1, 1)]
+
+
+def test_a_log_that_lacks_an_entry_is_told(place: Place) -> None:
+    """Nothing says that it was cleaned up: somebody has deleted it, and nobody knows what it was."""
+    place.follower.begin()
+    place.lake.write("order", rows(1))
+    place.passed()
+    place.lake.store.below("order").create(entry(2), b'{"commitInfo": {}}\n')
+    assert place.passed().trouble == "table order: its log lacks an entry"
+
+
 @pytest.mark.parametrize("body", [b"", b"\n", b'{"commitInfo"', b"[]\n", b'"x"\n', b"\xff\xfe\n"])
 def test_an_entry_that_cannot_be_read_is_waited_at(place: Place, body: bytes) -> None:
     """A power cut leaves an empty one, and a repair makes it anew: to go on behind it would lose its rows' message."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exporter.coordinate.messages import OFFER_BYTES_MAX, Unreadable, decode, encode, is_large, schema
+from exporter.coordinate.messages import Unreadable, decode, encode, schema
 from exporter.core.coordination import Begin, Message, Offer, OfferedClaim, Outcome, Ready
+from exporter.settings.load import load
 from offsets.ranges import TopicPartition
+from tests.support.settings import TOML
 
+PAGE = Path(__file__).parents[3] / "deploy" / "handbook" / "coordinated.md"
 TP = TopicPartition("shop.orders-eu", 3)
 SAID = {"epoch": 0, "expected": 10, "new": 25, "first": 11, "last": 24, "rows": 9, "filtered": 2, "token": 7}
 OFFER = Offer(
@@ -126,12 +131,6 @@ def test_positions_stand_once_in_a_message() -> None:
     assert value.count(b'"new"') == 1
 
 
-def test_an_offer_of_many_files_is_large() -> None:
-    """So that its files go into a manifest: brokers refuse a message of a megabyte."""
-    assert not is_large(OFFER)
-    assert is_large(replace(OFFER, adds=OFFER.adds * (OFFER_BYTES_MAX // 80)))
-
-
 def test_the_schema_describes_each_kind() -> None:
     """As JSON Schema has it: which keys there must be, and nothing that points nowhere."""
     told = schema()
@@ -142,3 +141,17 @@ def test_the_schema_describes_each_kind() -> None:
         described = told["$defs"][type(message).__name__]
         assert {*described["required"]} <= {*json.loads(encode(message))} == {*described["properties"]}
         assert described["description"]
+
+
+def test_the_handbook_shows_the_schema_of_the_messages() -> None:
+    """And settings that load, whose control topic each verb of the page names."""
+    (shown,) = re.findall(r"```json\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert json.loads(shown) == json.loads(json.dumps(schema()))
+
+
+def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
+    """Whoever copies them starts with them."""
+    (shown,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "exporter.toml").write_text(shown + TOML, "utf-8")
+    settings = load(tmp_path / "exporter.toml", {}, {})
+    assert (settings.commit_mode, settings.control_topic) == ("coordinated", "exporter-control")

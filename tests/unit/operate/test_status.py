@@ -84,10 +84,11 @@ def test_a_task_is_asked_where_the_settings_say_that_it_serves(file: Path, task:
     assert lines[2] == "OUTAGE of kafka for 10 s: silent"
     assert lines[3] == "records left out by filters: order 5, of no table 2"
     assert lines[4] == "derive mirrored: 70 rows in 3 runs, 40 s behind"
-    assert lines[5] == "all tables are complete through 2027-01-15 07:59:00 UTC"
-    assert lines[6] == "tables are valid through 2027-01-15T07:59:55.000Z, 1 without"
-    assert lines[7] == "where the time went: commit 700.0 s, read 0.3 s (fetch 25%, decode 75%)"
-    assert lines[8:] == [
+    assert lines[5] == "coordinated, leads: 5 rounds, 9 commits of 18 offers, 1 of 6 offers unanswered"
+    assert lines[6] == "all tables are complete through 2027-01-15 07:59:00 UTC"
+    assert lines[7] == "tables are valid through 2027-01-15T07:59:55.000Z, 1 without"
+    assert lines[8] == "where the time went: commit 700.0 s, read 0.3 s (fetch 25%, decode 75%)"
+    assert lines[9:] == [
         "\t".join(how_far.COLUMNS),
         "click\tevents-0\t15\t20\t31\t15\t0\tagree",
         "order\tevents-0\t10\t20\t31\t20\t1\tagree",
@@ -211,6 +212,18 @@ def test_jobs_that_run_in_the_task_have_a_line_each() -> None:
     lines = how_far.head_lines({**found, "from": "here", "derive": [well, ended]})
     assert "derive mirrored: 70 rows in 3 runs, 40 s behind" in lines
     assert "derive b: ENDED: another process runs it" in lines
+
+
+def test_what_a_coordinated_task_does_is_a_line() -> None:
+    """Whether it leads, how many of its offers nobody answered, and why it commits by itself."""
+    found = {**busy_snapshot().as_dict(), "from": "here"}
+    says = "coordinated, leads: 5 rounds, 9 commits of 18 offers, 1 of 6 offers unanswered"
+    assert says in how_far.head_lines(found)
+    follows = {**found["coordination"], "leads": False, "ended": {}}
+    assert "coordinated, follows" in how_far.head_lines({**found, "coordination": follows})
+    silent = {**found["coordination"], "trouble": "the topic is gone"}
+    lines = how_far.head_lines({**found, "coordination": silent})
+    assert "CONTROL TOPIC SILENT, this task commits by itself: the topic is gone" in lines
 
 
 def test_what_filters_leave_out_is_told_by_table() -> None:
