@@ -41,15 +41,17 @@ class CoordinatedCommits:
         leader: Leader,
         leadership: Leadership,
         clock: Callable[[], float] = time.monotonic,
+        release: Callable[[], None] = lambda: None,
         threaded: bool = True,
     ) -> None:
-        """threaded: False for tests that call step() themselves."""
+        """release: lets go of what it was made with. threaded: False for tests that call step() themselves."""
         self._app = app
         self._channel = channel
         self._member = member
         self._leader = leader
         self._leadership = leadership
         self._clock = clock
+        self._release = release
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="coordinate", daemon=True) if threaded else None
         if self._thread is not None:
@@ -91,6 +93,7 @@ class CoordinatedCommits:
             self._thread.join(CLOSE_SECS)
         self._leadership.close()
         self._channel.close()
+        self._release()
 
     def step(self, timeout_secs: float) -> None:
         """Hear what has come, for so long at most, and do what is due."""

@@ -18,6 +18,7 @@ VERSION: Literal[1] = 1
 
 _Text = Annotated[str, Meta(max_length=1000)]
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_Offset = Annotated[int, Meta(ge=-1, le=2**63 - 1)]
 _CommitId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,100}$")]
 _RoundId = Annotated[str, Meta(max_length=100, description="Empty: of no round.")]
 _Partition = Annotated[str, Meta(pattern="^[A-Za-z0-9._-]{1,249}-[0-9]{1,9}$")]
@@ -35,8 +36,8 @@ class _Claim(Struct, frozen=True):
     """What has to be in what is said of a partition."""
 
     epoch: _Count
-    expected: _Count
-    new: _Count
+    expected: _Offset
+    new: _Offset
 
 
 _Said = Annotated[
@@ -44,8 +45,7 @@ _Said = Annotated[
     Meta(
         description="What the commit's metadata are to say of the partition.",
         extra_json_schema={
-            "properties": {name: {"type": "integer", "minimum": 0} for name in _Claim.__struct_fields__},
-            "required": [*_Claim.__struct_fields__],
+            **{name: msgspec.json.schema(_Claim)["$defs"]["_Claim"][name] for name in ("properties", "required")},
         },
     ),
 ]

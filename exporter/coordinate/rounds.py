@@ -20,6 +20,9 @@ from offsets.ranges import TopicPartition
 
 LINGER_SECS = 0.25
 """How long an offer that is in a hurry waits for others that are."""
+WINDOW_SHARE = 0.8
+"""Of an interval, in which a round is closed at the latest: what it commits has landed when the next one begins, for
+which a task offers nothing of a table that it has an open offer for."""
 SETTLED_MAX = 10_000
 """Offers whose outcome is remembered, for those that are said again."""
 
@@ -53,7 +56,7 @@ class Rounds:
         self._app = app
         self._leader = leader
         self._interval_secs = interval_secs
-        self._window_secs = min(interval_secs, timeout_secs / 2)
+        self._window_secs = min(WINDOW_SHARE * interval_secs, timeout_secs / 2)
         self._late_secs = min(interval_secs, timeout_secs / 4)
         self._number = 0
         self._next_begin = float("-inf")

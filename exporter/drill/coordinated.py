@@ -28,6 +28,8 @@ STEPS = (
     (Fault.AFTER_OFFER, 2),
     (Fault.BEFORE_BEGIN, 2),
     (Fault.AFTER_BEGIN, 2),
+    (Fault.BEFORE_MERGED_COMMIT, 3),
+    (Fault.AFTER_MERGED_COMMIT, 3),
     (Fault.BEFORE_OUTCOME, 3),
     (Fault.AFTER_OUTCOME, 3),
     (Fault.BEFORE_FALL_BACK, 1),

@@ -240,6 +240,8 @@ def head_lines(status: Status) -> list[str]:
     if left_out:
         lines.append(f"records left out by filters: {', '.join(left_out)}")
     lines += [_of_job(job) for job in status.get("derive", ())]
+    if coordination := status.get("coordination"):
+        lines.append(_of_rounds(coordination))
     lines += [_of_sink(sink) for sink in status.get("events", ())]
     complete = [table["complete_through_ms"] for table in status.get("tables", ())]
     if complete and None not in complete:
@@ -253,6 +255,17 @@ def head_lines(status: Status) -> list[str]:
     if spent := status.get("secs"):
         lines.append(f"where the time went: {times(spent)}")
     return lines
+
+
+def _of_rounds(coordination: Mapping[str, Any]) -> str:
+    """What a task does in coordinated mode, and what keeps it from it."""
+    if trouble := coordination["trouble"]:
+        return f"CONTROL TOPIC SILENT, this task commits by itself: {trouble}"
+    ended = coordination["ended"]
+    alone = f", {sum(ended.values()) - ended.get('answered', 0):,} of {sum(ended.values()):,} offers unanswered"
+    rounds, merged = sum(coordination["rounds"].values()), f"{coordination['merged']:,} offers"
+    led = f"leads: {rounds:,} rounds, {coordination['commits']:,} commits of {merged}" if coordination["leads"] else ""
+    return f"coordinated, {led or 'follows'}{alone if sum(ended.values()) else ''}"
 
 
 def _of_job(job: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ class DeltaCommitter:
         self._journal = journal or Journal()
         self._lease = lease
         self._files = FileWriter(lake, room or StagingBudget())
-        self._through = through
+        self.through = through
         self._others_commit = others_commit
         self._topic_ids: dict[str, str] = {}
         self.trusted = TrustedTables(lake.app)
@@ -127,8 +127,7 @@ class DeltaCommitter:
         """
         there, gone = self._files.there(self._lake.table(prepared.event_type), prepared.offers)
         if gone:
-            settled = [*gone, *(Settled(claim, Unknown()) for claim in there)]
-            self._settle(prepared.event_type, settled, {})
+            settled = [*gone, *(Settled(claim, Unknown()) for claim in there)]  # a leader may still land it
             return _report(prepared, settled, error="files of others in the same offer are gone")
         return self._again_beside_others(self.land(prepared))
 
@@ -267,7 +266,7 @@ class DeltaCommitter:
         def check(view: TableView | None) -> str | None:
             return self._check(table, view, offers)
 
-        told = {} if self._through is None else self._through.metadata(table, None, _times(offers))
+        told = {} if self.through is None else self.through.metadata(table, None, _times(offers))
         change = Change(
             expected=tuple(_app_id(self._lake.app, claim) for claim in offers),
             positions={_app_id(self._lake.app, claim): claim.new for claim in offers},
@@ -277,8 +276,8 @@ class DeltaCommitter:
         point(Fault.BEFORE_DELTA_COMMIT, table.event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_DELTA_COMMIT, table.event_type)
-        if self._through is not None:
-            self._through.landed(table.event_type, told)
+        if self.through is not None:
+            self.through.landed(table.event_type, told)
         return version
 
     def _check(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> str | None:
@@ -325,8 +324,8 @@ class DeltaCommitter:
         view = self.require_ours(table.event_type, view, offers)
         base = min(claim.base_version for claim in offers)
         commits = table.commits(base, view.version)
-        if self._through is not None:
-            self._through.heard(table.event_type, commits)
+        if self.through is not None:
+            self.through.heard(table.event_type, commits)
         logged = {one: commit.version for commit in commits for one in commit.commit_ids}
         settled = []
         for claim in offers:

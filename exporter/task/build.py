@@ -14,6 +14,7 @@ from typing import Any
 from exporter import __version__
 from exporter.aside import aside
 from exporter.core.bisection import Bisection
+from exporter.core.coordination import Leadership
 from exporter.core.order import StagingBudget
 from exporter.core.roll import RollLimits
 from exporter.core.schemas import Schemas
@@ -161,7 +162,7 @@ def build_service(
     wake = threading.Event()
     open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
     journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
-    assignment, lease = _assignment(settings, bench.topics, wake.set, journal, open_log)
+    assignment, lease, leads = _assignment(settings, bench.topics, wake.set, journal, open_log)
     leases = assignment.states if isinstance(assignment, LeasedAssignment) else dict
     wal_calls = dict if (wal := journal.wal) is None else lambda: wal.calls
     watch.joined(journal.owner, leases, wal_calls)
@@ -203,7 +204,7 @@ def build_service(
             recovery=recovery,
             known=_known(bench, committer),
             committer=committer,
-            commits=commits_of(settings, bench.lake, committer, journal.routing, watch, wake.set),
+            commits=commits_of(settings, bench.lake, committer, journal.routing, watch, wake.set, leads),
             journal=journal,
             log_check=log_check,
             poison=poison,
@@ -271,22 +272,25 @@ def _assignment(
     wake: Callable[[], None],
     journal: Journal,
     open_log: Callable[[float], WriteAheadLog | None],
-) -> tuple[Assignment, Lease | None]:
-    """How the task comes to its partitions, a member of the group from here on; what tells that a lease is held."""
+) -> tuple[Assignment, Lease | None, Leadership | None]:
+    """How the task comes to its partitions, a member of the group from here on; what tells that a lease is held; who
+    leads, where that is by a lease too.
+    """
     options, refresh_secs = kafka_python_options(settings), settings.topics_refresh_secs
     if settings.share is None:
         group = Membership(
             options, settings.group, topics, settings.session_timeout_ms, refresh_secs, wake, settings.stop_budget_secs
         )
-        return group, None
+        return group, None, None
     log_of_leases = open_log(settings.lease_secs / BEATS)
     leased = log_of_leases is not None
     fixed = StaticAssignment(options, settings.group, topics, settings.share, refresh_secs, leased=leased)
     if log_of_leases is None:
-        return fixed, None
+        return fixed, None, None
     keeper = LeaseKeeper(log_of_leases, journal.owner, settings.lease_secs, lambda tp: wake(), journal.routing)
     assignment = LeasedAssignment(fixed, keeper, not journal.required)
-    return assignment, assignment.token
+    coordinated = settings.commit_mode == "coordinated"
+    return assignment, assignment.token, assignment.leadership(settings.control_topic) if coordinated else None
 
 
 def _limits(settings: Settings) -> LoopLimits:

@@ -49,13 +49,19 @@ def commits_of(
         channel: Channel = as_lossy_as_told(
             TopicChannel(ControlTopic(kafka_python_options(settings), settings.control_topic), settings.app)
         )
-        everything = AllPartitions(_Partitions(settings), merging, settings.topics_refresh_secs)
+        partitions = _Partitions(settings)
+        everything = AllPartitions(partitions, merging, settings.topics_refresh_secs)
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)
         member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
         rounds = Rounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
-        merger = MergedCommits(lake, watch.owner, routing, committer.trusted)
+        merger = MergedCommits(lake, watch.owner, routing, committer.trusted, committer.through)
         leader = Leader(rounds, leads, merger, everything, merging, channel)
-        commits = CoordinatedCommits(settings.app, channel, member, leader, leads)
+
+        def release() -> None:
+            merging.shutdown(wait=False, cancel_futures=True)
+            partitions.close()
+
+        commits = CoordinatedCommits(settings.app, channel, member, leader, leads, release=release)
         watch.coordination = commits.state
         return commits
 
@@ -75,3 +81,8 @@ class _Partitions:
             settings = self._settings
             self._reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         return partitions_of(self._reader.identities())
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        if self._reader is not None:
+            self._reader.close()

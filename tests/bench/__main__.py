@@ -29,6 +29,7 @@ from exporter.spark import class_data, jars
 from tests.bench import (
     catch_up,
     commits,
+    coordinated,
     derive,
     evolving,
     formats,
@@ -79,6 +80,7 @@ PARTS = {
     "formats": Part("JSON, Avro and Protobuf", formats.run, 600, usual=False),
     "s3": Part("A folder and an object store", object_store.run, 480, usual=False),
     "derive": Part("Tables and topics that are made of others", derive.run, 600, usual=False),
+    "coordinated": Part("Commits of a leader", coordinated.run, 540, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

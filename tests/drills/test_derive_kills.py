@@ -141,7 +141,7 @@ def test_a_job_that_is_struck_at_any_step_is_made_good_by_the_next_one(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", IN_CI)
+@pytest.mark.parametrize("kind", [seldom(kind) if kind != "mirror" else kind for kind in KINDS])
 def test_of_two_that_run_a_job_at_once_one_is_refused(
     kind: str, export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,7 +136,7 @@ def test_check_makes_the_topic_and_says_what_is_wrong_with_one(
         return [(one.level, one.says) for one in told if one.what in ("control topic", "rights")]
 
     name = e.settings().control_topic
-    assert found() == [("error", f"there is no topic {name}")]
+    assert found() == [("error", f"topic {name} does not exist")]
     assert [level for level, _ in found(create=True)] == ["ok"]
     assert found() == found(create=True)
     with administered(kafka) as admin:

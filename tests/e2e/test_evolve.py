@@ -193,6 +193,7 @@ def written(e: Export, text: str) -> Export:
     return Fixed(e.kafka, e.topic, e.root, e.app, e.types, e.scalars)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1])
 def test_several_tasks_that_evolve_at_once_end_with_all_columns(
     seed: int, export: Callable[..., Export], spark: Any

@@ -6,6 +6,7 @@ import gc
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,7 +27,8 @@ from kafka.admin import (
 from exporter.cli import main as cli
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
-from exporter.kafka.options import spark_kafka_options
+from exporter.kafka.control import ControlTopic
+from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.local.broker import Broker
 from exporter.local.server import free_ports
 from exporter.log import OURS
@@ -315,6 +317,46 @@ def test_check_names_the_rights_that_the_user_lacks(secured: Secured, topic: str
     assert ("rights", "error", "this user has not the right to READ on group export-us") in told
     warned = [says for what, level, says in told if (what, level) == ("security", "warn")]
     assert any("ends on" in says for says in warned) and any("open to every user" in says for says in warned), told
+
+
+def test_what_tasks_say_to_each_other_goes_by_tls_and_login(secured: Secured, topic: str, tmp_path: Path) -> None:
+    """Over the control topic, once this user may; before that it is trouble, and `check` names each missing right."""
+    name, before, allow = fresh_name(), len(secured.tap.firsts), ACLPermissionType.ALLOW
+    e = Export(secured.brokers, topic, tmp_path, "export-us-0", kafka_client=secured.lines())
+    e = e.with_(commit_mode="coordinated", control_topic=name)
+
+    def told(create: bool = False) -> list[tuple[str, str]]:
+        found = check_broker(e.settings(), create)
+        return [(one.level, one.says) for one in found if one.what in ("topic", "control topic", "rights")][1:]
+
+    def told_soon(*wanted: tuple[str, str]) -> None:
+        while told() != [*wanted]:
+            assert time.monotonic() < deadline, told()
+
+    ((level, says),) = told(create=True)
+    assert level == "error" and f"topic {name} cannot be made" in says
+    with (
+        closing(KafkaAdminClient(bootstrap_servers=secured.brokers, **secured.admin)) as admin,
+        closing(ControlTopic(kafka_python_options(e.settings()), name)) as one,
+    ):
+        deadline = time.monotonic() + 60
+        admin.create_topics([NewTopic(name, 1, 1)])
+        told_soon(("error", f"topic {name} may not be seen by this user"))
+        place = ResourcePattern(ResourceType.TOPIC, name)
+        admin.create_acls([ACL("User:exporter", "*", ACLOperation.DESCRIBE, allow, place)])
+        lacks = "this user has not the right to {} on topic {}"
+        told_soon(("error", lacks.format("READ", name)), ("error", lacks.format("WRITE", name)))
+        one.send([b"lost"])
+        while "Authorization" not in one.trouble:
+            assert one.receive(0.1) == [] and time.monotonic() < deadline
+        rights = (ACLOperation.READ, ACLOperation.WRITE)
+        admin.create_acls([ACL("User:exporter", "*", right, allow, place) for right in rights])
+        while b"said" not in one.receive(0.2):
+            one.send([b"said"])
+            assert time.monotonic() < deadline
+        assert [level for level, _ in told()] == ["ok"]
+    began = secured.tap.firsts[before:]
+    assert began and set(began) == {TLS_HANDSHAKE}
 
 
 @pytest.mark.long

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,9 +16,10 @@ import confluent_kafka as ck
 import pytest
 
 from exporter.core.valid_through import as_ms
+from exporter.local.broker import create_topic
 from exporter.operate.offsets_view import offset_rows
 from offsets.ranges import TopicPartition
-from tests.support.lakes import NOON, Export, event, millis, wait_until
+from tests.support.lakes import NOON, ROOT, Export, event, millis, seldom, wait_until
 from tests.support.naive_through import assert_valid_through
 from tests.support.services import fresh_name
 
@@ -64,12 +66,20 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
     return Export(kafka, topic(PARTITIONS), tmp_path, "app", scalars={"roll_age_max_secs": 0.5, "poll_secs": 0.1})
 
 
-def of_mode(e: Export, mode: str, root: Path) -> Export:
+def of_mode(e: Export, mode: str, root: Path, **scalars: Any) -> Export:
     """An app of its own on the same topic."""
     root.mkdir()
     name = fresh_name("app")
-    scalars = {**e.scalars, "valid_through": mode, "group": name}
-    return Export(e.kafka, e.topic, root, name, scalars=scalars)
+    return Export(
+        e.kafka, e.topic, root, name, scalars={**e.scalars, "valid_through": mode, "group": name, **scalars}
+    )
+
+
+def in_rounds(e: Export) -> dict[str, Any]:
+    """Settings of an app that commits in rounds."""
+    control = fresh_name("control")
+    create_topic(e.kafka, control, 1)
+    return {"commit_mode": "coordinated", "control_topic": control, "commit_interval_secs": 1.0}
 
 
 def told(e: Export, event_type: str) -> list[datetime]:
@@ -85,31 +95,66 @@ def is_there(e: Export) -> bool:
     return len(e.tables()) == 4 and all(len(e.log(name)) > 0 for name in e.tables())
 
 
+def documented() -> Callable[[str], str]:
+    """The function that the handbook has for readers."""
+    page = (ROOT / "deploy" / "handbook" / "valid-through.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    found: Callable[[str], str] = names["valid_through"]
+    return found
+
+
 def next_offsets(e: Export) -> list[int]:
     """Of the table of orders, by partition."""
     return [e.position("order", partition)[1] + 1 for partition in range(PARTITIONS)]
 
 
-def test_in_ordered_input_no_later_row_has_a_time_at_or_below_it(export: Export, tmp_path: Path, spark: Any) -> None:
-    """A silent partition: strict says no more, idle_aware goes on; also of a type with rows in one partition only."""
-    strict, aware = of_mode(export, "strict", tmp_path / "strict"), of_mode(export, "idle_aware", tmp_path / "aware")
-    producer, both = Producer(export.kafka, export.topic), (strict, aware)
+def exported(apps: Sequence[Export], tasks: int, spark: Any) -> datetime:
+    """All types are told of often, then a partition falls silent, and `idle_aware` goes on; when that was."""
+    producer = Producer(apps[0].kafka, apps[0].topic)
     with ExitStack() as stack:
-        for e in both:
-            stack.enter_context(e.going(spark))
-        wait_until(lambda: all(map(is_there, both)), 60, "the tables are anchored")
-        producer.write_until(lambda: all(len(told(e, name)) >= 3 for e in both for name in TYPES), PARTITIONS)
+        services = [stack.enter_context(e.going(spark)).service for e in apps for _ in range(tasks)]
+        wait_until(lambda: all(map(is_there, apps)), 60, "the tables are anchored")
+        wait_until(lambda: all(one._ownership.owned for one in services), 60, "each task has partitions")
+        producer.write_until(lambda: all(len(told(e, name)) >= 3 for e in apps for name in TYPES), PARTITIONS)
         silent_at = producer.at
         for partition in range(PARTITIONS - 1):
             producer.write(partition)
-        producer.write_until(lambda: all(max(told(aware, name)) > silent_at for name in TYPES), PARTITIONS - 1)
-        wait_until(lambda: all(next_offsets(e) == producer.ends for e in both), 60, "all is committed")
-    for e, mode in ((strict, "strict"), (aware, "idle_aware")):
-        assert_valid_through(e, mode)
+        aware = [e for e in apps if e.scalars["valid_through"] == "idle_aware"]
+        producer.write_until(
+            lambda: all(max(told(e, name)) > silent_at for e in aware for name in TYPES), PARTITIONS - 1
+        )
+        wait_until(lambda: all(next_offsets(e) == producer.ends for e in apps), 60, "all is committed")
+    for e in apps:
+        assert_valid_through(e, e.scalars["valid_through"])
+    return silent_at
+
+
+def test_in_ordered_input_no_later_row_has_a_time_at_or_below_it(export: Export, tmp_path: Path, spark: Any) -> None:
+    """A silent partition: strict says no more, idle_aware goes on; also of a type with rows in one partition only."""
+    strict, aware = of_mode(export, "strict", tmp_path / "strict"), of_mode(export, "idle_aware", tmp_path / "aware")
+    silent_at = exported((strict, aware), 1, spark)
     assert all(max(told(strict, name)) <= silent_at for name in TYPES)
     with aware.bench(spark) as bench:
         shown = {(row.event_type, row.tp): row.valid_through for row in offset_rows(bench, aware.settings())}
-    assert as_ms(shown["order", TopicPartition(aware.topic, 2)]) == millis(max(told(aware, "order")))
+    text = shown["order", TopicPartition(aware.topic, 2)]
+    assert as_ms(text) == millis(max(told(aware, "order")))
+    assert documented()(aware.uri("order")) == text
+    assert "exporter.valid_through" not in aware.table("order").metadata().configuration
+
+
+@pytest.mark.parametrize("mode", ["idle_aware", seldom("strict")])
+def test_the_leader_of_two_tasks_says_it_of_all_and_as_a_property(
+    export: Export, tmp_path: Path, spark: Any, mode: str
+) -> None:
+    """No task has all partitions, and merged commits tell of all; the property is what was said last."""
+    app = of_mode(export, mode, tmp_path / mode, **in_rounds(export))
+    silent_at = exported((app,), 2, spark)
+    for name in TYPES:
+        configuration = app.table(name).metadata().configuration
+        assert as_ms(configuration["exporter.valid_through"]) == millis(max(told(app, name)))
+        assert (max(told(app, name)) > silent_at) == (mode == "idle_aware")
 
 
 def test_off_nothing_of_it_is_stored(export: Export, spark: Any) -> None:

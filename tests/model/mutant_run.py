@@ -14,7 +14,7 @@ from tests.model.search import Found, RoleSearch, Search
 
 ROLED = (
     "switch", "met", "condemn", "evolve", "schema", "sweep", "restore", "wal", "lease", "reading",
-    "derive", "mirror", "sent", "coordinate", "through",
+    "derive", "mirror", "sent", "coordinate", "through", "announce",
 )  # fmt: skip
 """Worlds of their own, each imported when it is asked for: a search is often shorter than the imports of the others."""
 

@@ -12,7 +12,7 @@
     sweep_world.py    6: who may delete
     derive_world.py   9: jobs over a source that is replayed, RESTOREd, re-based and made anew; mirror_world.py: the
                       newest row of each key; sent_world.py: records of a topic
-    test_coordinate.py 4.11, 4.12: coordinated commits, valid_through
+    test_coordinate.py 4.11, 4.12, 4.13: coordinated commits, valid_through, announced versions
     test_wal_model.py ORDER, 5.1, 6, 8: the write-ahead log and its leases; test_random.py: long random histories
 
     pytest tests/model -s                      sizes, depths and the shortest history for each rule taken out

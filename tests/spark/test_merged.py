@@ -198,6 +198,26 @@ def test_what_moves_between_the_snapshot_and_the_commit_costs_that_offer_alone(
     assert landed(world.tasks["b"].found(mine)) == [2] and world.ids() == [*range(10)]
 
 
+def test_what_moves_between_the_choice_and_the_snapshot_is_not_committed_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compare-and-set is made on the snapshot that the commit is based on: Delta would see no conflict."""
+    _, first = world.offered("a", P0, P1)
+    mine, second = world.offered("b", P2)
+    rival, real = world.task("rival"), DeltaTable.commit
+    moves = [Claim(WriterKey(NAME, P1), 0, -1, 3, (), world.view().version)]
+
+    def commit(self: DeltaTable, change: Any, check: Any) -> int:
+        if moves:
+            assert landed(rival.commit(NAME, [moves.pop()])) == [1]
+        return real(self, change, check)
+
+    monkeypatch.setattr(DeltaTable, "commit", commit)
+    merged = world.leader().commit(NAME, [first, second])
+    assert (merged.landed, [*merged.dropped]) == ((second.id,), [first.id])
+    assert landed(world.tasks["b"].found(mine)) == [2] and world.ids() == [*range(10)]
+
+
 def test_a_restore_before_the_commit_stops_the_leader(world: World) -> None:
     """MONOTONE: as it stops a task that commits by itself; nothing of the offers is in the table."""
     world.leader().commit(NAME, [world.offered("a", P0)[1]])

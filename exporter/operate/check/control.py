@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
-from exporter.errors import BrokerSilent
+from exporter.errors import BrokerSilent, ConfigError
 from exporter.finding import Finding
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader
@@ -36,9 +36,10 @@ def check_control(settings: Settings, exported: TopicReader, create: bool) -> It
     with closing(TopicReader(kafka_python_options(settings), Topics((name,)), settings.isolation)) as reader:
         if create and not reader.identities():
             _make(reader, name, exported)
-        found = reader.identities().get(name)
-        if found is None:
-            yield Finding(WHAT, "error", f"there is no topic {name}", "exporter check --create-control makes it")
+        try:
+            found = reader.require()[name]
+        except ConfigError as error:  # not there, or not to be seen
+            yield Finding(WHAT, "error", error.message, "exporter check --create-control makes it, if it is not there")
             return
         faults = [*_faults(reader, name, len(found.partitions))]
         yield from faults
@@ -69,4 +70,4 @@ def _faults(reader: TopicReader, name: str, partitions: int) -> Iterator[Finding
         yield Finding(WHAT, "warn", says, f"raise max.message.bytes to {MESSAGE_BYTES_MIN:,} or more")
     for right in reader.lacking(name, "READ", "WRITE", "DESCRIBE"):
         hint = "an administrator of the brokers grants it (kafka-acls.sh --add)"
-        yield Finding("rights", "error", f"this user has not the right to {right}", hint)
+        yield Finding("rights", "error", f"this user has not the right to {right} on topic {name}", hint)

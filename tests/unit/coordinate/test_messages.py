@@ -24,7 +24,7 @@ OFFER = Offer(
     app="app", id="8c1f", owner="task-ä-1", table="order \N{SNOWMAN}/..", table_id="t-1", round_id="r1",
     base_version=-1,
     claims=(OfferedClaim(TP, 0, 10, 25, SAID),
-            OfferedClaim(TopicPartition("b", 0), 1, 0, 2**63 - 1, {"epoch": 1, "expected": 0, "new": 2**63 - 1})),
+            OfferedClaim(TopicPartition("b", 0), 1, -1, 2**63 - 1, {"epoch": 1, "expected": -1, "new": 2**63 - 1})),
     adds=({"path": "day=1/a.parquet", "size": 1, "partitionValues": {"day": None}, "stats": '{"numRecords":9}'},),
     fits=(("f1", "id INT"),),
 )  # fmt: skip
@@ -76,7 +76,7 @@ def test_what_a_later_version_adds_is_passed_over() -> None:
         changed(MESSAGES[1], partitions=["b"]), changed(MESSAGES[1], partitions=["b-"]),
         changed(MESSAGES[1], partitions=["../b-0"]), changed(MESSAGES[1], partitions=["b-9999999999"]),
         changed(OFFER, claims={}), changed(OFFER, claims=[]), changed(OFFER, claims={"b": SAID}),
-        changed(OFFER, claims={"b-0": {**SAID, "new": -1}}), changed(OFFER, claims={"b-0": {**SAID, "new": 2**63}}),
+        changed(OFFER, claims={"b-0": {**SAID, "new": -2}}), changed(OFFER, claims={"b-0": {**SAID, "new": 2**63}}),
         changed(OFFER, claims={"b-0": {"epoch": 0, "expected": 1}}),
         changed(OFFER, claims={"b-0": {**SAID, "epoch": "0"}}),
         changed(OFFER, claims={"b-0": {**SAID, "expected": True}}), changed(OFFER, claims={"b-0": None}),
