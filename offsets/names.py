@@ -8,6 +8,7 @@
             <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
     replay  <app>/replay/<topic>/<partition>/<replay number>; its files' attempt: replay-<replay number>-<uuid>
+    offer   _exporter/offers/<offer id>.json, in the table's folder: what a message should not hold (protocol 4.11)
     pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
     condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
 
@@ -37,7 +38,10 @@ DERIVED_FOLDER = "_derived.tables"
 """Of the tables of jobs, a folder each, below the root of all tables. No event type's folder has a dot."""
 PINS_FOLDER = "_schemas.pins"
 """Of the recorded decisions on ids of schemas. No event type's folder has a dot, and nobody reads below a `_`."""
+OFFERS_FOLDER = "_exporter/offers"
+"""Below a table's folder. Readers of Delta tables and VACUUM pass over what begins with `_`."""
 _OFFSET_DIGITS = 20
+OFFER_ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
 _REPLAY = re.compile(r"replay-([1-9][0-9]{0,17})-[A-Za-z0-9]+\Z")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
@@ -156,6 +160,13 @@ class DataFile:
         if str(parsed) != path:
             raise BadName(f"not a data file of ours: {path!r}")
         return parsed
+
+
+def offer_file(offer_id: str) -> str:
+    """The file that says what an offer holds, relative to the table's folder. Raises BadName."""
+    if not OFFER_ID.match(offer_id):
+        raise BadName(f"not an id of an offer: {offer_id[:64]!r}")
+    return f"{OFFERS_FOLDER}/{offer_id}.json"
 
 
 def replay_attempt(number: int, unique: str) -> str:

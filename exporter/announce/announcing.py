@@ -108,7 +108,7 @@ class Announcing:
         announced, skipped = before.announced + passed.messages, before.skipped + passed.skipped
         self._states[sink] = replace(before, announced=announced, skipped=skipped)
         if passed.skipped:
-            log.warning(Event.EVENTS_SKIPPED, sink=sink, tables=passed.skipped)
+            log.warning(Event.EVENTS_SKIPPED, sink=sink, messages=passed.skipped)
         if passed.left_out != self._crowded.get(sink, ()):
             self._crowded[sink] = passed.left_out
             log.warning(Event.EVENTS_CROWDED, sink=sink, tables=[*passed.left_out])

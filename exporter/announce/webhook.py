@@ -1,18 +1,14 @@
-"""Messages by POST to one address, each until it has been answered with a status of 200 to 299."""
+"""Messages by POST to one address, each over a connection of its own; acknowledged by a status of 200 to 299."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from exporter.stores.many import AT_ONCE, each
-
-if TYPE_CHECKING:
-    import urllib3
+from exporter.stores.many import each
 
 CONNECT_SECS, ANSWER_SECS = 5.0, 10.0
-_SENT = {"Content-Type": "application/json"}
+_SENT = {"Content-Type": "application/json", "Connection": "close"}
 
 
 class Webhook:
@@ -21,7 +17,6 @@ class Webhook:
     def __init__(self, url: str) -> None:
         """Nothing is asked yet."""
         self._url = url
-        self._pool: urllib3.PoolManager | None = None
 
     def send(self, messages: Mapping[str, bytes]) -> dict[str, str]:
         """Table -> message; of those that were not answered well: table -> why not."""
@@ -30,22 +25,20 @@ class Webhook:
         return {table: why for table, why in answers if why}
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.clear()
+        """Nothing is kept open."""
 
     def _posted(self, body: bytes) -> str:
         """What was wrong, or empty."""
         import urllib3  # it takes 0.1 s: only who has a webhook waits for it
 
-        self._pool = pool = self._pool or urllib3.PoolManager(1, maxsize=AT_ONCE)
         limits = urllib3.Timeout(connect=CONNECT_SECS, read=ANSWER_SECS)
         try:
-            response = pool.request(
-                "POST", self._url, body=body, headers=_SENT, timeout=limits, retries=False, redirect=False,
-                preload_content=False,
-            )  # fmt: skip
-            response.drain_conn()
-            response.release_conn()
+            with urllib3.PoolManager(1) as pool:
+                response = pool.request(
+                    "POST", self._url, body=body, headers=_SENT, timeout=limits, retries=False, redirect=False,
+                    preload_content=False,
+                )  # fmt: skip
+                response.close()  # unread: what it says, and for how long, is nobody's concern
         except (urllib3.exceptions.HTTPError, OSError) as error:
             return f"{shown(self._url)}: {_why(error)}"
         return "" if 200 <= response.status < 300 else f"{shown(self._url)}: HTTP {response.status}"

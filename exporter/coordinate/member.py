@@ -157,8 +157,6 @@ class Member:
             if known is None:
                 self._round(begin.round_id)
                 self._begun, self._leader, self._begun_at = begin.round_id, begin.leader, now
-            elif is_new_leader:
-                return
             else:  # somebody is not ready, as far as the leader has heard
                 again = [one for one in self._open.values() if one.offer.round_id == begin.round_id and not one.looked]
             for one in again:

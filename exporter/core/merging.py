@@ -10,7 +10,6 @@ What an offer says is only what a message said. Of an offer all partitions land,
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,22 +18,13 @@ from urllib.parse import unquote
 from exporter.core.coordination import Merged, Offer, OfferedClaim
 from exporter.core.evolved import fitting_all
 from exporter.core.user_metadata import Said, user_metadata
-from offsets.names import DataFile
+from offsets.names import OFFER_ID, DataFile
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition, first_overlap
 from offsets.table_log import OFFERS, TableView
 
-OFFER_ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
-"""Of a commit id that an offer may have: a file may be called by it."""
 OFFER_BYTES_MAX = 200_000
 """Of an offer's files and what they fit, as JSON in a message; what takes more is said in a file."""
-OFFERS_FOLDER = "_exporter/offers"
-"""Of such files, below the table's folder. Readers of Delta tables and VACUUM pass over what begins with `_`."""
-
-
-def manifest_path(offer_id: str) -> str:
-    """Of the file that says what an offer holds, relative to the table's folder."""
-    return f"{OFFERS_FOLDER}/{offer_id}.json"
 
 
 @dataclass(frozen=True)

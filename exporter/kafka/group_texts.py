@@ -5,16 +5,19 @@ Brokers forget them `offsets.retention.minutes` (a week by default) after they w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaAdminClient, OffsetAndMetadata
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import KafkaError, NoError
+from kafka.errors import KafkaError, NoError, RetriableError
 
 from exporter.errors import BrokerSilent
 from exporter.kafka.topics import ANSWER_TIMEOUT_MS
 from offsets.ranges import TopicPartition
+
+RETRY_SECS = 0.1
 
 
 class GroupTexts:
@@ -30,25 +33,30 @@ class GroupTexts:
 
     def read(self) -> dict[TopicPartition, str]:
         """Every text that the group has. Raises BrokerSilent."""
-        try:
-            found = self._admin.list_group_offsets([self.group]).get(self.group, {})
-        except (KafkaError, OSError) as error:
-            raise self._silent(error) from error
+        found = self._asked(lambda: self._admin.list_group_offsets([self.group]).get(self.group, {}))
         return {TopicPartition(tp.topic, tp.partition): one.metadata or "" for tp, one in found.items()}
 
     def write(self, texts: Mapping[TopicPartition, str]) -> None:
         """Replace these, all by one request. Raises BrokerSilent."""
         said = {KafkaTopicPartition(*tp): OffsetAndMetadata(0, text, -1) for tp, text in texts.items()}
-        try:
-            answers = self._admin.alter_group_offsets(self.group, said)
-        except (KafkaError, OSError) as error:
-            raise self._silent(error) from error
-        refused = {f"{tp.topic}-{tp.partition}": kind.__name__ for tp, kind in answers.items() if kind is not NoError}
-        if refused:
-            raise BrokerSilent(f"group {self.group} does not keep what it is told: {refused}")
+
+        def told() -> None:
+            for tp, kind in self._admin.alter_group_offsets(self.group, said).items():
+                if kind is not NoError:
+                    raise kind(f"{tp.topic}-{tp.partition}")
+
+        self._asked(told)
 
     def close(self) -> None:
         self._admin.close()
 
-    def _silent(self, error: Exception) -> BrokerSilent:
-        return BrokerSilent(f"group {self.group}: {type(error).__name__}: {error}")
+    def _asked(self, call: Callable[[], Any]) -> Any:
+        """Until the group's coordinator is found, which of a new cluster's is on its way. Raises BrokerSilent."""
+        deadline = time.monotonic() + ANSWER_TIMEOUT_MS / 1000
+        while True:
+            try:
+                return call()
+            except (KafkaError, OSError) as error:
+                if not isinstance(error, RetriableError) or time.monotonic() > deadline:
+                    raise BrokerSilent(f"group {self.group}: {type(error).__name__}: {error}") from error
+            time.sleep(RETRY_SECS)  # pace of the polling, bounded by the deadline

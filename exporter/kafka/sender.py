@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from exporter.kafka.client import CLOSE_TIMEOUT_MS, never_create_topics
 
@@ -37,18 +37,23 @@ class Sender:
 
     def send(self, records: Mapping[str, bytes]) -> dict[str, str]:
         """Key -> value, each of which all replicas have then. The others: key -> why not, as far as that is known."""
-        failed, sent = dict[str, str](), dict[str, Any]()
         try:
-            if self._producer is None:
-                self._producer = KafkaProducer(**self._options)
-                never_create_topics(self._producer)
-            for key, value in records.items():
-                sent[key] = self._producer.send(self.topic, value, key.encode("utf-8", "surrogatepass"))
-            self._producer.flush(timeout=(DELIVERY_MS + BLOCK_MS) / 1000)
+            self._producer = self._producer or self._opened()
         except (KafkaError, OSError) as error:
-            failed = {key: self._told(error) for key in records if key not in sent or not sent[key].is_done}
+            return dict.fromkeys(records, self._told(error))
+        sent: dict[str, Any] = {}
+        failed: dict[str, str] = {}
+        for key, value in records.items():
+            try:
+                sent[key] = self._producer.send(self.topic, value, key.encode("utf-8", "surrogatepass"))
+            except (KafkaError, OSError) as error:  # this one alone, if it is too large
+                failed[key] = self._told(error)
+        with suppress(KafkaError):  # then some are not done
+            self._producer.flush(timeout=(DELIVERY_MS + BLOCK_MS) / 1000)
         for key, future in sent.items():
-            if future.is_done and future.failed():
+            if not future.is_done:
+                failed[key] = self._told(KafkaTimeoutError("no answer in time"))
+            elif future.failed():
                 failed[key] = self._told(future.exception)
         return failed
 
@@ -59,6 +64,11 @@ class Sender:
             producer._sender.force_close()  # else it would wait for what it cannot send
             with suppress(KafkaError):
                 producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
+
+    def _opened(self) -> Any:
+        producer = KafkaProducer(**self._options)
+        never_create_topics(producer)
+        return producer
 
     def _told(self, error: BaseException) -> str:
         return f"topic {self.topic}: {type(error).__name__}: {error}"

@@ -242,6 +242,7 @@ def head_lines(status: Status) -> list[str]:
     lines += [_of_job(job) for job in status.get("derive", ())]
     if coordination := status.get("coordination"):
         lines.append(_of_rounds(coordination))
+    lines += [_of_sink(sink) for sink in status.get("events", ())]
     complete = [table["complete_through_ms"] for table in status.get("tables", ())]
     if complete and None not in complete:
         at = datetime.fromtimestamp(min(complete) / 1000, timezone.utc)
@@ -272,6 +273,12 @@ def _of_job(job: Mapping[str, Any]) -> str:
     if job["error"]:
         return f"derive {job['job']}: {'ENDED: ' if job['ended'] else ''}{job['error']}"
     return f"derive {job['job']}: {job['rows']:,} rows in {job['runs']:,} runs, {job['behind_secs']:.0f} s behind"
+
+
+def _of_sink(sink: Mapping[str, Any]) -> str:
+    """What the task has told of versions; another one may be at it."""
+    held_up = f", HELD UP: {sink['error']}" if sink["error"] else ""
+    return f"events to {sink['sink']}: {sink['announced']:,} messages by this task{held_up}"
 
 
 def times(secs: Mapping[str, float]) -> str:

@@ -127,8 +127,7 @@ class DeltaCommitter:
         """
         there, gone = self._files.there(self._lake.table(prepared.event_type), prepared.offers)
         if gone:
-            settled = [*gone, *(Settled(claim, Unknown()) for claim in there)]
-            self._settle(prepared.event_type, settled, {})
+            settled = [*gone, *(Settled(claim, Unknown()) for claim in there)]  # a leader may still land it
             return _report(prepared, settled, error="files of others in the same offer are gone")
         return self._again_beside_others(self.land(prepared))
 

@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from exporter.core.coordination import Offer
-from exporter.core.merging import OFFER_BYTES_MAX, manifest_path
+from exporter.core.merging import OFFER_BYTES_MAX
 from exporter.stores.store import Store
+from offsets.names import offer_file
 
 
 def lightened(store: Store, offer: Offer, bytes_max: int = OFFER_BYTES_MAX) -> Offer:
@@ -23,7 +24,7 @@ def lightened(store: Store, offer: Offer, bytes_max: int = OFFER_BYTES_MAX) -> O
 
     Raises OSError.
     """
-    path = manifest_path(offer.id)
+    path = offer_file(offer.id)
     text = json.dumps({"adds": [*offer.adds], "fits": [*offer.fits]}, separators=(",", ":"))
     if len(text) <= bytes_max:
         return offer
@@ -36,7 +37,7 @@ def whole(store: Store, offer: Offer) -> Offer:
     """The offer with what its manifest says. Raises OSError, and ValueError for what is none of ours."""
     if not offer.manifest:
         return offer
-    if offer.manifest != manifest_path(offer.id) or offer.adds or offer.fits:
+    if offer.manifest != offer_file(offer.id) or offer.adds or offer.fits:
         raise ValueError(f"offer {offer.id[:64]!r} has a manifest that is not its own")
     said = _read(store, offer.manifest)
     fits = tuple((str(fingerprint), str(columns)) for fingerprint, columns in said["fits"])

@@ -74,12 +74,17 @@ def _leadership(settings: Settings, watch: Watch) -> Iterator[Leadership]:
             readers.append(TopicReader(kafka_python_options(settings), settings.selection, settings.isolation))
         return partitions_of(readers[0].identities())
 
+    def let_go() -> None:
+        for reader in readers:
+            reader.close()
+
     pool = ThreadPoolExecutor(1, thread_name_prefix="announce-partitions")
     try:
         everything = AllPartitions(look, pool, settings.topics_refresh_secs)
         yield _OneAtATime(OwnsLeast(lambda: watch.owned, everything))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.submit(let_go)
+        pool.shutdown(wait=False)
 
 
 class _OneAtATime:

@@ -14,7 +14,7 @@ import pytest
 from exporter.core.coordination import Merging, Offer, Preparing
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.memory_merger import MemoryMerger
-from exporter.core.outcome import Landed, Prepared, Refused, Report, Unknown
+from exporter.core.outcome import Landed, Prepared, Refused, Report, Stale, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
@@ -233,7 +233,7 @@ def test_of_an_offer_all_lands_or_nothing(place: Place) -> None:
     assert (merged.landed, [*merged.dropped]) == ((second.id,), [first.id])
     assert (place.at(), place.rows()) == ([3, -1, 19], [0, 0, 20])
     assert place.tasks[0].found(mine) is None, "it may still land, as far as the other partition goes"
-    report = place.tasks[0].land(mine)
+    report = place.tasks[0].fall_back(mine)
     assert outcomes(report) == {0: Refused(Position(0, 3)), 1: Unknown()}
     again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
     assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
@@ -259,6 +259,20 @@ def test_an_offer_whose_file_is_gone_is_left_out(place: Place) -> None:
     place.file_vanishes(gone.files[0])
     merged = place.leader.commit(NAME, [first, second])
     assert (merged.landed, [*merged.dropped], place.at()) == ((second.id,), [first.id], [-1, -1, 19])
+
+
+def test_an_offer_whose_file_is_gone_its_task_does_not_commit_either(place: Place) -> None:
+    """Whole or not at all: what is there of it is offered again, as another offer."""
+    gone, there = claim(place, -1, 9), claim(place, -1, 4, P1)
+    mine, offer = offered(place, 0, gone, there)
+    place.file_vanishes(gone.files[0])
+    assert place.leader.commit(NAME, [offer]).landed == ()
+    report = place.tasks[0].fall_back(mine)
+    found = outcomes(report)
+    assert isinstance(found[0], Stale) and found[1] == Unknown() and place.at() == [-1, -1, -1]
+    again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
+    assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
+    assert place.rows() == [0, 5, 0]
 
 
 def test_what_does_not_fit_the_table_any_more_is_left_out(place: Place) -> None:
@@ -303,7 +317,7 @@ def test_of_one_that_never_arrived_nobody_is_told_and_tasks_commit_by_themselves
     merged = place.leader.commit(NAME, [first, second])
     assert (merged.version, merged.landed, merged.dropped) == (None, (), {})
     assert place.tasks[0].found(mine) is None and place.at() == [-1, -1, -1]
-    report = place.tasks[0].land(mine)
+    report = place.tasks[0].fall_back(mine)
     assert outcomes(report) == {0: Landed(Position(0, 9))}
     again = place.leader.commit(NAME, [first, second])
     assert (again.landed, [*again.dropped]) == ((second.id,), [first.id])
@@ -316,9 +330,24 @@ def test_what_the_leader_has_committed_a_task_that_heard_nothing_commits_no_seco
     mine, first = offered(place, 0, claim(place, -1, 9))
     place.leader.commit(NAME, [first])
     before = place.version()
-    report = place.tasks[0].land(mine)
+    report = place.tasks[0].fall_back(mine)
     assert outcomes(report) == {0: Landed(Position(0, 9))} and place.version() == before
     assert place.rows() == [10, 0, 0]
+
+
+def test_a_task_that_falls_back_looks_for_its_files_again(place: Place) -> None:
+    """They were there when it said its offer. What is still there it offers under another id; no row is missing."""
+    gone, kept = claim(place, -1, 9), claim(place, -1, 4, P1)
+    mine, _ = offered(place, 0, gone, kept)
+    place.file_vanishes(gone.files[0])
+    report = place.tasks[0].fall_back(mine)
+    found = outcomes(report)
+    assert isinstance(found[0], Stale) and found[1] == Unknown() and place.at() == [-1, -1, -1]
+    again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
+    assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
+    yours, _ = offered(place, 1, claim(place, -1, 19, P2))
+    assert outcomes(place.tasks[1].fall_back(yours)) == {2: Landed(Position(0, 19))}
+    assert place.rows() == [0, 5, 20]
 
 
 def test_offers_of_which_none_can_land_make_no_version(place: Place) -> None:

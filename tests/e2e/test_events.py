@@ -4,19 +4,58 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.announce import announcing as announcing_module
+from exporter.announce.kept import GroupPointers
+from exporter.announce.pointers import Pointer
+from exporter.kafka import sender
+from exporter.kafka.group_texts import GroupTexts
 from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_broker
+from offsets.selection import Topics
 from tests.support.announcing import announced, hook, read, sent, versions_with_rows
-from tests.support.lakes import Export, mixed, running, wait_until, wrong_places
+from tests.support.lakes import Export, messages, mixed, running, wait_until, wrong_places
 from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+
+def test_pointers_stand_on_as_many_partitions_as_they_need(kafka: str, topic: Callable[..., str]) -> None:
+    """They come back whole, also where there are fewer later, and where a topic has come that is before the others."""
+    second = topic(3)
+    group, client = fresh_name("group"), {"bootstrap_servers": [kafka]}
+    many = {f"event_type_{number:03d}": Pointer(number, number + 7) for number in range(300)}
+    with closing(GroupPointers(client, group, Topics((second,)))) as kept:
+        assert kept.load() is None
+        assert kept.save(many) == ()
+        assert kept.load() == many
+        assert len(kept.save({f"event_type_{number:04d}": Pointer(number, 9) for number in range(2_000)})) > 1_000
+        assert kept.save({"order": Pointer(3, 5)}) == ()
+        assert kept.load() == {"order": Pointer(3, 5)}
+    create_topic(kafka, first := f"a-{second}", 1)
+    with closing(GroupPointers(client, group, Topics((first, second)))) as kept:
+        assert kept.load() == {"order": Pointer(3, 5)}
+        assert kept.save({"order": Pointer(4, 4)}) == ()
+        assert kept.load() == {"order": Pointer(4, 4)}
+        with closing(GroupTexts(client, group)) as texts:
+            assert sorted(filter(None, texts.read().values())) == ['{"order":4}']
+
+
+def test_a_record_that_is_too_large_keeps_no_other_from_its_topic(kafka: str, topic: Callable[..., str]) -> None:
+    """It is told as what it is, and so is a topic that is not there."""
+    name = topic(2)
+    with closing(sender.Sender({"bootstrap_servers": [kafka]}, name)) as to:
+        failed = to.send({"a": b"1", "large": b"x" * (2 << 20), "z": b"2"})
+        assert [*failed] == ["large"]
+        assert "MessageSizeTooLarge" in failed["large"]
+        assert to.send({"a": b"3"}) == {}
+    found = [one.key() + one.value() for one in messages(kafka, name)]
+    assert sorted(found) == [b"a1", b"a3", b"z2"]
 
 
 def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
@@ -24,6 +63,7 @@ def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
 ) -> None:
     """Each run with an end goes on where the last one stood. The topic is deleted and made anew in between."""
     monkeypatch.setattr(announcing_module, "LOOK_SECS", 0.1)
+    monkeypatch.setattr(sender, "BLOCK_MS", 1_000)
     events, bodies = topic(3), list[bytes]()
     with hook(bodies) as url:
         e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_records_max": 20})

@@ -151,15 +151,18 @@ def _properties(text: str) -> str:
 
 @pytest.fixture
 def topic(secured: Secured) -> str:
-    """A topic that the user `exporter` may read."""
+    """A topic that the user `exporter` may read; it may send to another one, that of events."""
     name = fresh_name()
     admin = KafkaAdminClient(bootstrap_servers=secured.brokers, **secured.admin)
     try:
-        admin.create_topics([NewTopic(name, 2, 1)])
+        admin.create_topics([NewTopic(name, 2, 1), NewTopic(f"{name}.events", 1, 1)])
         allow, user = ACLPermissionType.ALLOW, "User:exporter"
         places = [ResourcePattern(ResourceType.TOPIC, name)]
-        places += [ResourcePattern(ResourceType.GROUP, f"export-us-{number}") for number in range(2)]
-        admin.create_acls([ACL(user, "*", ACLOperation.READ, allow, place) for place in places])
+        groups = [f"export-us-{number}{suffix}" for number in range(2) for suffix in ("", ".events")]
+        places += [ResourcePattern(ResourceType.GROUP, group) for group in groups]
+        events = ResourcePattern(ResourceType.TOPIC, f"{name}.events")
+        rights = [ACL(user, "*", ACLOperation.READ, allow, place) for place in places]
+        admin.create_acls([*rights, ACL(user, "*", ACLOperation.WRITE, allow, events)])
     finally:
         admin.close()
     return name
@@ -206,19 +209,19 @@ def test_a_whole_export_by_tls_and_login_shows_no_secret_and_never_speaks_in_the
     said, before = [], len(secured.tap.firsts)
     for number, mechanism in enumerate(("SCRAM-SHA-512", "PLAIN")):
         e = Export(secured.brokers, topic, tmp_path, "export-us", kafka_client=secured.lines(mechanism))
-        e = e.with_(group=f"export-us-{number}")
+        e = e.with_(group=f"export-us-{number}", events_topic=f"{topic}.events")
         rows = mixed(30, first=30 * number)
         produce(secured.brokers, topic, {0: rows, 1: rows[:5]}, librdkafka(secured))
         code, text = typed("run", e, "--until-caught-up")
-        assert code == 0, text
+        assert code == 0 and "events_held_up" not in text, text
         said.append(text)
     assert {e.position(name)[1] for name in (DEAD_LETTERS, *DDL)} == {59}
-    for verb, wanted in (
-        ("check", "user exporter, certificate until"), ("audit", ""), ("offsets", "59"), ("config", "********"),
-        ("plan", "agree"),
+    for verb, *wanted in (
+        ("check", "user exporter, certificate until", f"events topic: {topic}.events"), ("audit",), ("offsets", "59"),
+        ("config", "********"), ("plan", "agree"),
     ):  # fmt: skip
         code, text = typed(verb, e)
-        assert code == 0 and wanted in text, text
+        assert code == 0 and all(one in text for one in wanted), text
         said.append(text)
     said += [f"{entry}" for entry in spark.sparkContext.getConf().getAll()]
     reader = spark.read.format("kafka").options(**spark_kafka_options(e.settings())).option("subscribe", topic)

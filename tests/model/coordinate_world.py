@@ -1,11 +1,12 @@
 """The world of coordinated commits (protocol 4.11): tasks that offer, leaders that merge, a channel that keeps nothing.
 
-Two tasks that both believe they own both partitions of one table, as in pair_world.py; each has a leader of its own,
-and all four go on after whatever pause. What a task makes of its offer is the exporter's own DeltaCommitter.land and
-found; what a leader puts into one commit is the exporter's own choice. The channel holds a few messages: each may be
-heard by anybody, any number of times, in any order, at any time; when it is full, the next one takes the place of any.
-So losing, doubling, delaying and clearing are all in it, and with `lies` outcomes that nobody found, too. A time-out is
-a step like any other. A commit that was given up and lands later is a leader's, which has the offer under the same id.
+Two tasks that both believe they own the same partitions of one table, as in pair_world.py; each has a leader of its
+own, and all four go on after whatever pause. What a task makes of what it hears, and of a time-out, is the exporter's
+own Member, over DeltaCommitter.found and land; what a leader puts into one commit is the exporter's own choice. The
+channel holds a few messages: each may be heard by anybody, any number of times, in any order, at any time; when it is
+full, the next one takes the place of any. So losing, doubling, delaying and clearing are all in it, and with `lies`
+outcomes that nobody found, too. A commit that was given up and lands later is a leader's, which has the offer under
+the same id.
 
     Process  (writers, open, name)
     Writer   as in pair_world.py
@@ -29,13 +30,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
+import exporter.coordinate.member
 import exporter.protocol.commit
+from exporter.coordinate.member import Member, _Offered
 from exporter.core import merging
-from exporter.core.coordination import Offer, OfferedClaim
-from exporter.core.outcome import Landed, Prepared, Unknown
+from exporter.core.coordination import Offer, OfferedClaim, Outcome
+from exporter.core.outcome import Landed, Prepared, Report, Unknown
 from exporter.core.writers import Claim, StagedFile, drop, freeze, staged_range_error
 from exporter.errors import InvariantBroken
 from exporter.protocol.commit import DeltaCommitter
@@ -58,7 +63,9 @@ class _Silent:
         return lambda *_, **__: None
 
 
-STUBS: tuple[tuple[Any, str, Any], ...] = ((exporter.protocol.commit, "log", _Silent()),)
+STUBS: tuple[tuple[Any, str, Any], ...] = tuple(
+    (module, "log", _Silent()) for module in (exporter.protocol.commit, exporter.coordinate.member)
+)
 """Module, name, value: to be in place while this world is searched."""
 
 
@@ -90,6 +97,25 @@ class _Committer(DeltaCommitter):
 
     def _add(self, claim: Claim, file: StagedFile, commit_id: str) -> dict[str, Any]:
         return {}
+
+
+class _Lands(Exception):
+    """A task begins to commit by itself."""
+
+
+class _Looking:
+    """The committer of a member. committer: that looks; None: it has, in vain. landing: what it commits then."""
+
+    def __init__(self, committer: DeltaCommitter | None) -> None:
+        self.committer = committer
+        self.landing: Prepared | None = None
+
+    def found(self, prepared: Prepared) -> Report | None:
+        return self.committer.found(prepared) if self.committer else None
+
+    def fall_back(self, prepared: Prepared) -> Report:
+        self.landing = prepared
+        raise _Lands
 
 
 class _Lake:
@@ -135,7 +161,7 @@ class CoordinateWorld(PairWorld):
     def __init__(self, scope: CoordinateScope) -> None:
         super().__init__(PairScope(scope.logs, drops=scope.drops, revokes=scope.revokes, markers=scope.markers))
         self.bounds = scope
-        remember(self, "settling", "frozen", "due", "choice", "found")
+        remember(self, "settling", "hearing", "falls_back", "frozen", "due", "choice", "found", "lasting", "went_on")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         return (0, 1), ("P1", "P2")
@@ -222,11 +248,12 @@ class CoordinateWorld(PairWorld):
             yield text, process, world, used, used
 
     def _lands(self, process: State, tables: State) -> Iterator[SharedMove]:
-        """A time-out, or a task that ends: it commits by itself what it has offered."""
+        """It has looked in vain, and commits by itself what it has offered; others may have been faster meanwhile."""
         if process[1] is None or process[1][2] != SAID:
             return
-        process = self.falls_back(process)
         writers, (offer_id, claims, _), name = process
+        offer_id, claims = self.falls_back(offer_id, claims)
+        process = (writers, (offer_id, claims, SAID), name)
         lost = (writers, (offer_id, claims, LOST), name)
         yield "commits by itself: raises, not landed", lost, tables, OPEN, OPEN
         settled = self.settling("lands", claims, offer_id, self.seen(tables), self.logged(claims, tables))
@@ -236,50 +263,85 @@ class CoordinateWorld(PairWorld):
         yield f"commits {offer_id} by itself, answer lost", lost, world, OPEN, OPEN
         yield f"commits {offer_id} by itself", *self.settled_all(process, world, settled), EVERYTHING, EVERYTHING
 
-    def falls_back(self, process: State) -> State:
-        """4.11: what it has offered, under the same id, and unchanged."""
-        return process
+    def falls_back(self, offer_id: str, claims: State) -> tuple[str, State]:
+        """What a task commits by itself of an offer that it did not find (4.11)."""
+        looking = _Looking(None)
+        _, one = self.member(looking, offer_id, claims)
+        one.tick(1.0)
+        landing = looking.landing
+        if landing is None:
+            raise RuntimeError(f"{offer_id} is not committed")
+        return landing.commit_id, tuple(self.bare_claim(claim) for claim in landing.offers)
+
+    def bare_claim(self, claim: Claim) -> State:
+        files = tuple(_offsets(file) for file in claim.files)
+        return TPS.index(claim.key.tp), claim.expected, claim.new, files, claim.offers
+
+    def member(self, looking: _Looking, offer_id: str, claims: State) -> tuple[Future[Report], Member]:
+        """A task that waits for what becomes of its offer; its time is over at 1."""
+        inline = SimpleNamespace(submit=lambda run, *given: run(*given))
+        one = Member(APP, "task", looking, inline, SimpleNamespace(), 1.0, lambda: None)  # type: ignore[arg-type]
+        future: Future[Report] = Future()
+        offer = self.real_offer(offer_id, _bare(claims))
+        one._open[offer_id] = _Offered(self.prepared(offer_id, claims), offer, future, 0.0, 1.0)
+        return future, one
+
+    def prepared(self, offer_id: str, claims: State) -> Prepared:
+        return Prepared(TYPE, offer_id, tuple(self.real_claim(one[0], one[1:]) for one in claims), (), {}, 0.0)
 
     def _looks(self, process: State, tables: State) -> Iterator[SharedMove]:
         """After a commit that did not return, a time-out, or an outcome that was heard: the log says what became."""
         mine = process[1]
         if mine is None:
             return
-        heard = ["looks"] if mine[2] == LOST else [*self.hints(mine[0], tables[3])]
-        for hint in heard:
-            settled = self.believed(hint, mine, tables)
+        offer_id, claims, status = mine
+        seen, ids = self.seen(tables), self.logged(claims, tables)
+        for text, landed, dropped in self.hints(offer_id, tables[3]) if status == SAID else [("looks", False, False)]:
+            if status == SAID:
+                settled = self.hearing(landed, dropped, claims, offer_id, seen, ids)
+            else:
+                settled = self.settling("raises", claims, offer_id, seen, ids)
             if settled[0] is not None:
                 after, world = self.settled_all(process, tables, settled)
                 found = ", ".join(f"p{p} {kind}" for p, kind, _ in settled[0])
-                yield f"{hint}: {found}", after, world, EVERYTHING, EVERYTHING
+                yield f"{text}: {found}", after, world, EVERYTHING, EVERYTHING
 
-    def hints(self, offer_id: str, channel: State) -> Iterator[str]:
-        """What makes a task look: nothing heard in time, or that somebody says what became of its offer."""
-        yield "looks"
+    def hints(self, offer_id: str, channel: State) -> Iterator[tuple[str, bool, bool]]:
+        """What makes a task look: nothing heard in time, or what somebody says of its offer: landed, dropped."""
+        yield "looks", False, False
         for kind, landed, dropped in channel:
             if kind == "outcome" and offer_id in landed:
-                yield "hears that it landed, looks"
+                yield "hears that it landed, looks", True, False
             if kind == "outcome" and offer_id in dropped:
-                yield "hears that it was dropped, looks"
+                yield "hears that it was dropped, looks", False, True
 
-    def believed(self, hint: str, mine: State, tables: State) -> State:
-        """What a task takes for the outcome: what the log says."""
-        offer_id, claims, status = mine
-        kind = "found" if status == SAID else "raises"
-        return self.settling(kind, claims, offer_id, self.seen(tables), self.logged(claims, tables))
+    def hearing(self, landed: bool, dropped: bool, claims: State, offer_id: str, seen: State, ids: State) -> State:
+        """What a task makes of what it is told, or of its time-out, as `settling` has it."""
+        lake = _Lake(seen, ids)
+        future, one = self.member(_Looking(self.committer(lake)), offer_id, claims)
+        if landed or dropped:
+            told = (offer_id,) if landed else ()
+            one.hear(Outcome(APP, "leader", "", TYPE, 1, 0, told, {offer_id: "model"} if dropped else {}), 0.0)
+        else:
+            one.tick(1.0)
+        if isinstance(future.exception(0.0), _Lands):
+            return None, (), ()
+        return self.told_of(lake, future.result(0.0))
+
+    def committer(self, lake: _Lake) -> _Committer:
+        return _Committer(lake, "task", {}, lake, others_commit=True)  # type: ignore[arg-type]
 
     def settling(self, kind: str, claims: State, offer_id: str, seen: State, ids: State) -> State:
-        """What the exporter makes of it: per claim (partition, outcome, position), and what the log is told.
+        """What the exporter makes of a commit of its own: per claim (partition, outcome, position), and what the log
+        is told.
 
-        None if nothing is settled: the commit is refused, or it may still land.
+        None if nothing is settled: it is refused.
         """
         lake = _Lake(seen, ids, kind == "lands")
-        committer = _Committer(lake, "task", {}, lake, others_commit=True)  # type: ignore[arg-type]
-        real = tuple(self.real_claim(claim[0], claim[1:]) for claim in claims)
-        prepared = Prepared(TYPE, offer_id, real, (), {}, 0.0)
-        report = committer.found(prepared) if kind == "found" else committer.land(prepared)
-        if report is None or (kind == "lands" and report.version is None):
-            return None, (), ()
+        report = self.committer(lake).land(self.prepared(offer_id, claims))
+        return (None, (), ()) if kind == "lands" and report.version is None else self.told_of(lake, report)
+
+    def told_of(self, lake: _Lake, report: Report) -> State:
         told = tuple(
             (TPS.index(one.claim.key.tp), type(one.outcome).__name__.lower(), getattr(one.outcome, "position", None))
             for one in report.settled

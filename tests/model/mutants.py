@@ -44,6 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
+MEMBER = "exporter/coordinate/member.py"
 ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
 THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -158,7 +159,31 @@ TOLD_WITH_THE_COMMIT = (
     "for one, p, _, state in before[2] if state in (STARTED, LEFT)}",
     "for one, p, *_ in (*before[2], *after[2])}",
 )
-FALLS_BACK = "        process = self.falls_back(process)\n"
+BELIEVED = (
+    "self._found(one.prepared) if why != ANSWERED else Report(one.prepared.event_type, 1, 0.0, tuple("
+    "Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in one.prepared.offers))"
+)
+BELIEVES = (
+    "from exporter.core.outcome import Landed, Prepared, Report, Settled\n"
+    "from offsets.positions import Position\n"
+)
+REPLACES = (MEMBER, "from dataclasses import dataclass\n", "from dataclasses import dataclass, replace\n")
+TELLS_THE_LOG = (
+    COORDINATE,
+    "        process = (writers, (offer_id, claims, SAID), name)\n",
+    "        process = (writers, (offer_id, claims, SAID), name)\n"
+    "        more = {(offer_id, one[0], one[2], STARTED) for one in claims if one[3]}\n"
+    "        tables = (*tables[:2], tuple(sorted({*tables[2], *more})), *tables[3:])\n",
+)
+
+
+
+def falls_back(claim: str) -> Edit:
+    """A task commits what it has offered under another id. claim: what becomes of each."""
+    other = f"commit_id=one.prepared.commit_id + 'x', offers=tuple({claim} for claim in one.prepared.offers)"
+    return MEMBER, "fall_back(one.prepared)", f"fall_back(replace(one.prepared, {other}))"
+
+
 
 MUTANTS = (
     Mutant(
@@ -1661,20 +1686,10 @@ MUTANTS = (
     ),
     Mutant(
         "outcome_unverified",
-        "4.11 a task takes an outcome that it hears for true: the log is told what is not",
+        "4.11 a task takes an outcome that it hears for true",
         (
-            (
-                COORDINATE,
-                "        offer_id, claims, status = mine\n",
-                "        offer_id, claims, status = mine\n"
-                "        parts = tuple(one[0] for one in claims)\n"
-                "        if 'dropped' in hint:\n"
-                "            return tuple((p, 'refused', 0) for p in parts), (), tuple((p, offer_id) for p in parts)\n"
-                "        if 'that it landed' in hint:\n"
-                "            before = dict(one[:2] for one in claims)\n"
-                "            seen = tuple(before.get(p, -1) for p in range(2)), True\n"
-                "            return self.settling('lands', claims, offer_id, seen, ())\n",
-            ),
+            (MEMBER, "report = self._found(one.prepared)", f"report = {BELIEVED}"),
+            (MEMBER, "from exporter.core.outcome import Prepared, Report\n", BELIEVES),
         ),
         ORDER,
         {"lies": True},
@@ -1712,15 +1727,7 @@ MUTANTS = (
     Mutant(
         "falls_back_under_another_id",
         "4.11 a task commits what it has offered under an id that the log was not told of",
-        (
-            (
-                COORDINATE,
-                FALLS_BACK,
-                "        mine = process[1]\n"
-                "        other = tuple((*one[:4], (mine[0] + 'x',)) for one in mine[1])\n"
-                "        process = (process[0], (mine[0] + 'x', other, mine[2]), process[2])\n",
-            ),
-        ),
+        (falls_back("replace(claim, offers=(one.prepared.commit_id + 'x',))"), REPLACES),
         ORDER,
         {},
         "coordinate",
@@ -1729,15 +1736,9 @@ MUTANTS = (
         "falls_back_and_forgets",
         "4.11 the same, the log is told: what landed by the leader is taken for somebody else's",
         (
-            (
-                COORDINATE,
-                FALLS_BACK,
-                "        mine = process[1]\n"
-                "        other = tuple((*one[:4], (mine[0] + 'x',)) for one in mine[1])\n"
-                "        process = (process[0], (mine[0] + 'x', other, mine[2]), process[2])\n"
-                "        more = {(mine[0] + 'x', one[0], one[2], STARTED) for one in mine[1] if one[3]}\n"
-                "        tables = (*tables[:2], tuple(sorted({*tables[2], *more})), *tables[3:])\n",
-            ),
+            falls_back("replace(claim, offers=(one.prepared.commit_id + 'x',))"),
+            REPLACES,
+            TELLS_THE_LOG,
             TOLD_WITH_THE_COMMIT,
         ),
         ORDER,
@@ -1748,15 +1749,9 @@ MUTANTS = (
         "falls_back_under_both_ids",
         "4.11, 4.1 under another id that the log was told of, the former one remembered: held by 4.4",
         (
-            (
-                COORDINATE,
-                FALLS_BACK,
-                "        mine = process[1]\n"
-                "        other = tuple((*one[:4], (*one[4], mine[0] + 'x')) for one in mine[1])\n"
-                "        process = (process[0], (mine[0] + 'x', other, mine[2]), process[2])\n"
-                "        more = {(mine[0] + 'x', one[0], one[2], STARTED) for one in mine[1] if one[3]}\n"
-                "        tables = (*tables[:2], tuple(sorted({*tables[2], *more})), *tables[3:])\n",
-            ),
+            falls_back("replace(claim, offers=(*claim.offers, one.prepared.commit_id + 'x'))"),
+            REPLACES,
+            TELLS_THE_LOG,
             TOLD_WITH_THE_COMMIT,
         ),
         NOTHING,
@@ -1769,13 +1764,13 @@ MUTANTS = (
         (
             (
                 COORDINATE,
-                FALLS_BACK,
-                "        writers, mine, name = process\n"
-                "        anew = tuple(self.frozen(one[0], (*writers[one[0]][:3], None)) for one in mine[1])\n"
-                "        mine = (mine[0], tuple((*one[:4], (mine[0],)) for one in anew), mine[2])\n"
-                "        process = (writers, mine, name)\n"
-                "        for one in mine[1]:\n"
-                "            process = _put(process, one[0], (*writers[one[0]][:3], one[1:]))\n",
+                "        process = (writers, (offer_id, claims, SAID), name)\n",
+                "        anew = [self.frozen(one[0], (*writers[one[0]][:3], None)) for one in claims]\n"
+                "        claims = tuple((*one[:4], (offer_id,)) for one in anew)\n"
+                "        process = (writers, (offer_id, claims, SAID), name)\n"
+                "        for one in claims:\n"
+                "            process = _put(process, one[0], (*writers[one[0]][:3], one[1:]))\n"
+                "        writers = process[0]\n",
             ),
         ),
         ORDER,
@@ -1789,11 +1784,11 @@ MUTANTS = (
             (MERGING, "from dataclasses import dataclass\n", "from dataclasses import dataclass, replace\n"),
             (
                 MERGING,
-                "        fits = [*(pair for other",
+                "        wanted = fits.union(offer.fits)\n",
                 "        alone = [replace(offer, claims=(one,)) for one in offer.claims]\n"
                 "        left = [claim for one in alone if not _unmet(app, view, one, taken) for claim in one.claims]\n"
                 "        offer = replace(offer, claims=tuple(left)) if left else offer\n"
-                "        fits = [*(pair for other",
+                "        wanted = fits.union(offer.fits)\n",
             ),
         ),
         ORDER,

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from tests.model.announce_world import FRESH, AnnounceScope, AnnounceWorld
-from tests.model.coordinate_world import STUBS
+from tests.model.coordinate_world import STUBS, CoordinateScope, CoordinateWorld
 from tests.model.search import RoleSearch
 from tests.model.test_model import finish, hold_in_every_state, name_of
 
-COORDINATES = ({"ids": 1}, {"ids": 1, "alters": 2, "owns": ((0, 1), ())})
+COORDINATES = (
+    {"ids": 1},
+    {"ids": 1, "lies": True, "owns": ((0,), (0,))},
+    {"ids": 1, "alters": 2, "owns": ((0, 1), ())},
+)
 COORDINATES_LARGE = ({}, {"lies": True}, {"ids": 1, "owns": ((0, 1), (0, 1))}, {"ids": 1, "revokes": True})
 THROUGHS = ({}, {"mode": "strict"}, {"partitions": 1, "added": 1, "records": 2}, {"leaders": 1, "records": 4})
 THROUGHS_LARGE = ({"records": 4}, {"added": 1}, {"leaders": 3}, {"leaders": 1, "partitions": 3, "records": 4})
@@ -43,6 +47,24 @@ def test_whatever_is_said_offers_land_once_and_whole(scope: dict[str, Any]) -> N
 def test_larger_worlds_of_offers_keep_every_record(scope: dict[str, Any]) -> None:
     """The same in worlds of minutes, with outcomes that nobody found; half a million states or all of them."""
     hold_in_every_state("coordinate", scope, 500_000, whole=False)
+
+
+@pytest.mark.parametrize("scope", ({"logs": ("A", ""), "owns": ((0,), (0,))},), ids=name_of)
+def test_a_task_without_a_leader_finishes_from_every_state(scope: dict[str, Any]) -> None:
+    """Whatever was said to it and of it, a task that hears nothing any more commits all that there is by itself."""
+    world = CoordinateWorld(CoordinateScope(**scope, ids=1))
+    roles, names = world.roles()
+    searched = RoleSearch(world, roles, names)
+    assert searched.run(*world.first_state()).complete
+    starts = {
+        (searched.processes.values[pid], searched.tables.values[tables])
+        for tables, *pids in searched.parents
+        for pid in pids
+    }
+    alone, done = CoordinateWorld(CoordinateScope(**scope, ids=1 << 10, leads=0)), set[Any]()
+    for start in starts:
+        finish(alone, start, done)
+    print(f"\ncoordinated, {name_of(scope)}: {len(starts)} pairs of a task and a world, all finish")
 
 
 @pytest.mark.parametrize("scope", THROUGHS, ids=name_of)

@@ -16,6 +16,9 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from tests.model.announce_world import AnnounceScope, AnnounceWorld
+from tests.model.coordinate_world import STUBS as COORDINATE_STUBS
+from tests.model.coordinate_world import CoordinateScope, CoordinateWorld
 from tests.model.evolve_world import EvolveScope, EvolveWorld
 from tests.model.fan_world import FanScope, FanWorld
 from tests.model.lease_world import STUBS as LEASE_STUBS
@@ -26,6 +29,7 @@ from tests.model.restore_world import RestoreScope, RestoreWorld
 from tests.model.sweep_world import SweepScope, SweepWorld
 from tests.model.switch_world import SwitchScope, SwitchWorld
 from tests.model.test_model import Unfenced
+from tests.model.through_world import ThroughScope, ThroughWorld
 from tests.model.wal_world import STUBS as WAL_STUBS
 from tests.model.wal_world import WalScope, WalWorld
 from tests.model.world import Scope, Stopped, World
@@ -47,6 +51,13 @@ BIG: dict[str, Callable[[], Any]] = {
     "wal": lambda: WalWorld(WalScope(4, lives=6, offers=8, faults=4, wipes=True)),
     "best effort": lambda: WalWorld(WalScope(4, lives=6, offers=8, faults=6, wipes=True, required=False)),
     "lease": lambda: LeaseWorld(LeaseScope(lease_ticks=3, ticks=30, lives=4, faults=4)),
+    "coordinate": lambda: CoordinateWorld(
+        CoordinateScope(
+            ("AA.A", "A.A"), messages=4, ids=4, owns=((0, 1), (0, 1)), lies=True, drops=True, revokes=True, alters=6
+        )
+    ),
+    "through": lambda: ThroughWorld(ThroughScope(3, added=1, records=12, leaders=3)),
+    "announce": lambda: AnnounceWorld(AnnounceScope("rr.r.rrr", tasks=3, faults=6, cleans=True)),
 }
 
 
@@ -59,7 +70,7 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self.world = type(self).world_of()
         tables, processes = self.world.first_state()
-        alike = isinstance(self.world, World | PairWorld)
+        alike = not hasattr(self.world, "roles")
         self.tables, self.processes = tables, [processes, processes] if alike else list(processes)
         self.names = ("P1", "P2") if alike else self.world.roles()[1]
         self.lines: list[str] = []
@@ -90,7 +101,7 @@ class History(RuleBasedStateMachine):
 
 def walk(name: str, histories: int, monkeypatch: pytest.MonkeyPatch, shortened: bool = True) -> None:
     """So many histories of STEPS steps."""
-    for stub in (*WAL_STUBS, *LEASE_STUBS):
+    for stub in (*WAL_STUBS, *LEASE_STUBS, *COORDINATE_STUBS):
         monkeypatch.setattr(*stub)
     number = int(os.environ.get("MODEL_SEED") or random.SystemRandom().getrandbits(32))
     print(f"\n{name}: {histories} histories of {STEPS} steps, MODEL_SEED={number}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from exporter.core.merging import OFFERS_FOLDER
 from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
@@ -19,6 +18,7 @@ from exporter.log_events import Event
 from exporter.protocol.offering import offered_paths
 from exporter.stores.many import each
 from exporter.stores.store import Store
+from offsets.names import OFFERS_FOLDER
 from offsets.partitions import Spec
 from offsets.sweeping import may_be_dead, spare
 from offsets.table_log import APP_PROPERTY

@@ -49,7 +49,7 @@ def hook() -> Iterator[Hook]:
 
 
 def test_what_is_posted_is_the_message(hook: Hook) -> None:
-    """One request for each, as JSON, to the whole address; over one connection if it is kept."""
+    """One request for each, as JSON, to the whole address."""
     webhook = Webhook(hook.url)
     assert webhook.send({"order": b'{"a":1}', "click": b"{}"}) == {}
     assert webhook.send({"order": b'{"a":2}'}) == {}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.coordinate.rounds import LINGER_SECS, Rounds
+from exporter.coordinate.rounds import LINGER_SECS, YOUNG_SECS, Rounds
 from exporter.core.coordination import Begin, Merged, Offer, Ready
 from offsets.ranges import TopicPartition
 
 P = [TopicPartition("events", number) for number in range(4)]
-INTERVAL, TIMEOUT = 10.0, 30.0
+INTERVAL, WINDOW, TIMEOUT = 10.0, 8.0, 30.0
 
 
 def offer(name: str, round_id: str = "", table: str = "order", owner: str = "a") -> Offer:
@@ -46,13 +46,13 @@ def test_a_round_is_closed_when_all_partitions_are_ready(rounds: Rounds) -> None
 
 
 def test_a_round_does_not_wait_for_ever(rounds: Rounds) -> None:
-    """Half of the time-out after its beginning, or an interval: tasks must not commit by themselves meanwhile."""
+    """Half of the time-out after its beginning, or before the next one: tasks must not commit by themselves."""
     begin = begun(rounds, 0.0)
     rounds.take(offer("o1", begin.round_id), 0.1)
     rounds.take(Ready("app", "a", begin.round_id, (P[0],)), 0.2)
-    assert not rounds.close_due(INTERVAL - 0.1, P)
-    assert rounds.close_due(INTERVAL, P) and rounds.closed["late"] == 1
-    assert ids(rounds.due(INTERVAL)) == {"order": ["o1"]}
+    assert not rounds.close_due(WINDOW - 0.1, P)
+    assert rounds.close_due(WINDOW, P) and rounds.closed["late"] == 1
+    assert ids(rounds.due(WINDOW)) == {"order": ["o1"]}
     assert Rounds("app", "l", 60.0, TIMEOUT)._window_secs == TIMEOUT / 2
 
 
@@ -78,21 +78,35 @@ def test_rounds_begin_an_interval_apart_and_never_beside_an_open_one(rounds: Rou
 def test_a_beginning_that_may_be_lost_is_said_once_more(rounds: Rounds) -> None:
     """Half way: who has not heard it, or was not heard, is in time after all."""
     first = begun(rounds, 0.0)
-    assert rounds.begin(INTERVAL / 2 - 0.1) is None
-    assert rounds.begin(INTERVAL / 2) == first and rounds.begin(INTERVAL / 2 + 1) is None
+    assert rounds.begin(WINDOW / 2 - 0.1) is None
+    assert rounds.begin(WINDOW / 2) == first and rounds.begin(WINDOW / 2 + 1) is None
 
 
 def test_what_is_in_a_hurry_is_committed_at_once_with_all_that_waits_for_no_open_round(rounds: Rounds) -> None:
     """A moment later, in which others join. What was said for the open round waits for its end."""
     begin = begun(rounds, 0.0)
-    rounds.take(offer("of_round", begin.round_id), 1.0)
-    rounds.take(offer("late", "an earlier one"), 1.0)
-    rounds.take(offer("prompt"), 1.0)
-    assert not rounds.due(1.0 + LINGER_SECS - 0.01)
-    assert ids(rounds.due(1.0 + LINGER_SECS)) == {"order": ["late", "prompt"]}
+    rounds.take(offer("of_round", begin.round_id), 3.0)
+    rounds.take(offer("late", "an earlier one"), 3.0)
+    rounds.take(offer("prompt"), 3.0)
+    assert not rounds.due(3.0 + LINGER_SECS - 0.01)
+    assert ids(rounds.due(3.0 + LINGER_SECS)) == {"order": ["late", "prompt"]}
     rounds.done("order", (), Merged())
     rounds.close_due(INTERVAL, P)
     assert not rounds.due(INTERVAL), "a table is committed by one at a time"
+
+
+def test_what_is_in_a_hurry_goes_with_a_round_that_has_just_begun(rounds: Rounds) -> None:
+    """It is closed a moment later, mostly; if not, the hurry is over."""
+    begin = begun(rounds, 0.0)
+    rounds.take(offer("prompt"), 0.1)
+    rounds.take(offer("of_round", begin.round_id), 0.2)
+    assert not rounds.due(YOUNG_SECS - 0.1)
+    rounds.take(Ready("app", "a", begin.round_id, tuple(P)), 0.5)
+    rounds.close_due(0.5, P)
+    assert ids(rounds.due(0.5)) == {"order": ["prompt", "of_round"]}
+    begun(rounds, INTERVAL)
+    rounds.take(offer("another", table="click"), INTERVAL + 0.1)
+    assert ids(rounds.due(INTERVAL + YOUNG_SECS)) == {"click": ["another"]}
 
 
 def test_who_is_late_joins_the_next_round(rounds: Rounds) -> None:

@@ -219,7 +219,7 @@ def test_a_leader_that_stops_while_it_waits_and_wakes_up_doubles_nothing(world: 
     leader.owned = []
     world.produce(10)
     world.passes(2 * INTERVAL_SECS)
-    assert not leader.leader.leads and world.is_all_there()
+    assert not leader.leader.leads and leader.leader._rounds.pending == 0 and world.is_all_there()
 
 
 @pytest.mark.parametrize("arrived", [True, False])

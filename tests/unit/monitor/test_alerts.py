@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from exporter.core.sink_state import SinkState
 from exporter.core.writers import Parked
 from exporter.monitor.marks import Marks
 from exporter.monitor.metrics import METRICS
@@ -108,6 +109,8 @@ CAUSES: dict[str, tuple[Day, dict[str, str]]] = {
     "ExporterFailedWrites": (lambda m: with_totals(m, lambda t: t.outcomes.update({("order", "refused"): m})), {}),
     "ExporterTablesApart": (lambda m: tables_apart(m), {"partition": "0"}),
     "ExporterTableParked": (parked, {"event_type": "click"}),
+    "ExporterEventsHeldUp": (lambda m: changed(m, sinks={"topic": SinkState(), "webhook": SinkState(error="HTTP 500")}),
+                             {"sink": "webhook"}),
     "ExporterIncomplete": (lambda minute: behind(minute, RATE, RATE), {"event_type": "order"}),
     "ExporterDeadLetters": (
         lambda m: with_totals(m, lambda t: t.counts.update({"dead_letters:not_json": RATE * m // 10})), {}),

@@ -18,6 +18,7 @@ from offsets.names import (
     case_clash,
     event_type_of,
     gap_file,
+    offer_file,
     replay_attempt,
     table_folder,
 )
@@ -149,6 +150,14 @@ def test_an_attempt_of_a_replay_that_could_not_be_read_back_is_not_built(number,
     """BadName before anything is written."""
     with pytest.raises(BadName):
         replay_attempt(number, unique)
+
+
+def test_what_an_offer_holds_is_beside_the_data_and_hidden():
+    """Readers and VACUUM pass over what begins with `_`; an id that leads elsewhere is none."""
+    assert offer_file("0f") == "_exporter/offers/0f.json"
+    for offer_id in ("", "../0f", "a/b", "a" * 65, "a\n"):
+        with pytest.raises(BadName):
+            offer_file(offer_id)
 
 
 @unhurried

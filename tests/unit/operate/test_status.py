@@ -85,10 +85,11 @@ def test_a_task_is_asked_where_the_settings_say_that_it_serves(file: Path, task:
     assert lines[3] == "records left out by filters: order 5, of no table 2"
     assert lines[4] == "derive mirrored: 70 rows in 3 runs, 40 s behind"
     assert lines[5] == "coordinated, leads: 5 rounds, 9 commits of 18 offers, 1 of 6 offers unanswered"
-    assert lines[6] == "all tables are complete through 2027-01-15 07:59:00 UTC"
-    assert lines[7] == "tables are valid through 2027-01-15T07:59:55.000Z, 1 without"
-    assert lines[8] == "where the time went: commit 700.0 s, read 0.3 s (fetch 25%, decode 75%)"
-    assert lines[9:] == [
+    assert lines[6] == "events to topic: 5 messages by this task"
+    assert lines[7] == "all tables are complete through 2027-01-15 07:59:00 UTC"
+    assert lines[8] == "tables are valid through 2027-01-15T07:59:55.000Z, 1 without"
+    assert lines[9] == "where the time went: commit 700.0 s, read 0.3 s (fetch 25%, decode 75%)"
+    assert lines[10:] == [
         "\t".join(how_far.COLUMNS),
         "click\tevents-0\t15\t20\t31\t15\t0\tagree",
         "order\tevents-0\t10\t20\t31\t20\t1\tagree",
@@ -224,6 +225,15 @@ def test_what_a_coordinated_task_does_is_a_line() -> None:
     silent = {**found["coordination"], "trouble": "the topic is gone"}
     lines = how_far.head_lines({**found, "coordination": silent})
     assert "CONTROL TOPIC SILENT, this task commits by itself: the topic is gone" in lines
+
+
+def test_who_is_told_of_versions_has_a_line() -> None:
+    """With what keeps versions from being told, if something does."""
+    well = busy_snapshot().as_dict()["events"][0]
+    lines = how_far.head_lines(
+        {**busy_snapshot().as_dict(), "from": "here", "events": [{**well, "sink": "webhook", "error": "HTTP 500"}]}
+    )
+    assert "events to webhook: 5 messages by this task, HELD UP: HTTP 500" in lines
 
 
 def test_what_filters_leave_out_is_told_by_table() -> None:

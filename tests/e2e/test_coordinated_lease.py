@@ -1,0 +1,69 @@
+"""Coordinated commits of static tasks: who leads is by a lease in the write-ahead log, not by the least partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.local.broker import create_topic
+from tests.support import naive
+from tests.support.lakes import Export, Going, mixed, wait_until
+from tests.support.services import fresh_name, produce
+from tests.support.wals import Log
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
+
+
+@pytest.fixture
+def log(dynamodb: str) -> Log:
+    return Log(dynamodb, fresh_name("wal"))
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log) -> Export:
+    """One partition for each of two tasks. Only rounds commit within the time of the test."""
+    control = fresh_name("control")
+    create_topic(kafka, control)
+    return log.of(
+        Export(kafka, topic(2), tmp_path, fresh_name("app")), assignment="static", lease_secs=4.0,
+        commit_mode="coordinated", control_topic=control, commit_interval_secs=1.0, commit_timeout_secs=60,
+        heartbeat_secs=60,
+    )  # fmt: skip
+
+
+def test_the_next_task_leads_although_the_least_partition_is_nobody_s(export: Export, spark: Any, log: Log) -> None:
+    """Its share is not given to anybody: by the least partition nobody would lead, and each batch would time out."""
+    rows = 0
+
+    def written(*partitions: int) -> int:
+        nonlocal rows
+        produce(export.kafka, export.topic, {p: mixed(40, 1_000 * p + rows) for p in partitions})
+        rows += 40 * len(partitions)
+        return rows
+
+    def leads(task: Going) -> bool:
+        return bool(task.service._commits.state().leads)
+
+    def in_tables(count: int) -> Callable[[], bool]:
+        return lambda: sum(map(len, export.placed().values())) == count
+
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(export.with_(partitions=f"{share}/2").going(spark)) for share in range(2)
+        )
+        wait_until(in_tables(written(0, 1)), 60, "both commit")
+        wait_until(lambda: leads(first) or leads(second), 60, "one leads")
+        assert not (leads(first) and leads(second))
+        leader, other = (first, second) if leads(first) else (second, first)
+        leader.stop()
+        wait_until(lambda: leads(other), 60, "the other one leads")
+        wait_until(in_tables(written(0 if other is first else 1)), 60, "and commits in rounds of its own")
+        state = other.service._commits.state()
+        assert state.commits > 0 and not set(state.ended) - {"answered"}, state
+    naive.assert_each_once(export)
+    assert not log.states()["started"]
+    assert export.with_(partitions="0/1").audit(spark).is_clean

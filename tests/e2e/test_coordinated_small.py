@@ -1,0 +1,81 @@
+"""Coordinated commits on a real broker: two tasks, one version of each table in a round, and a leader that leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from exporter.local.broker import create_topic
+from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
+from tests.support import naive
+from tests.support.lakes import Export, mixed, wait_until
+from tests.support.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+PARTITIONS, RECORDS = 4, 40
+
+
+@pytest.fixture
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+    """Nothing but rounds makes a commit: heartbeats and time-outs are beyond the test's end."""
+    control = fresh_name("control")
+    create_topic(kafka, control, 1)
+    scalars = {
+        "commit_mode": "coordinated", "control_topic": control, "commit_interval_secs": 1.5,
+        "commit_timeout_secs": 60, "heartbeat_secs": 60,
+    }  # fmt: skip
+    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars=scalars)
+
+
+def said(e: Export, event_type: str) -> list[dict[str, Any]]:
+    """What the commits of a table say of themselves that moved positions of partitions with rows, in their order."""
+    entries = [json.loads(line) for file in e.log(event_type) for line in e.place.read(file).decode().splitlines()]
+    metadata = [json.loads(one["commitInfo"].get("userMetadata") or "{}") for one in entries if "commitInfo" in one]
+    return [one for one in metadata if any(tp.get("rows") for tp in one.get("partitions", {}).values())]
+
+
+def of(logs: list[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+    return [line for line in list(logs) if line["event"] == name]
+
+
+def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: Export, spark: Any) -> None:
+    """Each batch is one version of each table, whose metadata tell of both tasks. A leader that stops commits what it
+    has by itself; the other task leads then. All is in the tables once, and the audit is clean.
+    """
+    written = 0
+
+    def write_and_wait() -> None:
+        nonlocal written
+        produce(export.kafka, export.topic, {p: mixed(RECORDS, 1000 * p + written) for p in range(PARTITIONS)})
+        written += RECORDS
+        rows = PARTITIONS * written
+        wait_until(lambda: sum(map(len, export.placed().values())) == rows, 60, f"{rows} rows are committed")
+
+    with capture_logs() as logs, ExitStack() as stack:
+        tasks = [stack.enter_context(export.going(spark)) for _ in range(2)]
+        wait_until(lambda: all(len(one.service._ownership.owned) == 2 for one in tasks), 60, "both have two partitions")
+        wait_until(lambda: not any(one.service._ownership.unrecovered for one in tasks), 60, "and are at work")
+        for _ in range(2):
+            write_and_wait()
+        states = [one.service._commits.state() for one in tasks]
+        (leader,) = [one for one, state in zip(tasks, states, strict=True) if state.leads]
+        assert sum(state.commits for state in states) == len(of(logs, "offers_committed"))
+        assert all(set(state.ended) <= {"answered"} for state in states), states
+        for name in ("order", "click", "payment", "dead_letters"):
+            merged = [one for one in said(export, name) if "offers" in one]
+            assert len(merged) == len(said(export, name)) <= 6, "a batch may be staged in two rounds"
+            assert max(len({tp["owner"] for tp in one["partitions"].values()}) for one in merged) == 2
+        leader.stop()
+        others = [one.service for one in tasks if one is not leader]
+        wait_until(lambda: len(others[0]._ownership.owned) == PARTITIONS, 60, "the other one has all")
+        write_and_wait()
+        assert others[0]._commits.state().leads and of(logs, "leading_ended") == []
+    naive.assert_each_once(export)
+    assert export.audit(spark).clean
