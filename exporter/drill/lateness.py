@@ -1,6 +1,8 @@
 """How late records come into their tables, and how many versions that takes: of what was seen of a run. Pure.
 
 A record is in its table with the commit that moves its partition's position past it; when that was, the commit says.
+A partition is handed over from the moment at which its task ends, or has to give it away, until another task has read
+its positions.
 """
 
 from __future__ import annotations
@@ -59,6 +61,27 @@ def _committed_at(moves: list[tuple[int, int, float]], offset: int) -> float:
     """moves: (new position, position expected, moment), in order of the positions."""
     at = bisect_left(moves, (offset,))
     return moves[at][2] if at < len(moves) and moves[at][1] < offset else float("inf")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What happens to a partition: a task has read its positions (has), or ends, or gives it away."""
+
+    at: float
+    partition: str
+    has: bool
+
+
+def handovers(turns: Iterable[Turn], span: Span) -> list[float]:
+    """Seconds for which a partition was nobody's, of each that became so in the span and was taken over."""
+    lost_at: dict[str, float] = {}
+    found = []
+    for turn in sorted(turns, key=lambda turn: turn.at):
+        if not turn.has:
+            lost_at.setdefault(turn.partition, turn.at)
+        elif (since := lost_at.pop(turn.partition, None)) is not None and span.has(since):
+            found.append(turn.at - since)
+    return found
 
 
 def versions(commits: Iterable[Commit], span: Span) -> Counter[str]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from itertools import pairwise
 
+from exporter.drill.lateness import Turn
 from exporter.drill.plain import Commit, PlainLake
 from exporter.drill.record import PARTS, Mark, RunRecord, Strike
 from exporter.drill.tasks import Task
@@ -116,6 +117,19 @@ def owned(task: Task) -> set[str]:
             found.add(said.fields["partition"])
         elif said.name == "partition_revoked":
             found.discard(said.fields["partition"])
+    return found
+
+
+def turns(task: Task) -> list[Turn]:
+    """When it had partitions, and when no longer; its end takes what it owned."""
+    found: list[Turn] = []
+    for said in task.events():
+        if said.name == "positions_recovered":
+            found += [Turn(said.at, partition, True) for partition in said.fields["floors"]]
+        elif said.name == "partition_revoked":
+            found.append(Turn(said.at, said.fields["partition"], False))
+    if task.ended_at is not None:
+        found += [Turn(task.ended_at, partition, False) for partition in owned(task)]
     return found
 
 

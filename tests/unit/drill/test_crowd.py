@@ -24,13 +24,13 @@ def test_only_the_span_is_measured_by_the_round() -> None:
         "versions_per_table_and_round": {"median": 0.75, "max": 1.0},
         "claims_per_commit": 1.7,
         "by_itself": 0.333,
-        "failover_secs": {"min": 4.0, "median": 5.0, "p90": 6.0, "max": 6.0},
+        "handover_secs": {"min": 4.0, "median": 5.0, "p90": 6.0, "max": 6.0},
         "late_secs": {"min": 0.5, "median": 1.0, "p90": 7.0, "max": 7.0},
     }
 
 
 def test_too_many_versions_and_late_records_are_found() -> None:
-    """A record may be late by two rounds of 5 s and the group's failover."""
+    """A record may be late by two rounds of 5 s and the longest handover."""
     commits = [MERGED, OWN]
     judge(figures(commits, [15.9], Span(0.0, 20.0), 2, [6.0]))
     with pytest.raises(NotAsItMust, match=r"after more than 16\.0 s"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.drill.lateness import Arrival, Span, arrivals, versions
+from exporter.drill.lateness import Arrival, Span, Turn, arrivals, handovers, versions
 from exporter.drill.plain import Commit
 
 
@@ -37,3 +37,14 @@ def test_a_record_has_arrived_with_the_commit_that_moves_the_position_past_it() 
 def test_versions_are_counted_by_table_and_time() -> None:
     """Those of markers too."""
     assert versions(COMMITS, Span(10.0, 30.0)) == {"order": 3, "click": 1}
+
+
+def test_a_partition_is_handed_over_until_another_task_has_read_its_positions() -> None:
+    """Whoever gets it in between and gives it on, and whoever reads again what is his, changes nothing."""
+    turns = [
+        Turn(1.0, "t-0", True), Turn(1.0, "t-1", True), Turn(2.0, "t-0", True),
+        Turn(5.0, "t-0", False), Turn(6.0, "t-0", False), Turn(9.5, "t-0", True),
+        Turn(11.0, "t-1", False),
+    ]  # fmt: skip
+    assert handovers(reversed(turns), Span(0.0, 20.0)) == [4.5]
+    assert handovers(turns, Span(5.5, 20.0)) == []
