@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from exporter.coordinate.leading import AllPartitions, OwnsLeast
 from exporter.core.coordination import Leadership
 from exporter.kafka.options import kafka_python_options
-from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.monitor.watch import Watch
 from exporter.secrets import keep_secret
 from exporter.settings.meaning import EVENTS_TOPIC, event_groups
 from exporter.settings.model import Settings
 from exporter.settings.table import revealed
 from exporter.stores.store import Store
-from offsets.ranges import TopicPartition
+from exporter.task.coordinating import AskedPartitions
 
 if TYPE_CHECKING:
     from exporter.announce.follower import Follower
@@ -67,23 +66,13 @@ def _followers(settings: Settings, store: Store, webhook: str | None) -> dict[st
 @contextmanager
 def _leadership(settings: Settings, watch: Watch) -> Iterator[Leadership]:
     """Who owns the least partition announces; of a leased one, whoever has the lease."""
-    readers: list[TopicReader] = []
-
-    def look() -> list[TopicPartition]:
-        if not readers:
-            readers.append(TopicReader(kafka_python_options(settings), settings.selection, settings.isolation))
-        return partitions_of(readers[0].identities())
-
-    def let_go() -> None:
-        for reader in readers:
-            reader.close()
-
+    asked = AskedPartitions(settings)
     pool = ThreadPoolExecutor(1, thread_name_prefix="announce-partitions")
     try:
-        everything = AllPartitions(look, pool, settings.topics_refresh_secs)
+        everything = AllPartitions(asked, pool, settings.topics_refresh_secs)
         yield _OneAtATime(OwnsLeast(lambda: watch.owned, everything))
     finally:
-        pool.submit(let_go)
+        pool.submit(asked.close)
         pool.shutdown(wait=False)
 
 

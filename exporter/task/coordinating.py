@@ -46,7 +46,7 @@ def coordinated_commits(
         channel: Channel = as_lossy_as_told(
             TopicChannel(ControlTopic(kafka_python_options(settings), settings.control_topic), settings.app)
         )
-        partitions = _Partitions(settings)
+        partitions = AskedPartitions(settings)
         everything = AllPartitions(partitions, merging, settings.topics_refresh_secs)
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)
         member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
@@ -65,7 +65,7 @@ def coordinated_commits(
     return coordinated
 
 
-class _Partitions:
+class AskedPartitions:
     """Asks for all partitions of the topics, over a connection of its own: that of the loop is for the loop."""
 
     def __init__(self, settings: Settings) -> None:
