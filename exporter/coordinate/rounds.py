@@ -24,6 +24,10 @@ LINGER_SECS = 0.25
 YOUNG_SECS = 2.0
 """How old a round may be for such an offer to wait for its end, which mostly comes sooner. After a failover, what no
 leader has asked for is said again at the beginning of the new one's first round: it is one version with that."""
+EARLY_SHARE, LITTLE_BYTES = 0.25, 8 << 20
+"""After such a share of an interval the next round begins early where an offer of less than so much is in a hurry: its
+partition goes to another task, as others' do at that time, and a round is one version for all of them. What is more has
+reached a task's limits, and in a backlog there is always some."""
 WINDOW_SHARE = 0.8
 """Of an interval, in which a round is closed at the latest: what it commits has landed when the next one begins, for
 which a task offers nothing of a table that it has an open offer for."""
@@ -86,12 +90,15 @@ class Rounds:
             missed = not self._open.again and now >= self._open.since + self._window_secs / 2
             self._open.again |= missed
             return self._open.begin if missed else None
-        if now < self._next_begin:
+        soonest = self._next_begin - (1 - EARLY_SHARE) * self._interval_secs
+        if now < (soonest if any(_is_little(one.offer) for one in self._pending.values()) else self._next_begin):
             return None
         self._number += 1
         self._next_begin = now + self._interval_secs
         begin = Begin(self._app, self._leader, uuid.uuid4().hex, self._number)
         self._open = _Open(begin, now)
+        for name, one in self._pending.items():
+            self._pending[name] = _Pending(one.offer, max(one.due, now + YOUNG_SECS))
         return begin
 
     def take(self, message: Offer | Ready, now: float) -> Outcome | None:
@@ -161,3 +168,9 @@ class Rounds:
         while len(self._settled) > SETTLED_MAX:
             self._settled.popitem(last=False)
         return outcome
+
+
+def _is_little(offer: Offer) -> bool:
+    """Whether an offer in a hurry is of a partition that leaves rather than of a task's limits."""
+    sizes = [add.get("size") for add in offer.adds]
+    return not offer.round_id and not offer.manifest and sum(n for n in sizes if isinstance(n, int)) < LITTLE_BYTES

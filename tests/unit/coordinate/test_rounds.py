@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from exporter.coordinate.rounds import LINGER_SECS, YOUNG_SECS, Rounds
+from exporter.coordinate.rounds import LINGER_SECS, LITTLE_BYTES, YOUNG_SECS, Rounds
 from exporter.core.coordination import Begin, Merged, Offer, Ready
 from offsets.ranges import TopicPartition
 
@@ -107,6 +109,27 @@ def test_what_is_in_a_hurry_goes_with_a_round_that_has_just_begun(rounds: Rounds
     begun(rounds, INTERVAL)
     rounds.take(offer("another", table="click"), INTERVAL + 0.1)
     assert ids(rounds.due(INTERVAL + YOUNG_SECS)) == {"click": ["another"]}
+
+
+def test_a_partition_that_leaves_brings_the_next_round_forward(rounds: Rounds) -> None:
+    """Others leave at that time too, and all of it is one version. What has reached a task's limits waits for none."""
+    first = begun(rounds, 0.0)
+    rounds.take(Ready("app", "a", first.round_id, tuple(P)), 0.1)
+    rounds.close_due(0.2, P)
+    much = replace(offer("much"), adds=({"size": LITTLE_BYTES},))
+    rounds.take(much, 3.0)
+    rounds.take(replace(offer("listed", table="click"), manifest="_exporter/offers/listed.json"), 3.0)
+    assert rounds.begin(3.0) is None and len(rounds.due(3.0 + LINGER_SECS)) == 2
+    rounds.take(replace(offer("leaves", table="payment"), adds=({"size": "no number"}, {"size": 100})), 3.5)
+    second = begun(rounds, 3.5)
+    assert not rounds.due(4.0), "it waits for the end of that round"
+    rounds.take(offer("too", second.round_id, table="payment"), 4.0)
+    rounds.take(Ready("app", "a", second.round_id, tuple(P)), 4.1)
+    rounds.close_due(4.1, P)
+    assert ids(rounds.due(4.1)) == {"payment": ["leaves", "too"]}
+    rounds.take(offer("again", table="refund"), 4.2)
+    assert rounds.begin(3.5 + INTERVAL / 4 - 0.1) is None, "not one round after the other"
+    assert begun(rounds, 3.5 + INTERVAL / 4).number == 3
 
 
 def test_who_is_late_joins_the_next_round(rounds: Rounds) -> None:
