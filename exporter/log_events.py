@@ -53,6 +53,8 @@ class Event(str, Enum):
     MANIFEST_DISCARDED = "manifest_discarded", "What a round staged is out of date for a type; it is read again."
     SCHEMA_MISSING = "schema_missing", "Nothing is decided of a schema id yet: its partition waits until it is."
     COLUMNS_PLANNED = "columns_planned", "New fields were seen: what has them is read again, into columns."
+    CONTROL_SILENT = "control_silent", "Nothing can be said on the control topic: tasks commit by themselves. No harm."
+    CONTROL_REACHED = "control_reached", "It can again."
     CONTROL_MESSAGE_IGNORED = "control_message_ignored", "The first that is none of this app and version; then counted."
     COMMIT_LANDED = "commit_landed", "Rows are in a table: version, rows and what filters left out, files, positions."
     COMMIT_REFUSED = "commit_refused", "Another task had moved the position; it is read again. Once is normal."

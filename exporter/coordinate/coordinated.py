@@ -53,6 +53,7 @@ class CoordinatedCommits:
         self._clock = clock
         self._release = release
         self._ended = threading.Event()
+        self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="coordinate", daemon=True) if threaded else None
         if self._thread is not None:
             self._thread.start()
@@ -105,6 +106,15 @@ class CoordinatedCommits:
                 self._leader.hear(message, now)
         self._member.tick(now)
         self._leader.tick(now)
+        self._tell_of_trouble(self._channel.trouble)
+
+    def _tell_of_trouble(self, trouble: str) -> None:
+        """Once, and of its end."""
+        if trouble and not self._trouble:
+            log.warning(Event.CONTROL_SILENT, error=trouble)
+        elif self._trouble and not trouble:
+            log.info(Event.CONTROL_REACHED)
+        self._trouble = trouble
 
     def _run(self) -> None:
         """Whatever goes wrong in a step, the next one is made: without it tasks would wait for time-outs only."""

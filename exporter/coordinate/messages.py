@@ -180,9 +180,7 @@ def _received(wire: _Begin | _Offer | _Ready | _Outcome) -> Message:
 def _claim(tp: str, said: dict[str, Any]) -> OfferedClaim:
     """The positions stand once in a message, among what is said: they cannot contradict each other."""
     position = msgspec.convert(said, _Claim)
-    return OfferedClaim(
-        _partition(tp), position.epoch, position.expected, position.new, {**said, **msgspec.structs.asdict(position)}
-    )
+    return OfferedClaim(_partition(tp), position.epoch, position.expected, position.new, said)
 
 
 def _partition(text: str) -> TopicPartition:

@@ -2,7 +2,8 @@
 
     Begin ── offers of the round come, Ready of all partitions ──> closed: one commit per table of all that is pending
           └─ the time for it is over ──────────────────────────┘
-    offers that a task's own limits made       a moment later, so that others of that moment ride along
+    offers that a task's own limits made       a moment later, so that others of that moment ride along; while a round
+                                               has just begun, with that
     offers of a round that is over             with the next one, or after a while
 
 What is lost by a leader's end is said again to the next one (protocol 4.11): nothing here is stored.
@@ -20,6 +21,9 @@ from offsets.ranges import TopicPartition
 
 LINGER_SECS = 0.25
 """How long an offer that is in a hurry waits for others that are."""
+YOUNG_SECS = 2.0
+"""How old a round may be for such an offer to wait for its end, which mostly comes sooner. After a failover, what no
+leader has asked for is said again at the beginning of the new one's first round: it is one version with that."""
 WINDOW_SHARE = 0.8
 """Of an interval, in which a round is closed at the latest: what it commits has landed when the next one begins, for
 which a task offers nothing of a table that it has an open offer for."""
@@ -104,7 +108,8 @@ class Rounds:
 
     def _due(self, offer: Offer, now: float) -> float:
         if not offer.round_id:
-            return now + LINGER_SECS
+            young_until = self._open.since + YOUNG_SECS if self._open is not None else now
+            return max(now + LINGER_SECS, young_until)
         of_open = self._open is not None and offer.round_id == self._open.begin.round_id
         return float("inf") if of_open else now + self._late_secs
 

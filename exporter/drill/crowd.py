@@ -64,6 +64,7 @@ def crowd(run: Run) -> None:
     members = start_members(run, MEMBERS)
     load.start()
     wait_merged(run, *members)
+    run.nap(CALM_ROUNDS * INTERVAL_SECS)
     began, failovers = time.time(), list[float]()
     for _ in range(min(KILLS, run.size.kills)):
         run.nap(CALM_ROUNDS * INTERVAL_SECS)
@@ -71,6 +72,7 @@ def crowd(run: Run) -> None:
     while len(_rounds(run, control, Span(began, time.time()))) < ROUNDS:
         run.nap(INTERVAL_SECS)
     span = Span(began, time.time())
+    run.nap(2 * CALM_ROUNDS * INTERVAL_SECS)  # so that what was sent last is not committed by the members' ends
     load.stop()
     living = [one for one in run.tasks if one.ended() is None]
     for one in living:

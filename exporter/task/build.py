@@ -7,14 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 from exporter import __version__
 from exporter.aside import aside
 from exporter.core.bisection import Bisection
-from exporter.core.coordination import Leadership
+from exporter.core.coordination import Commits, Leadership
 from exporter.core.order import StagingBudget
 from exporter.core.roll import RollLimits
 from exporter.core.schemas import Schemas
@@ -43,10 +43,10 @@ from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.again import careful_until
 from exporter.task.announced import announcing
-from exporter.task.coordinating import commits_of
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
+from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
 from exporter.task.progress import Progress
 from exporter.task.service import COMMIT_THREADS, Service
@@ -204,7 +204,7 @@ def build_service(
             recovery=recovery,
             known=_known(bench, committer),
             committer=committer,
-            commits=commits_of(settings, bench.lake, committer, journal.routing, watch, wake.set, leads),
+            commits=_commits(settings, bench, committer, journal.routing, watch, wake.set, leads),
             journal=journal,
             log_check=log_check,
             poison=poison,
@@ -227,6 +227,23 @@ def _through(settings: Settings, bench: Workbench) -> ThroughTimes | None:
         return None
     mode, secs = settings.valid_through, settings.valid_through_property_secs
     return ThroughTimes(bench.lake.app, mode, bench.beside, time.monotonic, secs)
+
+
+def _commits(
+    settings: Settings,
+    bench: Workbench,
+    committer: DeltaCommitter,
+    routing: str,
+    watch: Watch,
+    wake: Callable[[], None],
+    leads: Leadership | None,
+) -> Callable[[ThreadPoolExecutor], Commits]:
+    """How claims come to be committed, given the pool: by `commit_mode`."""
+    if settings.commit_mode == "own":
+        return lambda pool: OwnCommits(committer, pool)
+    from exporter.task.coordinating import coordinated_commits  # only who needs it waits for its imports
+
+    return coordinated_commits(settings, bench.lake, committer, routing, watch, wake, leads)
 
 
 def _jobs(settings: Settings, bench: Workbench) -> Jobs | None:

@@ -1,4 +1,4 @@
-"""What commits for a task: itself, or what it takes to do so in rounds, put together from the settings."""
+"""What a task in coordinated mode commits with, put together from the settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exporter.coordinate.leading import AllPartitions, OwnsLeast
 from exporter.coordinate.loss import as_lossy_as_told
 from exporter.coordinate.member import Member
 from exporter.coordinate.rounds import Rounds
-from exporter.core.coordination import Channel, Commits, Leadership
+from exporter.core.coordination import Channel, Leadership
 from exporter.kafka.control import ControlTopic
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
@@ -21,14 +21,13 @@ from exporter.monitor.watch import Watch
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.merged import MergedCommits
 from exporter.settings.model import Settings
-from exporter.task.own_commits import OwnCommits
 from offsets.ranges import TopicPartition
 
 MERGE_THREADS = 3
 """Tables that a leader commits at a time."""
 
 
-def commits_of(
+def coordinated_commits(
     settings: Settings,
     lake: Lake,
     committer: DeltaCommitter,
@@ -36,13 +35,11 @@ def commits_of(
     watch: Watch,
     wake: Callable[[], None],
     leadership: Leadership | None = None,
-) -> Callable[[ThreadPoolExecutor], Commits]:
-    """By `commit_mode`. routing: the fingerprint of the configuration. wake: lets the loop pass.
+) -> Callable[[ThreadPoolExecutor], CoordinatedCommits]:
+    """Made of the pool in which commits are prepared. routing: the fingerprint of the configuration.
 
-    leadership: None where it follows from which partitions are whose.
+    wake: lets the loop pass. leadership: None where it follows from which partitions are whose.
     """
-    if settings.commit_mode == "own":
-        return lambda pool: OwnCommits(committer, pool)
 
     def coordinated(pool: ThreadPoolExecutor) -> CoordinatedCommits:
         merging = ThreadPoolExecutor(MERGE_THREADS, thread_name_prefix="merge")

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from exporter.local.broker import create_topic
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
 from tests.support import naive
-from tests.support.lakes import Export, mixed, wait_until
+from tests.support.lakes import Export, Going, mixed, wait_until
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -49,17 +49,17 @@ def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: 
     """Each batch is one version of each table, whose metadata tell of both tasks. A leader that stops commits what it
     has by itself; the other task leads then. All is in the tables once, and the audit is clean.
     """
-    written = 0
+    written, tasks = 0, list[Going]()
 
     def write_and_wait() -> None:
         nonlocal written
         produce(export.kafka, export.topic, {p: mixed(RECORDS, 1000 * p + written) for p in range(PARTITIONS)})
         written += RECORDS
         rows = PARTITIONS * written
-        wait_until(lambda: sum(map(len, export.placed().values())) == rows, 60, f"{rows} rows are committed")
+        wait_until(lambda: sum(one.service.totals.committed.total() for one in tasks) == rows, 60, f"{rows} rows")
 
     with capture_logs() as logs, ExitStack() as stack:
-        tasks = [stack.enter_context(export.going(spark)) for _ in range(2)]
+        tasks += [stack.enter_context(export.going(spark)) for _ in range(2)]
         wait_until(lambda: all(len(one.service._ownership.owned) == 2 for one in tasks), 60, "both have two partitions")
         wait_until(lambda: not any(one.service._ownership.unrecovered for one in tasks), 60, "and are at work")
         for _ in range(2):

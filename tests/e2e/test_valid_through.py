@@ -110,24 +110,24 @@ def next_offsets(e: Export) -> list[int]:
     return [e.position("order", partition)[1] + 1 for partition in range(PARTITIONS)]
 
 
-def exported(apps: Sequence[Export], tasks: int, spark: Any) -> datetime:
+def exported(apps: Sequence[Export], tasks: int, spark: Any, types: Sequence[str] = TYPES) -> datetime:
     """All types are told of often, then a partition falls silent, and `idle_aware` goes on; when that was."""
     producer = Producer(apps[0].kafka, apps[0].topic)
     with ExitStack() as stack:
         services = [stack.enter_context(e.going(spark)).service for e in apps for _ in range(tasks)]
         wait_until(lambda: all(map(is_there, apps)), 60, "the tables are anchored")
         wait_until(lambda: all(one._ownership.owned for one in services), 60, "each task has partitions")
-        producer.write_until(lambda: all(len(told(e, name)) >= 3 for e in apps for name in TYPES), PARTITIONS)
+        producer.write_until(lambda: all(len(told(e, name)) >= 3 for e in apps for name in types), PARTITIONS)
         silent_at = producer.at
         for partition in range(PARTITIONS - 1):
             producer.write(partition)
         aware = [e for e in apps if e.scalars["valid_through"] == "idle_aware"]
         producer.write_until(
-            lambda: all(max(told(e, name)) > silent_at for e in aware for name in TYPES), PARTITIONS - 1
+            lambda: all(max(told(e, name)) > silent_at for e in aware for name in types), PARTITIONS - 1
         )
         wait_until(lambda: all(next_offsets(e) == producer.ends for e in apps), 60, "all is committed")
     for e in apps:
-        assert_valid_through(e, e.scalars["valid_through"])
+        assert_valid_through(e, e.scalars["valid_through"], e.settings().valid_through_time)
     return silent_at
 
 
@@ -155,6 +155,17 @@ def test_the_leader_of_two_tasks_says_it_of_all_and_as_a_property(
         configuration = app.table(name).metadata().configuration
         assert as_ms(configuration["exporter.valid_through"]) == millis(max(told(app, name)))
         assert (max(told(app, name)) > silent_at) == (mode == "idle_aware")
+
+
+@pytest.mark.long
+def test_by_event_time_a_table_goes_by_its_own_rows(export: Export, tmp_path: Path, spark: Any) -> None:
+    """Of a type with rows in one partition only nothing is said: what is to come in the others, nobody knows."""
+    strict, aware = (
+        of_mode(export, mode, tmp_path / mode, valid_through_time="event") for mode in ("strict", "idle_aware")
+    )
+    silent_at = exported((strict, aware), 1, spark, ("order",))
+    assert max(told(strict, "order")) <= silent_at
+    assert told(strict, "click") == []
 
 
 def test_off_nothing_of_it_is_stored(export: Export, spark: Any) -> None:

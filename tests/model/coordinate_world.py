@@ -161,7 +161,7 @@ class CoordinateWorld(PairWorld):
     def __init__(self, scope: CoordinateScope) -> None:
         super().__init__(PairScope(scope.logs, drops=scope.drops, revokes=scope.revokes, markers=scope.markers))
         self.bounds = scope
-        remember(self, "settling", "hearing", "falls_back", "frozen", "due", "choice", "found")
+        remember(self, "settling", "hearing", "falls_back", "frozen", "due", "choice", "found", "lasting", "went_on")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         return (0, 1), ("P1", "P2")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import exporter.protocol.commit as commit_module
 from exporter.core.coordination import Merged, Offer
 from exporter.core.outcome import Landed, Prepared, Report, Unknown
+from exporter.core.valid_through import as_text
 from exporter.core.writers import Claim, WriterKey
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.lake.lake import Lake
@@ -23,6 +25,7 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.merged import MergedCommits
 from exporter.protocol.offering import lightened
+from exporter.protocol.through import ThroughTimes
 from exporter.protocol.trusted import TrustedTables
 from exporter.wal.check import LogCheck, history
 from exporter.wal.journal import Journal
@@ -30,7 +33,7 @@ from exporter.wal.memory import Memory, MemoryLog
 from offsets.intents import IntentState
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import own_metadata
+from offsets.table_log import THROUGH, THROUGH_PROPERTY, own_metadata
 from tests.support.lakes import create_anchored, stage_offsets
 
 pytestmark = pytest.mark.spark
@@ -58,20 +61,25 @@ class World:
         committer.trust(NAME, self.view())
         return committer
 
-    def leader(self, owner: str = "leader", trusted: TrustedTables | None = None) -> MergedCommits:
-        return MergedCommits(self.lake, owner, "r", trusted or self.task(owner).trusted)
+    def leader(
+        self, owner: str = "leader", trusted: TrustedTables | None = None, through: ThroughTimes | None = None
+    ) -> MergedCommits:
+        return MergedCommits(self.lake, owner, "r", trusted or self.task(owner).trusted, through)
 
     def view(self) -> Any:
         return self.delta.view()
 
-    def offered(self, owner: str, *tps: TopicPartition, rows: int = 10) -> tuple[Prepared, Offer]:
+    def offered(
+        self, owner: str, *tps: TopicPartition, rows: int = 10, time_ms: int = 0
+    ) -> tuple[Prepared, Offer]:
         """The next rows of some partitions."""
         claims = []
         for tp in tps:
             expected = self.at[tp]
             self.at[tp] += rows
             file = stage_offsets(self.lake, NAME, tp, list(range(expected + 1, self.at[tp] + 1)), DAY)
-            claims.append(Claim(WriterKey(NAME, tp), 0, expected, self.at[tp], (file,), self.view().version))
+            version = self.view().version
+            claims.append(Claim(WriterKey(NAME, tp), 0, expected, self.at[tp], (file,), version, time_ms=time_ms))
         prepared = self.tasks[owner].prepare(NAME, claims)
         return prepared, self.tasks[owner].offer(prepared, "round")
 
@@ -314,3 +322,40 @@ def test_files_that_cannot_be_brought_to_disk_are_not_offered(world: World, monk
     (aside,) = prepared.aside
     assert "brought to disk" in aside.outcome.reason  # type: ignore[union-attr]
     assert not isinstance(aside.outcome, Unknown) and IntentState.STARTED.value not in dict(world.states())
+
+
+class _AllThree:
+    """The topics of these tests, nothing beyond what is committed."""
+
+    def partitions(self) -> Collection[TopicPartition]:
+        return TPS
+
+    def high_watermarks(self, tps: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return dict.fromkeys(tps, 0)
+
+
+def test_a_leader_says_valid_through_and_two_never_take_the_property_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata and property in one version with the rows; whoever finds that another said more, says that."""
+
+    def leader(owner: str) -> MergedCommits:
+        return world.leader(owner, through=ThroughTimes(APP, "idle_aware", _AllThree(), time.monotonic))
+
+    def told() -> tuple[str, str]:
+        view = world.view()
+        metadata = own_metadata(world.delta.logged(view.version).user_metadata)
+        return str(metadata.get(THROUGH, "")), view.properties.get(THROUGH_PROPERTY, "")
+
+    first, second = leader("first"), leader("second")
+    (_, mine), (_, yours) = world.offered("a", P0, P1, time_ms=500), world.offered("b", P2, time_ms=400)
+    assert first.commit(NAME, [mine, yours]).landed == (mine.id, yours.id)
+    assert told() == (as_text(399), as_text(399))
+    _, late = world.offered("a", P0, P1, P2, time_ms=300)
+    assert second.commit(NAME, [late]).landed == (late.id,)
+    assert told() == (as_text(399), as_text(399)), "times that are not in order"
+    (_, one), (_, other) = world.offered("a", P0, P1, time_ms=600), world.offered("b", P2, time_ms=700)
+    tried = before_writing(monkeypatch, lambda: second.commit(NAME, [other]))
+    assert first.commit(NAME, [one]).landed == (one.id,)
+    assert (tried[0], world.ids()) == (3, sorted([*range(30)] * 3))
+    assert told() == (as_text(699), as_text(699)), "the other leader said more while this one was about to say 599"

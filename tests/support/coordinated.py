@@ -46,6 +46,7 @@ class Inline(Executor):
 @dataclass
 class Task:
     """One process life. covered: what its writers have from the tables. claims: open ones, by event type.
+    since: when there was something to commit first, by event type.
 
     hung: it neither hears nor loops, as one that was stopped. refused: commits that others have been faster for.
     """
@@ -60,6 +61,7 @@ class Task:
     covered: dict[WriterKey, Position] = field(default_factory=dict)
     claims: dict[str, tuple[list[Claim], Future[Report]]] = field(default_factory=dict)
     again: dict[str, list[Claim]] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
     hung: bool = False
     refused: int = 0
     files: int = 0
@@ -137,7 +139,7 @@ class World:
     # what a task's loop does
 
     def loop(self, task: Task) -> None:
-        """One passing: settle, then roll all that there is for a round that has begun."""
+        """One passing: settle, then roll all that there is for a round that has begun, or has waited for two."""
         for name in [name for name, (_, future) in task.claims.items() if future.done()]:
             _, future = task.claims.pop(name)
             self._settle(task, future.result())
@@ -145,8 +147,13 @@ class World:
         for name in self.types:
             if name in task.claims:
                 continue
-            claims = task.again.pop(name, []) or (self.claims(task, name) if round_id else [])
+            keys = [WriterKey(name, tp) for tp in task.owned]
+            waits = any(self.ends[key] - 1 > task.covered[key].offset for key in keys)
+            since = task.since.setdefault(name, self.now) if waits else task.since.pop(name, self.now)
+            due = round_id or (waits and self.now - since >= 2 * INTERVAL_SECS)
+            claims = task.again.pop(name, []) or (self.claims(task, name) if due else [])
             if claims:
+                task.since.pop(name, None)
                 task.claims[name] = (claims, task.commits.submit(name, claims, round_id))
         if round_id:
             task.commits.rolled(round_id, task.owned)

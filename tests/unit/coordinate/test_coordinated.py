@@ -116,6 +116,21 @@ def test_a_step_that_fails_is_told_and_the_next_one_is_made(tasks: list[Task]) -
         wait_until(lambda: [one for one in logs if one["event"] == "coordination_failed"], 10, "it is told")
 
 
+def test_a_topic_that_falls_silent_is_told_once_and_so_is_its_return() -> None:
+    """Whoever reads the log knows from when to when tasks committed by themselves."""
+    world = World()
+    task = world.start(0, 1, 2, 3)
+    with capture_logs() as logs:
+        world.passes(0.5)
+        world.topic.is_deleted()
+        world.passes(0.5)
+        assert task.commits.state().trouble == "the topic is gone"
+        world.topic.is_back()
+        world.passes(0.5)
+    told = [(one["event"], one.get("error")) for one in logs if str(one["event"]).startswith("control_")]
+    assert told == [("control_silent", "the topic is gone"), ("control_reached", None)]
+
+
 def test_what_is_of_another_app_is_passed_over() -> None:
     """Several exporters may share a topic by mistake."""
     world = World()

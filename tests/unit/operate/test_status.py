@@ -215,15 +215,6 @@ def test_jobs_that_run_in_the_task_have_a_line_each() -> None:
     assert "derive b: ENDED: another process runs it" in lines
 
 
-def test_who_is_told_of_versions_has_a_line() -> None:
-    """With what keeps versions from being told, if something does."""
-    well = busy_snapshot().as_dict()["events"][0]
-    lines = how_far.head_lines(
-        {**busy_snapshot().as_dict(), "from": "here", "events": [{**well, "sink": "webhook", "error": "HTTP 500"}]}
-    )
-    assert "events to webhook: 5 messages by this task, HELD UP: HTTP 500" in lines
-
-
 def test_what_a_coordinated_task_does_is_a_line() -> None:
     """Whether it leads, how many of its offers nobody answered, and why it commits by itself."""
     found = {**busy_snapshot().as_dict(), "from": "here"}
@@ -234,6 +225,15 @@ def test_what_a_coordinated_task_does_is_a_line() -> None:
     silent = {**found["coordination"], "trouble": "the topic is gone"}
     lines = how_far.head_lines({**found, "coordination": silent})
     assert "CONTROL TOPIC SILENT, this task commits by itself: the topic is gone" in lines
+
+
+def test_who_is_told_of_versions_has_a_line() -> None:
+    """With what keeps versions from being told, if something does."""
+    well = busy_snapshot().as_dict()["events"][0]
+    lines = how_far.head_lines(
+        {**busy_snapshot().as_dict(), "from": "here", "events": [{**well, "sink": "webhook", "error": "HTTP 500"}]}
+    )
+    assert "events to webhook: 5 messages by this task, HELD UP: HTTP 500" in lines
 
 
 def test_what_filters_leave_out_is_told_by_table() -> None:
