@@ -24,8 +24,9 @@ PARTITIONS, TASKS = 4, 2
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mode", ["own", "coordinated"])
 def test_a_consumer_that_counts_versions_sees_all_of_them_in_order_over_ten_kills(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, mode: str
 ) -> None:
     """Both sinks, two tasks of one group under load; some kills hit who announces, at any of its steps."""
     seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -33,6 +34,9 @@ def test_a_consumer_that_counts_versions_sees_all_of_them_in_order_over_ten_kill
     rng, events, bodies = random.Random(seed), topic(3), list[bytes]()
     with hook(bodies) as url:
         quick = {"roll_age_max_secs": 0.4, "heartbeat_secs": 0.4, "events_topic": events, "events_webhook": url}
+        if mode == "coordinated":
+            quick |= {"commit_mode": mode, "control_topic": topic()}
+            quick |= {"commit_interval_secs": 1, "commit_timeout_secs": 3}
         e = Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars=quick)
         with writing(kafka, e.topic, PARTITIONS), ExitStack() as stack:
             tasks = [stack.enter_context(running(e)) for _ in range(TASKS)]
