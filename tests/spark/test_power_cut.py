@@ -166,7 +166,7 @@ def test_the_store_asks_the_system_itself(spark: Any, tmp_path: Path) -> None:
     path.rename(path.with_name("whole"))
     path.symlink_to("/dev/zero")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporter.lake.table.DeltaTable.require", lambda table, file: None)
+        patch.setattr("exporter.lake.table.DeltaTable.require", lambda table, path, size_bytes: None)
         (settled,) = committer.commit(NAME, [Claim(WriterKey(NAME, P0), 0, -1, 0, (file,), view.version)]).settled
     assert isinstance(settled.outcome, Stale), settled
     assert [*(Path(export.table.uri) / "_delta_log").glob("*1.json")] == []
