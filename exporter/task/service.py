@@ -74,6 +74,7 @@ class Service:
         self._writers: dict[WriterKey, Writer] = {}
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
+        self._rolled_for, self._rolled_of = "", frozenset[TopicPartition]()
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
         self._commits = parts.commits(self._pool)
         made = machines(parts, self._pool, self._commits, drop=self._drop, writers=lambda: self._writers)
@@ -289,8 +290,9 @@ class Service:
         round_id = self._commits.begun()
         if not self._recovering.draining:
             self._offer_fresh(now, round_id)
-        if round_id:
-            self._commits.rolled(round_id, self._ownership.owned)
+        if round_id or (self._rolled_for and self._ownership.owned.keys() - self._rolled_of):  # its leader waits for all
+            self._rolled_for, self._rolled_of = round_id or self._rolled_for, frozenset(self._ownership.owned)
+            self._commits.rolled(self._rolled_for, self._rolled_of)
 
     def _offer_fresh(self, now: float, round_id: str) -> None:
         flushing = self._flushing()
@@ -305,7 +307,7 @@ class Service:
         limits, asked = self._limits, bool(round_id)
         fresh = due_writers(
             staying, leaving, limits.roll, limits.heartbeat_secs + (0.0 if asked else limits.marker_grace_secs), now,
-            Occasion(flushing, asked, self._commits.is_lively),
+            Occasion(flushing, asked, limits.marker_grace_secs > 0, self._commits.is_lively),
         )  # fmt: skip
         prompt = {key.event_type for key in leaving}
         if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):

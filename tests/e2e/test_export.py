@@ -28,7 +28,7 @@ from exporter.errors import InvariantBroken, RoundFailed
 from exporter.lake.change import Change, add_action
 from exporter.local.broker import create_topic
 from exporter.operate.status import behind, goals, table_status
-from exporter.protocol import commit
+from exporter.protocol import ready
 from exporter.protocol.commit import DeltaCommitter
 from exporter.rounds.read import RoundReader
 from offsets import Invariant
@@ -460,8 +460,8 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
         joined.append(all(file.body for file in files))
         return real(origin, files, room)
 
-    real = commit.merge
-    monkeypatch.setattr(commit, "merge", merge)
+    real = ready.merge
+    monkeypatch.setattr(ready, "merge", merge)
     e.run(spark)
     assert bool(joined) == carried and all(joined)
     assert wrong_places(e) == {}

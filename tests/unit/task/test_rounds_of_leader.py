@@ -48,7 +48,7 @@ class Asked:
         return self.round_id
 
     def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
-        assert round_id == self.round_id
+        assert round_id == (self.round_id or self.ready[-1][0])
         self.round_id = ""
         self.ready.append((round_id, sorted(partitions)))
 
@@ -173,3 +173,23 @@ def test_without_a_round_what_is_due_is_what_it_always_was() -> None:
     flushed = due_writers(WRITERS, {}, LIMITS, 0.0, 100.0, Occasion(flushing=True))
     assert flushed == due_writers({}, WRITERS, LIMITS, 60.0, 100.0, nothing)
     assert flushed == {"order": [STAGED.key, IDLE.key], "click": [OTHER.key]}
+
+
+def test_with_what_leaves_goes_all_of_its_types_where_there_are_rounds() -> None:
+    """The next round passes by a type of which something is offered already, and the rest would wait for one more."""
+    staying = {key: writer for key, writer in WRITERS.items() if key != IDLE.key}
+    leaving = {IDLE.key: IDLE}
+    assert due_writers(staying, leaving, LIMITS, 60.0, 100.0, Occasion()) == {"order": [IDLE.key]}
+    found = due_writers(staying, leaving, LIMITS, 60.0, 100.0, Occasion(has_rounds=True))
+    assert found == {"order": [STAGED.key, IDLE.key]}
+
+
+def test_a_partition_that_comes_while_a_round_is_open_is_said_to_be_ready_too(world: Coordinated) -> None:
+    """Its leader waits for all partitions, and nobody else says it of this one."""
+    world.owns_and_has_staged()
+    world.asked.round_id = "r1"
+    world.service._passed()
+    world.service._ownership.owned[P1] = 9
+    world.service._offer_due(0.0)
+    world.service._offer_due(0.0)
+    assert world.asked.ready == [("r1", [P0]), ("r1", [P0, P1])]
