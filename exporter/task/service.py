@@ -290,7 +290,7 @@ class Service:
         round_id = self._commits.begun()
         if not self._recovering.draining:
             self._offer_fresh(now, round_id)
-        if round_id or (self._rolled_for and self._ownership.owned.keys() - self._rolled_of):  # its leader waits for all
+        if round_id or (self._rolled_for and self._ownership.owned.keys() - self._rolled_of):  # it is waited for
             self._rolled_for, self._rolled_of = round_id or self._rolled_for, frozenset(self._ownership.owned)
             self._commits.rolled(self._rolled_for, self._rolled_of)
 
