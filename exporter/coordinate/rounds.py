@@ -27,8 +27,10 @@ leader has asked for is said again at the beginning of the new one's first round
 EARLY_SHARE, LITTLE_BYTES = 0.25, 8 << 20
 """After such a share of an interval the next round begins early where an offer of less than so much is in a hurry: its
 partition goes to another task, as others' do at that time, and a round is one version for all of them. What is more has
-reached a task's limits, and in a backlog there is always some. So does a leader's second round: its first one settles
-what was open when the one before ended, and only then the partitions of that one can be read."""
+reached a task's limits, and in a backlog there is always some."""
+SECOND_SHARE = 0.5
+"""Of an interval, after which a leader's second round begins: its first one settles what was open when the one before
+ended, and only then the partitions of that one are read."""
 WINDOW_SHARE = 0.8
 """Of an interval, in which a round is closed at the latest: what it commits has landed when the next one begins, for
 which a task offers nothing of a table that it has an open offer for."""
@@ -95,7 +97,7 @@ class Rounds:
         if now < (soonest if any(_is_little(one.offer) for one in self._pending.values()) else self._next_begin):
             return None
         self._number += 1
-        self._next_begin = now + self._interval_secs * (EARLY_SHARE if self._number == 1 else 1.0)
+        self._next_begin = now + self._interval_secs * (SECOND_SHARE if self._number == 1 else 1.0)
         begin = Begin(self._app, self._leader, uuid.uuid4().hex, self._number)
         self._open = _Open(begin, now)
         for name, one in self._pending.items():

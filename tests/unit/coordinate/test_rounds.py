@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.coordinate.rounds import EARLY_SHARE, LINGER_SECS, LITTLE_BYTES, YOUNG_SECS, Rounds
+from exporter.coordinate.rounds import LINGER_SECS, LITTLE_BYTES, SECOND_SHARE, YOUNG_SECS, Rounds
 from exporter.core.coordination import Begin, Merged, Offer, Ready
 from offsets.ranges import TopicPartition
 
@@ -73,7 +73,7 @@ def test_rounds_begin_an_interval_apart_and_never_beside_an_open_one(rounds: Rou
     But for a leader's second one: its first settles what was open, and only then are the partitions of the leader
     before it read.
     """
-    early = INTERVAL * EARLY_SHARE
+    early = INTERVAL * SECOND_SHARE
     found: list[Begin] = []
     for begins in (0.0, early, early + INTERVAL):
         assert not found or rounds.begin(begins - 0.1) is None
@@ -122,22 +122,22 @@ def test_a_partition_that_leaves_brings_the_next_round_forward(rounds: Rounds) -
     first = begun(rounds, 0.0)
     rounds.take(Ready("app", "a", first.round_id, tuple(P)), 0.1)
     rounds.close_due(0.2, P)
-    rounds.take(Ready("app", "a", begun(rounds, INTERVAL * EARLY_SHARE).round_id, tuple(P)), 2.6)
-    rounds.close_due(2.6, P)
+    rounds.take(Ready("app", "a", begun(rounds, INTERVAL * SECOND_SHARE).round_id, tuple(P)), 5.1)
+    rounds.close_due(5.1, P)
     much = replace(offer("much"), adds=({"size": LITTLE_BYTES},))
-    rounds.take(much, 6.0)
-    rounds.take(replace(offer("listed", table="click"), manifest="_exporter/offers/listed.json"), 6.0)
-    assert rounds.begin(6.0) is None and len(rounds.due(6.0 + LINGER_SECS)) == 2
-    rounds.take(replace(offer("leaves", table="payment"), adds=({"size": "no number"}, {"size": 100})), 6.5)
-    second = begun(rounds, 6.5)
-    assert not rounds.due(7.0), "it waits for the end of that round"
-    rounds.take(offer("too", second.round_id, table="payment"), 7.0)
-    rounds.take(Ready("app", "a", second.round_id, tuple(P)), 7.1)
-    rounds.close_due(7.1, P)
-    assert ids(rounds.due(7.1)) == {"payment": ["leaves", "too"]}
-    rounds.take(offer("again", table="refund"), 7.2)
-    assert rounds.begin(6.5 + INTERVAL / 4 - 0.1) is None, "not one round after the other"
-    assert begun(rounds, 6.5 + INTERVAL / 4).number == 4
+    rounds.take(much, 8.0)
+    rounds.take(replace(offer("listed", table="click"), manifest="_exporter/offers/listed.json"), 8.0)
+    assert rounds.begin(8.0) is None and len(rounds.due(8.0 + LINGER_SECS)) == 2
+    rounds.take(replace(offer("leaves", table="payment"), adds=({"size": "no number"}, {"size": 100})), 8.5)
+    second = begun(rounds, 8.5)
+    assert not rounds.due(9.0), "it waits for the end of that round"
+    rounds.take(offer("too", second.round_id, table="payment"), 9.0)
+    rounds.take(Ready("app", "a", second.round_id, tuple(P)), 9.1)
+    rounds.close_due(9.1, P)
+    assert ids(rounds.due(9.1)) == {"payment": ["leaves", "too"]}
+    rounds.take(offer("again", table="refund"), 9.2)
+    assert rounds.begin(8.5 + INTERVAL / 4 - 0.1) is None, "not one round after the other"
+    assert begun(rounds, 8.5 + INTERVAL / 4).number == 4
 
 
 def test_who_is_late_joins_the_next_round(rounds: Rounds) -> None:
