@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from exporter.errors import ConfigError
 from exporter.settings.derive_tables import DERIVE, KINDS, names_at
+from exporter.settings.injected import without_injected
 from exporter.settings.model import CONFIG_DEFAULT, HIDDEN, PREFIX, SCALARS, Settings, flag, variable
 from exporter.settings.pem import pem_problems, registry_problems
 from exporter.settings.problem import Problem
@@ -90,9 +91,11 @@ def load(
     """The settings of one run. Raises ConfigError with everything that is wrong.
 
     config: the TOML file; None: $EXPORTER_CONFIG, else ./exporter.toml. flags:
-    setting name -> value as given, None = not given. environ: all environment variables.
+    setting name -> value as given, None = not given. environ: all environment variables; those
+    that Kubernetes makes of Services' names are left out.
     assumed: setting or table -> value where no layer gives one; then there need be no file.
     """
+    environ = without_injected(environ)
     path = _config_path(config, environ, needed=assumed is None)
     given = _Given(
         flags={name: value for name, value in flags.items() if value is not None},

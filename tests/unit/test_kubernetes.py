@@ -94,6 +94,11 @@ def test_the_driver_may_make_its_executors_and_they_are_of_its_image(settings: S
     assert {"create", "get", "list", "watch", "delete", "deletecollection"} <= {*rules["pods"]}
 
 
+def test_a_pod_gets_no_variables_of_services() -> None:
+    """A Service named exporter would give it EXPORTER_PORT and the like."""
+    assert POD_SPEC["enableServiceLinks"] is False
+
+
 def test_a_pod_runs_as_the_image_s_user_without_rights() -> None:
     """It writes to /tmp alone."""
     dockerfile = (DEPLOY / "docker/Dockerfile").read_text()

@@ -111,6 +111,30 @@ def test_the_process_environment_is_never_read(monkeypatch: pytest.MonkeyPatch) 
     assert loaded().poll_secs == 1
 
 
+SERVICE = {
+    "{}_SERVICE_HOST": "10.0.0.11", "{}_SERVICE_PORT": "9108", "{}_SERVICE_PORT_HTTP": "9108",
+    "{}_PORT": "tcp://10.0.0.11:9108", "{}_PORT_9108_TCP": "tcp://10.0.0.11:9108", "{}_PORT_9108_TCP_PROTO": "tcp",
+    "{}_PORT_9108_TCP_PORT": "9108", "{}_PORT_9108_TCP_ADDR": "10.0.0.11",
+}  # fmt: skip
+"""What Kubernetes puts into each pod's environment for a Service."""
+
+
+@pytest.mark.parametrize("service", ["EXPORTER", "EXPORTER_METRICS", "EXPORTER_HTTP", "EXPORTER_0"])
+def test_variables_that_kubernetes_makes_of_a_service_are_no_settings(service: str) -> None:
+    """Whatever the Service is called: one named exporter-http hides no http_port of the file."""
+    injected = {name.format(service): text for name, text in SERVICE.items()}
+    settings = load(write("http_port = 9200"), {}, injected)
+    assert settings.http_port == 9200
+    assert load(write(), {}, {**injected, "EXPORTER_HTTP_PORT": "9300"}).http_port == 9300
+
+
+@pytest.mark.parametrize("name", ["EXPORTER_PORT", "EXPORTER_HTP_PORT", "EXPORTER_SERVICE_PORT", "EXPORTER_WAL_TABEL"])
+def test_a_misspelt_setting_is_an_error_beside_services_too(name: str) -> None:
+    """Only what belongs to a Service is left out."""
+    with pytest.raises(ConfigError, match=f"unknown environment variable {name}"):
+        load(write(), {}, {"EXPORTER_METRICS_SERVICE_HOST": "10.0.0.11", name: "9108"})
+
+
 def test_every_scalar_has_the_same_meaning_in_all_three_spellings() -> None:
     """Text from a flag or the environment gives the value that the example file gives."""
     texts = {name: default.strip('"') for name, default, _ in reference() if name in SCALARS}
