@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from exporter.cli.main import cli
 from exporter.operate.check.samples import Sampled, samples
 from exporter.settings.load import load
+from offsets.names import event_type_of, table_folder
 from tests.test_handbook import HANDBOOK, table_in
 
 PAGE = HANDBOOK / "routing.md"
@@ -70,6 +71,23 @@ def test_the_function_of_the_page_is_called(tmp_path: Path, monkeypatch: pytest.
     found = [*samples(load(None, {}, {}), sent, records=False)]
     assert [told(one) for one in found] == ['order {"id": 1, "pieces": 2, "cents": 5, "total": 10}', "filtered"]
     assert found[1].fates[0].why == "python = our_rules:priced"
+
+
+def test_a_name_with_dots_and_slashes_has_a_table_below_the_root() -> None:
+    """Its folder is as the page spells it."""
+    name, folder = re.findall(r"so `([^`]+)` is `([^`]+)`", PAGE.read_text("utf-8"))[0]
+    assert (table_folder(name), event_type_of(folder)) == (folder, name)
+    assert {"/", ".."}.isdisjoint({*folder, folder[:2]})
+
+
+@pytest.mark.parametrize(("match", "takers"), [(".*", ["order"]), (".+", [])])
+def test_an_event_type_that_a_rename_empties_goes_to_who_takes_the_empty_text(match: str, takers: list[str]) -> None:
+    """Else it is unrouted, and no row is anywhere without a table that asked for it."""
+    base = with_row(block("toml", 2), [f'match = "{match}"'])
+    rename = '[[type_from.rename]]\nmatch = "v(.*)"\nto = "$1"\n'
+    Path("exporter.toml").write_text(base.replace("[event_time]", rename + "[event_time]"), "utf-8")
+    (one,) = samples(load(None, {}, {}), [b'{"type": "v", "ts": 1700000000000}'], records=False)
+    assert [fate.event_type for fate in one.fates if fate.went == "row"] == takers
 
 
 def test_the_session_of_the_page_is_what_the_verb_says() -> None:
