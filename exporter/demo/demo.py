@@ -41,7 +41,7 @@ from exporter.demo.story import Story
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.local import dynamodb as dynamodb_local
 from exporter.local.broker import Broker, create_topic
-from exporter.local.children import EXPORTER, FOLLOW_PARENT, sigterm_as_ctrl_c
+from exporter.local.children import EXPORTER, FOLLOW_PARENT, ended_by_signals
 from exporter.local.dynamodb import CREDENTIALS
 from exporter.local.registry import LocalRegistry
 from exporter.operate.audit.report import AuditReport
@@ -75,7 +75,7 @@ def demo(
     story = Story(Console(stderr=True, highlight=False))
     story.say(f"{records:,} events in {PARTITIONS} partitions, exported, killed once, audited; all in {place}")
     began = time.monotonic()
-    with sigterm_as_ctrl_c(), ExitStack() as running:
+    with ended_by_signals(), ExitStack() as running:
         _prepare(story)
         broker, endpoint = _start_services(story, place, running)
         registry = _start_registry(story, running) if avro else ""

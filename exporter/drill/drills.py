@@ -30,7 +30,7 @@ from exporter.drill.scenarios import SCENARIOS, Scenario
 from exporter.drill.schedule import KILLS, random_of
 from exporter.drill.services import Services, given_services, own_services
 from exporter.errors import ConfigError, ExporterError, FoundProblem
-from exporter.local.children import sigterm_as_ctrl_c
+from exporter.local.children import ended_by_signals
 from exporter.operate.prepare import prepare
 from exporter.settings.model import Settings
 from exporter.spark import class_data, jars
@@ -64,7 +64,7 @@ def drill(options: Options) -> Book:
     book = _book(options, folder)
     done = book.done()
     waiting = [(one, run) for run in range(1, options.runs + 1) for one in chosen if (one.name, run) not in done]
-    with sigterm_as_ctrl_c(), ExitStack() as running:
+    with ended_by_signals(), ExitStack() as running:
         if waiting:
             lakes = lakes_of(options.store, options.given)
             running.callback(lakes.close)

@@ -33,6 +33,7 @@ class Helper:
         self._log = log
         self._store = json.dumps({"root": store.uri(), "options": dict(store.options)})
         self._process: subprocess.Popen[str] | None = None
+        self._asked = False
 
     def audit(self, config: Path) -> tuple[bool, str]:
         """Whether `exporter audit` finds nothing, and what it says."""
@@ -44,10 +45,12 @@ class Helper:
         self._ask({"sql": statements})
 
     def close(self) -> None:
-        """End it."""
+        """End it; at once if nobody waits for its answer any more."""
         process = self._process
         if process is None or process.stdin is None:
             return
+        if self._asked:
+            process.kill()
         process.stdin.close()
         try:
             process.wait(STOP_SECS_MAX)
@@ -73,9 +76,11 @@ class Helper:
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise FoundProblem("the drill's helper has no pipes", "please report this")
+        self._asked = True
         stdin.write(json.dumps(order) + "\n")
         stdin.flush()
         line = stdout.readline()
+        self._asked = False
         answer: dict[str, Any] = json.loads(line) if line.strip() else {"error": "it has ended"}
         if "error" in answer:
             raise FoundProblem(f"the drill's helper: {answer['error']}", f"read {self._log}")

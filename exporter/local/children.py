@@ -207,14 +207,18 @@ def hears(pid: int, sent: signal.Signals) -> bool:
 
 
 @contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM ends what runs in here as Ctrl-C does: by unwinding, so that everything it started is ended."""
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGINT end what runs in here by unwinding, so that everything it started is ended.
+
+    SIGINT also where the shell that started this process in the background had it ignored.
+    """
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

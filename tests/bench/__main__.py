@@ -23,7 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from exporter.local.children import sigterm_as_ctrl_c
+from exporter.local.children import ended_by_signals
 from exporter.operate.prepare import prepare
 from exporter.spark import class_data, jars
 from tests.bench import (
@@ -179,7 +179,7 @@ def main() -> None:
 
     if prepare():
         print("fetched jars and made the archive of classes first", file=sys.stderr)
-    with sigterm_as_ctrl_c():
+    with ended_by_signals():
         told = measure(given.only, given.scale, keep)
     print(json.dumps(told, indent=2))
     if any("error" in part for part in told["parts"].values()):
