@@ -10,7 +10,6 @@ and the topic's first records (records.jsonl). Both tasks were killed between th
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -21,20 +20,18 @@ from deltalake import QueryBuilder
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
-from exporter.kafka.options import kafka_python_options
-from exporter.kafka.topics import TopicReader
-from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_tables
 from exporter.operate.start_plan import start_plan
 from exporter.protocol.anchor import Anchors
 from tests.support import naive
+from tests.support.golden import send_again, sent_before, unpack
 from tests.support.lakes import DDL, EVERYWHERE_SELDOM, NOON, Export, event, wrong_places
-from tests.support.places import Folder, Place
-from tests.support.services import Record, produce
+from tests.support.places import Place
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "without_event_time.tar.xz"
+ARCHIVE = "without_event_time.tar.xz"
 TOPIC = "golden.v1"
 CLUSTER_ID, TOPIC_ID = "AeEMWL3KT4-UgJ3nlTDqFg", "1e7a1f84-f57c-43d0-b2cb-6ac66620b856"
 """Of the broker and the topic that were exported; in the logs the present ones take their place."""
@@ -45,36 +42,22 @@ NEW = [event("order", 36), event("click", 37), event("refund", 38), event("order
 @pytest.fixture(scope="module")
 def records(kafka: str) -> list[Record]:
     """The topic's records: those that the lakes know, and some that came since."""
-    with tarfile.open(GOLDEN) as archive:
-        lines = (archive.extractfile("records.jsonl") or pytest.fail("no records")).read().decode().splitlines()
-    known = [json.loads(line) for line in lines]
-    sent = [Record(one["key"].encode(), one["value"].encode(), timestamp_ms=one["timestamp_ms"]) for one in known] + NEW
-    create_topic(kafka, TOPIC, 1, None)
-    produce(kafka, TOPIC, {0: sent})
-    return sent
+    sent = sent_before(ARCHIVE, TOPIC)
+    sent[TOPIC, 0] += NEW
+    send_again(kafka, sent)
+    return sent[TOPIC, 0]
 
 
 @pytest.fixture
 def lake(kafka: str, records: list[Record], tmp_path: Path, place: Place) -> Callable[..., Export]:
     """Unpacks one of the two lakes: lake("exported", types)."""
 
-    def unpack(name: str, types: dict[str, str], **scalars: Any) -> Export:
-        with tarfile.open(GOLDEN) as archive:
-            archive.extractall(tmp_path, filter="data")
+    def unpacked(name: str, types: dict[str, str], **scalars: Any) -> Export:
         e = Export(kafka, TOPIC, tmp_path, "golden", types=types, scalars=scalars, at=place)
-        settings = e.settings()
-        reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
-        ids = {CLUSTER_ID: reader.cluster_id(), TOPIC_ID: reader.identities()[TOPIC].topic_id}
-        reader.close()
-        unpacked = Folder(tmp_path / name)
-        for file in unpacked.files():
-            body = unpacked.read(file)
-            for old, new in ids.items() if file.path.endswith((".json", ".crc")) else ():
-                body = body.replace(old.encode(), new.encode())
-            place.write(file.path, body)
+        unpack(e, ARCHIVE, name, {TOPIC: TOPIC_ID}, CLUSTER_ID)
         return e
 
-    return unpack
+    return unpacked
 
 
 def times(e: Export, name: str) -> dict[int, datetime | None]:

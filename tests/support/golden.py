@@ -1,0 +1,60 @@
+"""Lakes that earlier versions wrote, in archives of tests/golden, as if the topics that they know were those of now."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from exporter.kafka.options import kafka_python_options
+from exporter.kafka.topics import TopicReader
+from exporter.local.broker import create_topic
+from tests.support.lakes import Export
+from tests.support.places import Folder
+from tests.support.services import Record, produce
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+Sent = dict[tuple[str, int], list[Record]]
+
+
+def sent_before(archive: str, topic: str = "") -> Sent:
+    """(topic, partition) -> the records of then, in the order of their offsets. topic: where lines name none."""
+    with tarfile.open(GOLDEN / archive) as opened:
+        lines = opened.extractfile("records.jsonl")
+        assert lines is not None
+        known = [json.loads(line) for line in lines.read().decode().splitlines()]
+    found: Sent = {}
+    for one in known:
+        value = None if one["value"] is None else one["value"].encode()
+        record = Record(one["key"].encode(), value, timestamp_ms=one["timestamp_ms"])
+        found.setdefault((one.get("topic", topic), one.get("partition", 0)), []).append(record)
+    return found
+
+
+def send_again(kafka: str, sent: Sent) -> None:
+    """Make the topics anew, with their records at the same offsets."""
+    for topic in {topic for topic, _ in sent}:
+        partitions = {partition: rows for (of, partition), rows in sent.items() if of == topic}
+        create_topic(kafka, topic, len(partitions), None)
+        produce(kafka, topic, partitions)
+
+
+def unpack(e: Export, archive: str, folder: str, ids: Mapping[str, str], cluster_id: str) -> None:
+    """Put a lake of an archive to where an export has its tables.
+
+    ids: topic -> the id that it had, cluster_id: of the broker of then; in the logs the present ones take their place.
+    """
+    with tarfile.open(GOLDEN / archive) as opened:
+        opened.extractall(e.root, filter="data")
+    settings = e.settings()
+    reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+    now = {cluster_id: reader.cluster_id()}
+    now |= {ids[topic]: str(identity.topic_id) for topic, identity in reader.identities().items()}
+    reader.close()
+    unpacked = Folder(e.root / folder)
+    for file in unpacked.files():
+        body = unpacked.read(file)
+        for old, new in now.items() if file.path.endswith((".json", ".crc")) else ():
+            body = body.replace(old.encode(), new.encode())
+        e.place.write(file.path, body)
