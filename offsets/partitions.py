@@ -2,8 +2,7 @@
 
     micros ── key_of() ──┐              ┌─ folder     day=2026-11-01/country=DE     of its files, in the table's folder
                          ├─ Partition ──┼─ values     {"day": "2026-11-01", ...}    as Delta's log has them
-    texts of columns ────┘              ├─ condition  day = DATE'2026-11-01' AND .. as SQL asks for it
-                                        ├─ label      2026-11-01 DE                 as a person reads it
+    texts of columns ────┘              ├─ label      2026-11-01 DE                 as a person reads it
                                         └─ is_closed  ended, and nothing more is expected for it
 
     day    day DATE                  a key counts days since 1970
@@ -47,10 +46,6 @@ class Column:
     name: str
     type: str
     text: Callable[[datetime], str]
-
-    def literal(self, value: str) -> str:
-        """The value in SQL."""
-        return {"date": f"DATE'{value}'", "string": f"'{value}'"}.get(self.type, value)
 
 
 @dataclass(frozen=True)
@@ -140,13 +135,6 @@ class Partition:
     def label(self) -> str:
         return " ".join("null" if text is None else text for text in self.values.values())
 
-    @property
-    def condition(self) -> str:
-        """What is true in SQL of its rows, and of no others; empty if it is of all rows."""
-        values = self.values
-        of_time = [f"{column.name} = {column.literal(values[column.name] or '')}" for column in self.spec.time_columns]
-        return " AND ".join((*of_time, *(_equals(name, values[name]) for name in self.spec.identity)))
-
     def is_closed(self, now: datetime, late_secs: float) -> bool:
         """Whether it ended more than late_secs ago. One without a time is as closed as it will ever be."""
         begin_us = self.spec.unit.begin_us
@@ -197,12 +185,6 @@ def of_columns(names: Sequence[str]) -> Spec | None:
 def may_be_identity(name: str) -> bool:
     """Whether a column of this name can be one of a spec in its own right."""
     return bool(IDENTITY_NAME.match(name)) and name.lower() not in TIME_NAMES
-
-
-def _equals(name: str, text: str | None) -> str:
-    if text is None:
-        return f"`{name}` IS NULL"
-    return f"`{name}` = '" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _escaped(text: str) -> str:

@@ -17,7 +17,8 @@ def _quoted(text: str) -> str:
 
 
 def _with_backslashes(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """`${...}` would be replaced by whoever runs Spark as it is by default."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", r"\u0024{") + "'"
 
 
 def _in_backticks(database: str, name: str) -> str:

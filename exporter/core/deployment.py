@@ -32,6 +32,7 @@ LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|\[::1\]")
 
 FIXED = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variable.substitute": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.sources.useV1SourceList": NO_KAFKA,

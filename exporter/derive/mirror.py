@@ -13,7 +13,7 @@ from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.mirror_audit import audited
 from exporter.derive.mirror_merge import Statements
 from exporter.derive.mirror_purge import Purge
-from exporter.derive.mirror_rows import Shape, fingerprint, quoted, schema_of
+from exporter.derive.mirror_rows import Shape, fingerprint, schema_of
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, lost_keys, todo
 from exporter.derive.source import REBUILD, Pinned, pin, within
@@ -22,6 +22,7 @@ from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.lake.schema import schema_change
 from exporter.settings.derive_mirror import MirrorTable
+from exporter.sql_text import quoted
 from offsets import Invariant
 from offsets.cursors import NOTHING, head_of, slices
 from offsets.table_log import TableView
@@ -158,9 +159,10 @@ class MirrorJob:
         with _kept(changes):
             view = self._evolved(view, changes)
             changes.createOrReplaceTempView(CHANGES)
-            sql = merge_sql(shape, self._target.table.sql_name, _bounds(self._table.keys[0], changes))
+            bounds, values = _bounds(self._table.keys[0], changes)
+            sql = merge_sql(shape, self._target.table.sql_name, bounds)
             (progress,) = self._progress(source, source.view.version).items()
-            version, changed = self._statements.commit(view, sql, {**_told(left), "rows": taken}, progress)
+            version, changed = self._statements.commit(view, sql, {**_told(left), "rows": taken}, progress, values)
         purged = self._purge.due(time.monotonic())
         says = f"{purged} deleted keys purged" if purged else ""
         return Ran(self.name, max(changed, 0), version, says=_joined("; ".join(filter(None, (due.says, says))), left))
@@ -178,7 +180,7 @@ class MirrorJob:
         return now or view
 
 
-def _bounds(key: str, changes: DataFrame) -> str:
+def _bounds(key: str, changes: DataFrame) -> tuple[str, dict[str, Any]]:
     least, most = changes.selectExpr(f"min({quoted(key)})", f"max({quoted(key)})").collect()[0]
     return bounds_sql(key, least, most)
 

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame
 from exporter.derive.job import AuditLine
 from exporter.derive.source import Pinned, pin
 from exporter.errors import LogCleaned
-from exporter.lake.table import DeltaTable, sql_texts
+from exporter.lake.table import DeltaTable
 from exporter.settings.derive_mirror import MirrorTable
+from exporter.sql_text import literals
 from offsets.cursors import cursor_of
 from offsets.table_log import TableView
 
@@ -81,7 +82,7 @@ class _Audit:
         return "_cdc.op" if self.table.op == "_cdc" else _ticked(self.table.op)
 
     def _is(self, values: Sequence[str]) -> str:
-        return f"coalesce(CAST({self._op} AS STRING) IN ({sql_texts(values)}), false)" if values else "false"
+        return f"coalesce(CAST({self._op} AS STRING) IN ({literals(values)}), false)" if values else "false"
 
     @property
     def _taken(self) -> str:
@@ -102,10 +103,10 @@ class _Audit:
             return f"{_tick(name)}"
         named = f"{_tick(name)} IS NOT NULL"
         if self.table.fields:
-            named = f"array_position({_ticked(self.table.fields)}, {sql_texts([name])}) > 0"
+            named = f"array_position({_ticked(self.table.fields)}, {literals([name])}) > 0"
         silent = f"{self._is(self.table.patches)} AND NOT coalesce({named}, false)"
         if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self._columns:
-            sent = f"from_json(_rescued, 'MAP<STRING, STRING>')[{sql_texts([name])}]"
+            sent = f"from_json(_rescued, 'MAP<STRING, STRING>')[{literals([name])}]"
             silent = f"({silent}) OR ({_tick(name)} IS NULL AND coalesce(regexp_like({sent}, '{NEVER_SENT}'), false))"
         writer = f"CASE WHEN NOT ({silent}) THEN named_struct('value', {_tick(name)}) END"
         return f"(first_value({writer}) IGNORE NULLS OVER ({window} {_WHOLE})).value AS {_tick(name)}"

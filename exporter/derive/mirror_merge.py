@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from exporter.derive.target import Target
 from exporter.errors import ExporterError, Fenced
 from exporter.faults import Fault, point
 from exporter.lake.table import SPARK_CODECS
+from exporter.sql_text import json_setting
 from offsets.table_log import TableView
 
 TXN = "spark.databricks.delta.write."
@@ -20,6 +20,7 @@ BASED_ON = "based_on"
 PURGED = "purged"
 """In that of a purge."""
 TRIES = 3
+NO_VALUES: Mapping[str, Any] = {}
 CONFLICT = "CONCURRENT"
 """In what Delta says where another commit was in the way: OPTIMIZE, or a user's DELETE."""
 
@@ -35,12 +36,18 @@ class Statements:
             session.conf.set("spark.sql.parquet.compression.codec", SPARK_CODECS.get(codec, codec))
 
     def commit(
-        self, based_on: TableView, sql: str, says: Mapping[str, Any], progress: tuple[str, int] | None = None
+        self,
+        based_on: TableView,
+        sql: str,
+        says: Mapping[str, Any],
+        progress: tuple[str, int] | None = None,
+        values: Mapping[str, Any] = NO_VALUES,
     ) -> tuple[int, int]:
         """The version that a statement made, and how many rows it changed, -1 if its call did not tell.
 
         progress: appId and version of the one txn action that such a commit can have. Delta does not run a statement
-        whose version is not above the table's: what another process has done is not done again.
+        whose version is not above the table's: what another process has done is not done again. values: of the
+        statement's parameters.
         Raises Fenced where another process ran the job, ExporterError.
         """
         job, tries = self._target.job, 0
@@ -51,7 +58,7 @@ class Statements:
             point(Fault.BEFORE_DERIVE_COMMIT, job)
 
             def offer(metadata: Mapping[str, Any] = metadata, changed: list[int] = changed) -> None:
-                changed[0] = self.run(sql, metadata, progress)
+                changed[0] = self.run(sql, metadata, progress, values)
 
             try:
                 return self._target.settled(based_on, commit_id, offer), changed[0]
@@ -61,15 +68,21 @@ class Statements:
                 if tries == TRIES or CONFLICT not in str(error.__cause__).upper():
                     raise
 
-    def run(self, sql: str, metadata: Mapping[str, Any], progress: tuple[str, int] | None = None) -> int:
+    def run(
+        self,
+        sql: str,
+        metadata: Mapping[str, Any],
+        progress: tuple[str, int] | None = None,
+        values: Mapping[str, Any] = NO_VALUES,
+    ) -> int:
         """Run one; how many rows it changed. Raises whatever Spark raises."""
-        said = {SAYS: json.dumps(dict(metadata), separators=(",", ":"), sort_keys=True)}
+        said = {SAYS: json_setting(metadata)}
         if progress:
             said |= {f"{TXN}txnAppId": progress[0], f"{TXN}txnVersion": str(progress[1])}
         try:
             for name, text in said.items():
                 self._session.conf.set(name, text)
-            found = self._session.sql(sql).collect()
+            found = self._session.sql(sql, args=dict(values)).collect()
         finally:
             for name in said:
                 self._session.conf.unset(name)

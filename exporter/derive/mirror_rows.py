@@ -23,6 +23,7 @@ from pyspark.sql.types import MapType, StructType
 from exporter.core.columns import all_nullable
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
+from exporter.sql_text import column, literal, quoted
 
 ORDER, DELETED, BASE, WRITTEN = "_order", "_deleted", "_base", "_written"
 OP = "_mirror_op"
@@ -35,21 +36,6 @@ PLACEHOLDERS = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV9
 """What Debezium sends in place of a large value that did not change; as text, and in base64."""
 POSITION = ("epoch", "offset", "topic", "partition")
 """Of `_kafka`, at the end of each order: in a partition the newest is last, and no two rows are equal."""
-
-
-def quoted(path: str) -> str:
-    """A column's path, dotted, as SQL has it."""
-    return ".".join(f"`{part}`" for part in path.split("."))
-
-
-def column(name: str) -> str:
-    """A top-level column as SQL has it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """A text as SQL has it."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @dataclass(frozen=True)

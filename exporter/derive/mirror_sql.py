@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN, Shape, column, deviating, literal, quoted
+from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN, Shape, deviating
+from exporter.sql_text import column, literal, quoted
 
 CHANGES = "changes"
 """The view with one row per key, as Shape.newest() makes it."""
 EVERY = "every_change"
 LATER = "s._order > t._order"
+BOUND_CHARS_MAX = 1000
 
 
 def merge_sql(shape: Shape, target: str, bounds: str = "") -> str:
-    """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: as bounds_sql() makes them.
+    """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: as bounds_sql() makes it.
 
     What a table is cut by is not among the conditions: a key whose value of it changes would be there twice.
     """
@@ -42,20 +44,21 @@ def _changes(shape: Shape) -> str:
     return " OR ".join([LATER, *(_newer(name) for name in shape.own_writers)])
 
 
-def bounds_sql(key: str, least: Any, most: Any) -> str:
-    """That a key lies between two values, so that Delta reads no other files; empty where statistics do not tell."""
-    texts = [_constant(one) for one in (least, most)]
-    return f"t.{quoted(key)} >= {texts[0]} AND t.{quoted(key)} <= {texts[1]}" if all(texts) else ""
+def bounds_sql(key: str, least: Any, most: Any) -> tuple[str, dict[str, Any]]:
+    """That a key lies between two values, so that Delta reads no other files, and the parameters of that text, which
+    the values are.
+
+    Empty where statistics do not tell, and for texts that are too long for the table's history, where they would stand.
+    """
+    if not (_is_bound(least) and _is_bound(most)):
+        return "", {}
+    return f"t.{quoted(key)} >= :least AND t.{quoted(key)} <= :most", {"least": least, "most": most}
 
 
-def _constant(value: Any) -> str:
-    if isinstance(value, bool):
-        return ""
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, date) and type(value) is date:
-        return f"DATE'{value.isoformat()}'"
-    return literal(value) if isinstance(value, str) else ""
+def _is_bound(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= BOUND_CHARS_MAX
+    return type(value) in (int, date)
 
 
 def _sets(shape: Shape) -> list[str]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import functions as sf
 
 from exporter.derive.mirror_merge import BASED_ON, PURGED
-from exporter.derive.mirror_rows import DELETED, quoted
+from exporter.derive.mirror_rows import DELETED
 from exporter.derive.source import Pinned
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable
+from exporter.sql_text import quoted
 from offsets.cursors import NOTHING, Cursor, Setback, Slice, cursor_of, replayed, setbacks, slices, whole
 from offsets.positions import Position
 from offsets.ranges import TopicPartition

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from exporter.derive.failing import told
 from exporter.errors import ConfigError
+from exporter.sql_text import column
 
 VIEW = "source"
 """What a query calls the rows that it is run over."""
@@ -91,7 +92,7 @@ class Query:
         made: DataFrame = self._session.sql(self.text)
         if KAFKA not in made.columns:
             made = self._with_kafka()
-        return made.select(*(f"`{name}`" for name in names))
+        return made.select(*map(column, names))
 
     def _analysed(self) -> Any:
         """Spark's plan of the query over the view, of which nothing is run: it may be a command."""

@@ -15,6 +15,7 @@ from exporter.derive.job import AuditLine
 from exporter.derive.query import KAFKA, Query
 from exporter.derive.replays import COORDINATES, coordinates_of, replays_since
 from exporter.derive.source import Pinned
+from exporter.sql_text import column
 from offsets.cursors import Cursor, Former
 
 MICROS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
@@ -26,7 +27,7 @@ def compared(job: str, table: DataFrame, query: Query, source: Pinned, taken: Cu
     frame = source.frame()
     wanted = query.over(_taken(frame, source, taken))
     names = wanted.columns
-    left, right = _counted(wanted, "wanted"), _counted(table.select(*(f"`{name}`" for name in names)), "found")
+    left, right = _counted(wanted, "wanted"), _counted(table.select(*map(column, names)), "found")
     both = left.join(right, ["row", "at"], "full_outer").na.fill(0, ["wanted", "found"])
     there = frame.select(*(sf.col(f"{KAFKA}.{part}") for part in COORDINATES)).withColumn("there", sf.lit(True))
     odd = both.where("wanted <> found")

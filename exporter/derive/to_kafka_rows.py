@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.settings.derive_to_kafka import ToKafkaTable
+from exporter.sql_text import column
 from offsets.cursors import Slice
 from offsets.ranges import TopicPartition
 
@@ -60,7 +61,7 @@ class Shape:
     @property
     def values(self) -> Sequence[str]:
         """SQL of the value's columns."""
-        return self.table.value or tuple(f"`{name.replace('`', '``')}`" for name in self.own)
+        return self.table.value or tuple(map(column, self.own))
 
     def value_of(self, frame: DataFrame) -> DataFrame:
         """The columns of a value."""

@@ -37,6 +37,7 @@ class Gateway:
         self._texts = list_of(a_list, of_name("java.lang.String"))
         self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
         self._adds = list_of(a_list, of_name(actions + "AddFile"))
+        self._functions = sql.functions
         self._opened: set[str] = set()
 
     def activate(self) -> None:
@@ -62,8 +63,16 @@ class Gateway:
         return self._streaming_update(self._append, app, 0, self.some(user_metadata))
 
     def texts(self, texts: Iterable[str]) -> Any:
-        """A Java list, in one call over the gateway however long it is; so are the next two."""
+        """A Java list, in one call over the gateway however long it is; so are transactions() and adds()."""
         return self._mapper.readValue(json.dumps([*texts]), self._texts)
+
+    def among(self, column: str, texts: Iterable[str]) -> Any:
+        """A Java Column: whether a column is one of these."""
+        return self._functions.col(column).isInCollection(self.texts(texts))
+
+    def not_among(self, column: str, texts: Iterable[str]) -> Any:
+        """The opposite of among()."""
+        return getattr(self._functions, "not")(self.among(column, texts))
 
     def transactions(self, actions: Iterable[Mapping[str, Any]]) -> Any:
         """A Java list of `txn` actions."""

@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any
@@ -22,6 +22,7 @@ from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
 from exporter.lake.change import Change, new_metadata
 from exporter.lake.gateway import Gateway
+from exporter.sql_text import column
 from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.text import first_line
@@ -81,7 +82,7 @@ class DeltaTable:
     @property
     def sql_name(self) -> str:
         """What Spark SQL calls it."""
-        return "delta.`" + self.uri.replace("`", "``") + "`"
+        return f"delta.{column(self.uri)}"
 
     def commands(self) -> Any:
         """OPTIMIZE, VACUUM, DELETE and MERGE, as Delta's own Python package has them: a delta.tables.DeltaTable.
@@ -201,7 +202,7 @@ class DeltaTable:
             if codec := self._options.compression:
                 rows.sparkSession.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
             actions.addAll(gateway.to_list(txn.writeFiles(rows._jdf)))
-        for live in _live_files(txn.snapshot(), change.removes) if change.removes else ():
+        for live in self._live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
         return int(txn.commit(gateway.to_seq(actions), gateway.operation(self.app, text)))
@@ -269,9 +270,16 @@ class DeltaTable:
     def rows_of(self, version: int, paths: Collection[str]) -> Any:
         """A DataFrame of the rows of some live files at a version. paths: as the log writes them."""
         snapshot, adds = self._snapshot_at(version), self._gateway.new_list()
-        for live in _live_files(snapshot, paths):
+        for live in self._live_files(snapshot, paths):
             adds.add(live)
         return self._log().createDataFrame(snapshot, self._gateway.to_seq(adds), False, self._gateway.none)
+
+    def _live_files(self, snapshot: Any, paths: Collection[str]) -> Any:
+        """The AddFile objects of live files. Raises TableUnreadable if one of them is not live."""
+        found = snapshot.allFiles().filter(self._gateway.among("path", paths)).collectAsList()
+        if len(found) != len(paths):
+            raise TableUnreadable(f"{len(paths) - len(found)} of {len(paths)} files are not live any more")
+        return found
 
     def _snapshot_at(self, version: int) -> Any:
         none = self._gateway.none
@@ -346,16 +354,3 @@ def _unreadable(what: str, error: Exception) -> TableUnreadable:
     of_the_path = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError)
     kind = StorageSilent if isinstance(error, OSError) and not of_the_path else TableUnreadable
     return kind(f"table {what} cannot be read: {first_line(error)}")
-
-
-def _live_files(snapshot: Any, paths: Collection[str]) -> Any:
-    """The AddFile objects of live files. Raises TableUnreadable if one of them is not live."""
-    found = snapshot.allFiles().filter(f"path IN ({sql_texts(sorted(paths))})").collectAsList()
-    if len(found) != len(paths):
-        raise TableUnreadable(f"{len(paths) - len(found)} of {len(paths)} files are not live any more")
-    return found
-
-
-def sql_texts(texts: Iterable[str]) -> str:
-    """Texts as Spark SQL writes them, with commas between."""
-    return ", ".join("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'" for text in texts)

@@ -16,13 +16,14 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DoubleType, FloatType, StructField
 
 from exporter.derive.bundles.ledger import Ledger
-from exporter.derive.bundles.members import MEMBER, Reading, slim, union
+from exporter.derive.bundles.members import MEMBER, Reading, of_rule, slim, union
 from exporter.derive.bundles.outputs import queried, views
 from exporter.derive.bundles.rules import KEY, Rule, pairs
 from exporter.derive.job import AuditLine
 from exporter.derive.source import pin, within
 from exporter.errors import LogCleaned
 from exporter.lake.lake import Lake
+from exporter.sql_text import column
 from offsets.cursors import NOTHING, slices
 
 
@@ -99,7 +100,7 @@ def _members(of: Audited, both: DataFrame) -> AuditLine:
 
 
 def _case(rules: Sequence[Rule], sql: Mapping[str, str]) -> Column:
-    return sf.expr(f"CASE rule {' '.join(f'''WHEN '{rule.name}' THEN ({sql[rule.name]})''' for rule in rules)} END")
+    return of_rule({rule.name: sf.expr(f"({sql[rule.name]})") for rule in rules})
 
 
 def _said(of: Audited) -> list[Column]:
@@ -222,9 +223,9 @@ def _differ(of: Audited, there: DataFrame) -> int:
 def _texts(rows: DataFrame, columns: Sequence[StructField], number: int) -> DataFrame:
     """Transaction, the columns as one text, and a number to add up. A float's last digits are the order of a sum."""
     shown = [
-        sf.format_string("%.10e", sf.col(f"`{field.name}`").cast("double")).alias(field.name)
+        sf.format_string("%.10e", sf.col(column(field.name)).cast("double")).alias(field.name)
         if isinstance(field.dataType, DoubleType | FloatType)
-        else sf.col(f"`{field.name}`")
+        else sf.col(column(field.name))
         for field in columns
     ]
     return rows.select(KEY, sf.to_json(sf.struct(*shown)).alias("text"), sf.lit(number).alias("number"))

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from exporter.derive.bundles.ledger import Ledger
-from exporter.derive.bundles.members import MEMBER, PLACE, Reading, Span, all_members, past
+from exporter.derive.bundles.members import MEMBER, PLACE, Reading, Span, all_members, of_rule, past
 from exporter.derive.bundles.rules import Rule, pairs
 from offsets.cursors import Cursor
 from offsets.positions import Position
@@ -144,8 +144,7 @@ def _grouped(members: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
 def _of_rule(rules: Sequence[Rule], sql: Callable[[Rule], str]) -> Column:
     """What is said of a rule's transactions, by their rule."""
-    cases = " ".join(f"WHEN '{rule.name}' THEN {sql(rule)}" for rule in rules)
-    return sf.expr(f"CASE rule {cases} END")
+    return of_rule({rule.name: sf.expr(sql(rule)) for rule in rules})
 
 
 def _state(rules: Sequence[Rule], newest: int, expires: bool) -> Column:

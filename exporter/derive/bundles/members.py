@@ -105,6 +105,14 @@ def time_of(one: Input) -> Column:
     return sf.coalesce(asked, sf.col("_kafka.timestamp"), sf.timestamp_seconds(sf.lit(0)))
 
 
+def of_rule(values: Mapping[str, Column]) -> Column:
+    """What is said of a rule's transactions, in rows that name their rule. values: name of a rule -> what is said."""
+    found = sf.lit(None)
+    for name, value in values.items():
+        found = sf.when(sf.col("rule") == sf.lit(name), value).otherwise(found)
+    return found
+
+
 def all_members(rows: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFrame:
     """Those of all inputs, in one frame. rows: source -> its rows."""
     return union(slim(rows[one.source], rule, one) for rule, one in pairs(rules))

@@ -14,10 +14,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from exporter.core.columns import all_nullable
 from exporter.derive.bundles.judged import DONE, LATE, Judged
 from exporter.derive.bundles.ledger import KEPT_LATE, LEDGER, OWN
-from exporter.derive.bundles.members import PLACE, place_of, time_of, union
+from exporter.derive.bundles.members import PLACE, of_rule, place_of, time_of, union
 from exporter.derive.bundles.rules import KEY, TIME, Input, Rule, pairs
 from exporter.derive.source import Pinned
 from exporter.errors import ConfigError
+from exporter.sql_text import column
 from exporter.text import first_line
 
 RESERVED = frozenset({field.split()[0] for field in OWN.split(", ")} | {"_at", "_rule", "_index", "_nth"})
@@ -73,7 +74,7 @@ def output_rows(session: Any, job: str, rules: Sequence[Rule], judged: Judged, b
     made = [_ordered(*one) for one in queried(session, job, rules)]
     _require_one_type(job, made)
     done = judged.members.where(sf.col("state") == DONE).select("rule", "transaction", "at").distinct()
-    numbers = sf.expr(f"CASE rule {' '.join(f'''WHEN '{rule.name}' THEN {n}''' for n, rule in enumerate(rules))} END")
+    numbers = of_rule({rule.name: sf.lit(n) for n, rule in enumerate(rules)})
     keyed = done.select(numbers.alias("_rule"), sf.col("transaction").alias(KEY), sf.col("at").alias("_at"))
     order = Window.orderBy("_at", "_rule", KEY, "_index", "_nth")
     seq = (sf.row_number().over(order) + sf.lit(base)).cast("bigint")
@@ -82,7 +83,7 @@ def output_rows(session: Any, job: str, rules: Sequence[Rule], judged: Judged, b
 
 def _ordered(number: int, index: int, name: str, made: DataFrame) -> DataFrame:
     """With `_nth`, a number by which a transaction's rows of an output are in the order of their columns."""
-    by = [sf.to_json(sf.struct(f.name)) if _has_map(f.dataType) else sf.col(f"`{f.name}`") for f in made.schema.fields]
+    by = [sf.to_json(sf.struct(f.name)) if _has_map(f.dataType) else sf.col(column(f.name)) for f in made.schema.fields]
     nth = sf.row_number().over(Window.partitionBy(KEY).orderBy(*by))
     told = {"_output": sf.lit(name), "_rule": sf.lit(number), "_index": sf.lit(index), "_nth": nth}
     return made.withColumns(told)
@@ -123,7 +124,7 @@ def late_rows(judged: Judged, rules: Sequence[Rule]) -> Iterator[DataFrame]:
             late = judged.members.where((sf.col("state") == LATE) & (sf.col("input") == one.name))
             late = late.select("transaction", *PLACE)
             rows = judged.rows[one.source]
-            columns = [sf.col(f"`{name}`") for name in rows.columns]
+            columns = [sf.col(column(name)) for name in rows.columns]
             row = sf.to_json(sf.struct(*columns)).alias("_row")
             member = sf.struct(sf.lit(one.name).alias("input"), *place_of()).alias("_member")
             yield _view(rows, one, late).select(sf.lit(KEPT_LATE).alias("_output"), KEY, member, row)
@@ -140,7 +141,7 @@ def as_written(rows: DataFrame, run: int, lookups: Mapping[str, int]) -> DataFra
         (sf.col(field.name) if field.name in there else sf.lit(None)).cast(field.dataType).alias(field.name)
         for field in own.fields
     ]
-    others = [sf.col(f"`{name}`") for name in rows.columns if name not in (*own.names, "_at")]
+    others = [sf.col(column(name)) for name in rows.columns if name not in (*own.names, "_at")]
     return rows.select(*first, *others)
 
 

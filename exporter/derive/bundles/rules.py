@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from exporter.settings.derive_bundles import BundlesTable, RuleTable
+from exporter.sql_text import column, literal
 
 Late = Literal["keep", "redo", "dead_letter", "again"]
 KEY = "_transaction"
@@ -32,7 +33,7 @@ class Input:
         """As a person reads it; what is read is that of the offsets that are new."""
         return (
             f"{self.name}: SELECT *, CAST(({self.transaction}) AS STRING) AS {KEY}, ({self.done}) AS done, "
-            f"({self.time}) AS {TIME} FROM `{self.source}`"
+            f"({self.time}) AS {TIME} FROM {column(self.source)}"
         )
 
 
@@ -82,18 +83,19 @@ def sources_of(rules: Sequence[Rule]) -> tuple[str, ...]:
 def _shaped(name: str, rule: RuleTable) -> Rule:
     output = rule.output or name
     if rule.input:
-        place = f"concat_ws('/', '{name}', _kafka.topic, _kafka.partition, coalesce(_kafka.epoch, 0), _kafka.offset)"
+        of_row = "_kafka.topic, _kafka.partition, coalesce(_kafka.epoch, 0), _kafka.offset"
+        place = f"concat_ws('/', {literal(name)}, {of_row})"
         one = Input(name, rule.input, f"CASE WHEN {rule.where} THEN {place} END", "true")
-        return Rule(name, (one,), ((output, f"SELECT {KEY}, {rule.select} FROM {name} AS `input`"),), "true")
+        return Rule(name, (one,), ((output, f"SELECT {KEY}, {rule.select} FROM {column(name)} AS `input`"),), "true")
     left, right = (
-        Input(f"{name}_{side}", source, f"CASE WHEN {rule.where} THEN concat('{name}/', {key}) END")
+        Input(f"{name}_{side}", source, f"CASE WHEN {rule.where} THEN concat({literal(f'{name}/')}, {key}) END")
         for side, source, key in (("left", rule.left, rule.left_key), ("right", rule.right, rule.right_key))
     )
     query = (
-        f"SELECT `left`.{KEY}, {rule.select} FROM {left.name} AS `left` "
-        f"{rule.join.upper()} JOIN {right.name} AS `right` ON `left`.{KEY} = `right`.{KEY}"
+        f"SELECT `left`.{KEY}, {rule.select} FROM {column(left.name)} AS `left` "
+        f"{rule.join.upper()} JOIN {column(right.name)} AS `right` ON `left`.{KEY} = `right`.{KEY}"
     )
-    has = {one.name: f"count_if(input = '{one.name}') > 0" for one in (left, right)}
+    has = {one.name: f"count_if(input = {literal(one.name)}) > 0" for one in (left, right)}
     complete = f"{has[left.name]} AND {has[right.name]}"
     rescue = has[left.name] if rule.join == "left" else "false"
     return Rule(name, (left, right), ((output, query),), complete, rescue, rule.within_secs, "again")

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 from exporter.lake.gateway import Gateway
 from exporter.lake.lake import Lake
 from exporter.lake.log_files import entry
-from exporter.lake.table import sql_texts
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.audit.report import AbsentFile, TableCount
@@ -64,8 +63,8 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     if replayed is not None:
         listed = gateway.adds(there)
     elif absent:
-        gone = sql_texts(file.path for file in absent)
-        listed = snapshot.allFiles().filter(f"path NOT IN ({gone})").collectAsList()
+        kept = gateway.not_among("path", (file.path for file in absent))
+        listed = snapshot.allFiles().filter(kept).collectAsList()
     frame = DataFrame(delta_log.createDataFrame(snapshot, gateway.to_seq(listed), False, gateway.none), lake.session)
     return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
 

@@ -13,7 +13,6 @@ it out of the dead letters. Deletes no file (TEMP).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, spans_of
 from exporter.protocol.anchor import Moved, Patience
 from exporter.protocol.deciding import looked_up
+from exporter.sql_text import json_setting, literals
 from exporter.text import first_line
 
 ATTEMPTS_MAX = 10
@@ -153,9 +153,8 @@ class Replay:
         of = ["topic", "partition", "offset", "epoch"]
         same = " AND ".join(f"l._kafka.{part} <=> s.{part}" for part in of) + f" AND l.stage <> '{GAP}'"
         if reading.fanned:
-            of_one = ", ".join(f"'{stage}'" for stage in TYPE_STAGES)
-            same += f" AND CASE WHEN l.stage IN ({of_one}) THEN l.event_type END <=> s.of_type"
-        told = json.dumps({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
+            same += f" AND CASE WHEN l.stage IN ({literals(TYPE_STAGES)}) THEN l.event_type END <=> s.of_type"
+        told = json_setting({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
             letters.commands().alias("l").merge(gone.alias("s"), same).whenMatchedDelete().execute()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from exporter.sql_text import column, literal
 from offsets.partitions import Partition
 
 CHECKPOINT_COMMITS = 20
@@ -27,6 +28,22 @@ class Due:
     partition: Partition
     files: int
     bytes: int
+
+    @property
+    def condition(self) -> str:
+        """What is true in SQL of the partition's rows, and of no others; empty if it is of all rows."""
+        types = {one.name: one.type for one in self.partition.spec.time_columns}
+        values = self.partition.values.items()
+        return " AND ".join(_equals(name, text, types.get(name, "string")) for name, text in values)
+
+
+def _equals(name: str, text: str | None, kind: str) -> str:
+    """kind: as Spark's JSON has it. OPTIMIZE takes no parameters."""
+    if text is None:
+        return f"{column(name)} IS NULL"
+    if kind == "integer":
+        return f"{column(name)} = {int(text)}"
+    return f"{column(name)} = {'DATE' if kind == 'date' else ''}{literal(text)}"
 
 
 def due_partitions(

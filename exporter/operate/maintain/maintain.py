@@ -160,7 +160,7 @@ class Maintenance:
         if not apply:
             return Step(name, "optimize", "due", label, due.files, due.bytes)
         try:
-            rewriting, condition = table.commands().optimize(), due.partition.condition
+            rewriting, condition = table.commands().optimize(), due.condition
             (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
         except Exception as error:
             why = first_line(error)

@@ -14,6 +14,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.user_metadata import moved_to, user_metadata
@@ -125,10 +129,12 @@ class Applying:
         ]  # fmt: skip
 
     def _delete_rows(self, table: DeltaTable, bounds: Sequence[Bound]) -> None:
-        conditions = " OR ".join(
-            f"(_kafka.topic = '{b.tp.topic}' AND _kafka.partition = {b.tp.partition} "
-            f"AND _kafka.epoch >= {b.since} AND _kafka.offset > {b.after})"
-            for b in bounds
-        )
-        log.info(Event.ROWS_DELETED, table=table.event_type, condition=conditions)
-        table.commands().delete(conditions)
+        told = ", ".join(f"{b.tp} offsets from {b.after + 1} of epochs from {b.since}" for b in bounds)
+        log.info(Event.ROWS_DELETED, table=table.event_type, condition=told)
+        table.commands().delete(reduce(lambda a, b: a | b, map(_beyond, bounds)))
+
+
+def _beyond(bound: Bound) -> Column:
+    kafka = sf.col("_kafka")
+    here = (kafka["topic"] == bound.tp.topic) & (kafka["partition"] == bound.tp.partition)
+    return here & (kafka["epoch"] >= bound.since) & (kafka["offset"] > bound.after)

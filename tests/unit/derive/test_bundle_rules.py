@@ -32,7 +32,7 @@ def test_a_rule_of_one_input_takes_each_row_on_its_own() -> None:
     (rule,) = rules_of(table(shape={"paid": {"input": "order", "where": "op = 'u'", "select": "id", "output": "all"}}))
     assert (rule.complete, rule.expire_secs) == ("true", None)
     assert rule.inputs[0].transaction.startswith("CASE WHEN op = 'u' THEN concat_ws('/', 'paid', ")
-    assert rule.outputs == (("all", "SELECT _transaction, id FROM paid AS `input`"),)
+    assert rule.outputs == (("all", "SELECT _transaction, id FROM `paid` AS `input`"),)
 
 
 @pytest.mark.parametrize(("join", "rescue"), [("inner", "false"), ("left", "count_if(input = 'r_left') > 0")])

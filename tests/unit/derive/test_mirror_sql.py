@@ -58,19 +58,23 @@ def test_only_patches_and_envelopes_give_columns_orders_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "expected"),
+    ("least", "most", "tell"),
     [
-        (1, 9, "t.`id` >= 1 AND t.`id` <= 9"),
-        ("it's", "z\\", r"t.`id` >= 'it\'s' AND t.`id` <= 'z\\'"),
-        (date(2026, 1, 31), date(2026, 2, 1), "t.`id` >= DATE'2026-01-31' AND t.`id` <= DATE'2026-02-01'"),
-        (datetime(2026, 1, 31), datetime(2026, 1, 31), ""),
-        (True, True, ""),
-        (None, None, ""),
+        (1, 9, True),
+        ("it's ${env:HOME}\0", "z\\", True),
+        (date(2026, 1, 31), date(2026, 2, 1), True),
+        (datetime(2026, 1, 31), datetime(2026, 1, 31), False),
+        (True, True, False),
+        (None, None, False),
+        ("a", "z" * 1_000_000, False),
     ],
 )
-def test_files_are_skipped_by_the_bounds_of_a_key(least: Any, most: Any, expected: str) -> None:
-    """Of integers, texts and dates; other keys are looked for everywhere."""
-    assert bounds_sql("id", least, most) == expected
+def test_files_are_skipped_by_the_bounds_of_a_key(least: Any, most: Any, tell: bool) -> None:
+    """Of integers, texts and dates, which are parameters and never SQL's text; others are looked for everywhere."""
+    sql, values = bounds_sql("id", least, most)
+    assert (sql, values) == (
+        ("t.`id` >= :least AND t.`id` <= :most", {"least": least, "most": most}) if tell else ("", {})
+    )
 
 
 @pytest.mark.parametrize(

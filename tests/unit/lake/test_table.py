@@ -11,7 +11,7 @@ import pytest
 
 from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files
-from exporter.lake.table import DeltaTable, sql_texts
+from exporter.lake.table import DeltaTable
 from exporter.stores.file import JAVA, FileStore
 from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.store import Store
@@ -56,11 +56,6 @@ def staged(size_bytes: int) -> tuple[str, int]:
 def test_a_table_s_name_in_sql_is_quoted() -> None:
     """Whatever its root is called."""
     assert table_in(FileStore("/a `b` 'c'/order")).sql_name == "delta.`/a ``b`` 'c'/order`"
-
-
-def test_texts_in_sql_are_quoted() -> None:
-    """Paths as the log writes them, of which some are a user's own."""
-    assert sql_texts(["a", "it's", "b\\c"]) == "'a', 'it\\'s', 'b\\\\c'" and sql_texts([]) == ""
 
 
 def test_a_staged_file_has_to_be_there_with_its_size(table: DeltaTable) -> None:

@@ -41,6 +41,23 @@ def test_due_are_closed_hours_and_months_and_what_has_no_time() -> None:
     assert due_partitions({null: [1, 1]}, now, 0, 100) == [Due(null, 2, 2)]
 
 
+@pytest.mark.parametrize(
+    ("spec", "own", "condition"),
+    [
+        (Spec("day"), [], "`day` = DATE'2026-02-01'"),
+        (Spec("hour"), [], "`day` = DATE'2026-02-01' AND `hour` = 0"),
+        (Spec("month"), [], "`month` = '2026-02'"),
+        (Spec("none"), [], ""),
+        (Spec("day", ("country",)), ["DE"], "`day` = DATE'2026-02-01' AND `country` = 'DE'"),
+        (Spec("none", ("country", "n")), [None, "-5"], "`country` IS NULL AND `n` = '-5'"),
+        (Spec("none", ("c",)), ["${env:HOME}'"], "`c` = CAST(X'247B656E763A484F4D457D27' AS STRING)"),
+    ],
+)
+def test_a_partition_is_asked_for_by_a_condition(spec: Spec, own: list[str | None], condition: str) -> None:
+    """Of its columns; a value in which SQL could see anything but a text is written in hexadecimal digits."""
+    assert Due(spec.at(MIDNIGHT, own), 0, 0).condition == condition
+
+
 @given(st.lists(st.integers(1, 120)), st.integers(1, 100))
 def test_what_was_packed_is_not_due_again(sizes: list[int], bytes_max: int) -> None:
     """No bin is too large, all small files are in one, and packing twice changes nothing more for merged files."""
