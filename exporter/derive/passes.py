@@ -87,7 +87,7 @@ class Passes:
         self._jvm_ended = jvm_ended
         self._pace = pace
         self._clock = clock
-        self._errors: list[ExporterError] = []
+        self._error: ExporterError | None = None
         self.states: Mapping[str, JobState] = {job.name: JobState(job.name, job.kind) for job in jobs}
         """Replaced as a whole, so that other threads may look."""
 
@@ -114,16 +114,16 @@ class Passes:
 
     @property
     def error(self) -> ExporterError | None:
-        """The first one that ended a job."""
-        return self._errors[0] if self._errors else None
+        """The first one that ended a job; it says what ended the others, too."""
+        return self._error
 
     def require_well(self) -> None:
-        """Raises the first error that ended a job."""
+        """Raises the first error that ended a job, with what ended others."""
         if self.error is not None:
             raise self.error
 
     def require_a_job(self) -> None:
-        """Raises the first error that ended a job if all have ended."""
+        """Raises what require_well() does if all have ended."""
         if not self._is_left():
             self.require_well()
 
@@ -195,7 +195,7 @@ class Passes:
         if not isinstance(error, ENDS):
             error = _given_up(state.name, error, failed.fails_for(now))
         log.error(Event.DERIVE_ENDED, job=state.name, error=error.message, hint=error.hint)
-        self._errors.append(error)
+        self._error = error if self._error is None else _with(self._error, error)
         return state.ends(error.message)
 
 
@@ -208,6 +208,14 @@ def told_of(job: str, error: Exception) -> ExporterError:
             error.message = f"derive {job}: {error.message}"
         return error
     return ExporterError(f"derive {job}: {first_line(error)}", "the lines before say more")
+
+
+def _with(first: ExporterError, later: ExporterError) -> ExporterError:
+    """The first error, with what a later one says: of two jobs that end both are named."""
+    first.message = f"{first.message}; {later.message}"
+    if later.hint not in first.hint:
+        first.hint = "; ".join(filter(None, (first.hint, later.hint)))
+    return first
 
 
 def _given_up(job: str, error: ExporterError, secs: float) -> ExporterError:

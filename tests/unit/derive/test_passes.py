@@ -206,6 +206,20 @@ def test_a_following_process_looks_every_so_often_and_ends_when_no_job_is_left()
     assert len(first.ran) == 1
 
 
+def test_all_jobs_that_ended_are_named() -> None:
+    """The error is the first one's kind and exit code; it says of each job why it ended, and what to do."""
+    jobs = [Fake("a", ConfigError("no column x", "correct a")), Fake("b", 1, 0), Fake("c", StorageSilent("silent")),
+            Fake("d", InvariantBroken(Invariant.ONCE, "taken back", "begin d anew"))]  # fmt: skip
+    made = passes(*jobs, give_up_secs=2)
+    made.catch_up()
+    with pytest.raises(ConfigError) as ended:
+        made.require_well()
+    told = ended.value.message
+    assert all(part in told for part in ("derive a: no column x", "derive c: silent", "derive d: ONCE: taken back"))
+    assert "derive b" not in told
+    assert ended.value.exit_code == 2 and "correct a; begin d anew" in ended.value.hint
+
+
 def test_a_stop_ends_the_following_without_an_error() -> None:
     """Also if a job had ended before, which was told then."""
     clock = Clock(ends_at=25)
