@@ -15,6 +15,8 @@ from typing import NamedTuple, get_args
 import pytest
 from pydantic import BaseModel
 
+from tests.support.sql_taint import Taint
+
 ROOT = Path(__file__).parents[1]
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 400
@@ -246,6 +248,37 @@ def test_tests_of_a_group_are_run_by_one_process(request):
 def test_each_rule_can_fail(rule, text):
     """It finds what it is for."""
     assert said(rule, text)
+
+
+NOT_SPARKS = tuple(f"exporter/{room}/" for room in ("shape", "stores", "operate/audit/rules", "drill", "demo"))
+"""Where SQL is DuckDB's, or a `delete` one of files, or the data our own."""
+
+
+def test_no_value_becomes_part_of_sql_text():
+    """What Spark is given as SQL has constants, quoted names and users' own SQL: no value, no other name or setting."""
+    paths = [path for path in sources("exporter") if not relative(path).startswith(NOT_SPARKS)]
+    assert [*Taint({relative(path): ast.parse(path.read_text()) for path in paths}).findings()] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "finds"),
+    [
+        ("def f(x: str):\n    s.sql(f'SELECT {x}')", True),
+        ("def f(x: int):\n    s.sql(f'SELECT {x}')", False),
+        ("def f(x):\n    s.sql(f'SELECT {literal(x)}')", False),
+        ("def f(x):\n    frame.where(f'a = {x}')", True),
+        ("def f(x):\n    frame.where(sf.col('a') == x)", False),
+        ("def f(x):\n    t = ' AND '.join(f'a = {y}' for y in x)\n    frame.where(t)", True),
+        ("def g(y):\n    return 'a = ' + y\ndef f(x):\n    s.expr(g(x))", True),
+        ("def g(y):\n    return 'a = ' + y\ndef f(x):\n    s.expr(g(quoted(x)))", False),
+        ("def f(x):\n    s.sql('SELECT {}'.format(x))", True),
+        ("def f(x):\n    s.sql('SELECT %s' % x)", True),
+        ("def f(row):\n    n = row.collect()[0]\n    s.sql(f'DELETE FROM t WHERE a < {n}')", True),
+    ],
+)
+def test_the_rule_on_sql_can_fail(text, finds):
+    """It finds a value however it comes there, and lets what is quoted pass."""
+    assert bool([*Taint({"one.py": ast.parse(text)}).findings()]) == finds
 
 
 @pytest.mark.parametrize("path", sources("offsets"), ids=relative)

@@ -14,9 +14,9 @@ from exporter.derive.mirror_audit import audited
 from exporter.derive.mirror_merge import Statements
 from exporter.derive.mirror_purge import Purge
 from exporter.derive.mirror_rows import Shape, fingerprint, schema_of
-from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
+from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_of, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, lost_keys, todo
-from exporter.derive.source import REBUILD, Pinned, pin, within
+from exporter.derive.source import REBUILD, Pinned, others_told, pin, within
 from exporter.derive.target import Commit, Target
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
@@ -90,8 +90,9 @@ class MirrorJob:
         due = Todo(found=slices(NOTHING, source.now))
         if view is not None:
             due = todo(self._target.table, view, source, self.name)
-        behind = sum(one.offsets for one in due.found)
-        facts = {"of version": f"{due.since} of {source.view.version}"}
+        of_rows = due.rewound or not source.frame().where(within(due.found)).isEmpty()
+        behind = sum(one.offsets for one in due.found) if of_rows else 0
+        facts: dict[str, Any] = {"of version": f"{due.since} of {source.view.version}", **others_told(source)}
         if due.rewound or due.says:
             facts["next"] = due.rewound or due.says
         return JobStatus(self.name, self.kind, view.version if view else None, {source.name: behind}, facts)
@@ -124,7 +125,7 @@ class MirrorJob:
             raise InvariantBroken(Invariant.MONOTONE, f"derive {self.name}: {what}", REBUILD.format(job=self.name))
 
     def _made_anew(self, view: TableView | None, source: Pinned, says: str = "") -> Ran:
-        shape, rows = self._shape(source), source.frame()
+        shape, rows = self._shape(source), source.own()
         _, left = shape.counted(rows)
         made = shape.newest(rows)
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
@@ -159,8 +160,9 @@ class MirrorJob:
         with _kept(changes):
             view = self._evolved(view, changes)
             changes.createOrReplaceTempView(CHANGES)
-            bounds, values = _bounds(self._table.keys[0], changes)
-            sql = merge_sql(shape, self._target.table.sql_name, bounds)
+            key = self._table.keys[0]
+            values = _bounds(key, changes)
+            sql = merge_sql(shape, self._target.table.sql_name, bounds_sql(key) if values else "")
             (progress,) = self._progress(source, source.view.version).items()
             version, changed = self._statements.commit(view, sql, {**_told(left), "rows": taken}, progress, values)
         purged = self._purge.due(time.monotonic())
@@ -180,9 +182,9 @@ class MirrorJob:
         return now or view
 
 
-def _bounds(key: str, changes: DataFrame) -> tuple[str, dict[str, Any]]:
+def _bounds(key: str, changes: DataFrame) -> dict[str, Any]:
     least, most = changes.selectExpr(f"min({quoted(key)})", f"max({quoted(key)})").collect()[0]
-    return bounds_sql(key, least, most)
+    return bounds_of(least, most)
 
 
 def _told(left: Mapping[str, int]) -> dict[str, Any]:

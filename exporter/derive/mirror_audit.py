@@ -12,13 +12,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
-from exporter.derive.source import Pinned, pin
+from exporter.derive.source import Pinned, readable
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import literals
-from offsets.cursors import cursor_of
+from offsets.cursors import cursor_of, whole
 from offsets.table_log import TableView
 
 OF_A_MIRROR = ("_order", "_deleted", "_base", "_written")
@@ -28,16 +29,17 @@ JSON_TIMES = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
 
 
 def audited(job: str, table: MirrorTable, mirror: DeltaTable, view: TableView, source: Pinned) -> Sequence[AuditLine]:
-    """Compare them at the version of the source that the mirror says it has."""
+    """Compare them by the rows of the source that were there at the version that the mirror says it has."""
     what = "newest row of each key"
     since = cursor_of(view.transactions, source.lake.app, job, source.name)
     if since.table_id != source.view.table_id:
         return (AuditLine(job, what, False, 0, f"table {source.name} was made anew since: run the job"),)
     try:
-        then = pin(source.lake, source.session, source.name, since.version)
+        taken = whole(source.table.view_at(since.version), source.lake.app)
     except LogCleaned as cleaned:
         return (AuditLine(job, what, False, 0, f"{cleaned.message}: run the job, then audit it"),)
-    return _Audit(job, table, mirror, view, then).lines()
+    then = readable(source, since.version)
+    return _Audit(job, table, mirror, view, then.session, rows_through(then, taken)).lines()
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,14 @@ class _Audit:
     table: MirrorTable
     mirror: DeltaTable
     view: TableView
-    source: Pinned
+    session: Any
+    source: DataFrame
 
     def lines(self) -> list[AuditLine]:
-        session = self.source.session
+        session = self.session
         reader = session.read.format("delta").option("versionAsOf", self.view.version)
         reader.load(self.mirror.uri).createOrReplaceTempView("audit_mirror")
-        self.source.frame().createOrReplaceTempView("audit_source")
+        self.source.createOrReplaceTempView("audit_source")
         session.sql(self._expected()).createOrReplaceTempView("audit_expected")
         compared = session.sql(self._compared()).persist()
         try:
@@ -149,7 +152,7 @@ class _Audit:
     def _judged(self, suspects: DataFrame) -> tuple[int, list[str]]:
         """How many of these keys come from rows that the source does not have any more; and the others, as text."""
         suspects.createOrReplaceTempView("audit_suspects")
-        found = self.source.session.sql(
+        found = self.session.sql(
             "SELECT s.key, bool_or(s.row IS NOT NULL AND r.offset IS NULL) AS gone "
             "FROM (SELECT key, explode_outer(orders) AS row FROM audit_suspects) AS s "
             "LEFT JOIN (SELECT _kafka.* FROM audit_source) AS r ON r.topic = s.row.topic "

@@ -37,5 +37,5 @@ class Purge:
         ).collect()[0]
         if view is None or before is None or oldest is None or oldest >= before:
             return 0
-        sql = f"DELETE FROM {name} WHERE {DELETED} AND _kafka.timestamp < timestamp_micros({before})"
+        sql = f"DELETE FROM {name} WHERE {DELETED} AND _kafka.timestamp < timestamp_micros({int(before)})"
         return max(0, self._statements.commit(view, sql, {PURGED: True})[1])

@@ -16,7 +16,7 @@ BOUND_CHARS_MAX = 1000
 
 
 def merge_sql(shape: Shape, target: str, bounds: str = "") -> str:
-    """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: as bounds_sql() makes it.
+    """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: bounds_sql().
 
     What a table is cut by is not among the conditions: a key whose value of it changes would be there twice.
     """
@@ -44,15 +44,17 @@ def _changes(shape: Shape) -> str:
     return " OR ".join([LATER, *(_newer(name) for name in shape.own_writers)])
 
 
-def bounds_sql(key: str, least: Any, most: Any) -> tuple[str, dict[str, Any]]:
-    """That a key lies between two values, so that Delta reads no other files, and the parameters of that text, which
-    the values are.
+def bounds_sql(key: str) -> str:
+    """That a key lies between the parameters :least and :most, so that Delta reads no other files."""
+    return f"t.{quoted(key)} >= :least AND t.{quoted(key)} <= :most"
 
-    Empty where statistics do not tell, and for texts that are too long for the table's history, where they would stand.
+
+def bounds_of(least: Any, most: Any) -> dict[str, Any]:
+    """The parameters of bounds_sql(), of the two values between which all keys lie.
+
+    None where statistics do not tell, and for texts that are too long for the table's history, where they would stand.
     """
-    if not (_is_bound(least) and _is_bound(most)):
-        return "", {}
-    return f"t.{quoted(key)} >= :least AND t.{quoted(key)} <= :most", {"least": least, "most": most}
+    return {"least": least, "most": most} if _is_bound(least) and _is_bound(most) else {}
 
 
 def _is_bound(value: Any) -> bool:

@@ -108,7 +108,7 @@ def lost_keys(
     named = [sf.expr(quoted(key)).alias(f"key{n}") for n, key in enumerate(keys)]
     reader = source.session.read.format("delta").option("versionAsOf", view.version)
     mine = reader.load(mirror.uri).where(kept & ~sf.col(DELETED)).select(*named)
-    return int(mine.join(source.frame().select(*named), [f"key{n}" for n in range(len(keys))], "left_anti").count())
+    return int(mine.join(source.own().select(*named), [f"key{n}" for n in range(len(keys))], "left_anti").count())
 
 
 def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:

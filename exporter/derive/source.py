@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -14,12 +16,14 @@ from pyspark.sql.types import StructType
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.replays import brought, coordinates_of, replays_since
-from exporter.errors import ConfigError, InvariantBroken
+from exporter.errors import ConfigError, InvariantBroken, LogCleaned
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
+from exporter.stores.many import each
 from offsets import Invariant
 from offsets.cursors import NOTHING, Cursor, Slice, replayed, setbacks, slices, whole
+from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
 
 REBUILD = "`exporter derive run {job} --rebuild` begins the job anew, from what the source holds now"
@@ -75,6 +79,14 @@ class Pinned:
         below = frame.where(within(spans)).where(~within(slices(since, self.now)))
         return new.unionByName(brought(below, coordinates_of(self.table, self.session, replays)))
 
+    def own(self) -> DataFrame:
+        """All rows that are the source's: of the app's topic partitions, at or below its positions (protocol 9.1)."""
+        return self.frame().where(within(slices(NOTHING, self.now)))
+
+    def of_others(self) -> int:
+        """How many rows are of no topic partition in which the app has a position; files are skipped by statistics."""
+        return int(self.frame().where(_of_none(self.now.positions)).count())
+
     def has_new(self, since: Cursor) -> bool:
         """Whether anything can be new: offsets, or a replay below them."""
         return bool(slices(since, self.now) or replayed(since, self.now))
@@ -117,6 +129,32 @@ def pin(lake: Lake, session: Any, event_type: str, version: int | None = None) -
     return Pinned(lake, session, table, view)
 
 
+def readable(source: Pinned, version: int) -> Pinned:
+    """The source as it was at a version, if all of its rows can still be read; else as it is, of which the rows through
+    a cursor are the same but for what users have done to them since."""
+    if version < 0 or version == source.view.version:
+        return source
+    try:
+        then = pin(source.lake, source.session, source.name, version)
+    except LogCleaned:
+        return source
+    return then if is_there(then) else source
+
+
+def is_there(source: Pinned) -> bool:
+    """Whether the files of a version are: VACUUM may have taken those that are not live any more."""
+    now = source.table.view()
+    if now is None or now.version == source.view.version:
+        return True
+    by = ("path", "deletionVector")
+    then, live = (DataFrame(source.table.adds_at(one), source.session) for one in (source.view.version, now.version))
+    same = [then[name].eqNullSafe(live[name]) for name in by]
+    gone = then.join(live, same, "left_anti").selectExpr("path", "deletionVector.storageType AS kept").collect()
+    if any(row["kept"] not in (None, "i") for row in gone):
+        return False  # it has a file of deletion vectors, of which only Delta knows the name
+    return all(size is not None for size in each(lambda row: source.table.store.size(unquote(row["path"])), gone))
+
+
 def within(found: Sequence[Slice]) -> Column:
     """Whether a row is of one of these offsets; the bounds of all of them first, for skipping files by them."""
     if not found:
@@ -125,6 +163,26 @@ def within(found: Sequence[Slice]) -> Column:
     least, most = min(one.after for one in found), max(one.through for one in found)
     each = reduce(lambda a, b: a | b, map(_of, found))
     return (offset > least) & (offset <= most) & each
+
+
+def _of_none(known: Iterable[TopicPartition]) -> Column:
+    """Whether a row is of no topic partition, or of one that is not among these."""
+    topic, partition, offset = (sf.col(f"_kafka.{part}") for part in ("topic", "partition", "offset"))
+    of_topic: dict[str, set[int]] = defaultdict(set)
+    for tp in known:
+        of_topic[tp.topic].add(tp.partition)
+    foreign = reduce(lambda a, b: a & b, (topic != sf.lit(name) for name in of_topic), sf.lit(True))
+    for name, ours in of_topic.items():
+        gaps = sorted({*range(min(ours), max(ours))} - ours)
+        beyond = (partition < min(ours)) | (partition > max(ours))
+        foreign |= (topic == sf.lit(name)) & (beyond | partition.isin(*gaps) if gaps else beyond)
+    return topic.isNull() | partition.isNull() | offset.isNull() | foreign
+
+
+def others_told(source: Pinned) -> dict[str, int]:
+    """For a status: rows in a source's table that no job takes, if there are any."""
+    count = source.of_others()
+    return {f"rows of others in {source.name}": count} if count else {}
 
 
 def _of(one: Slice) -> Column:

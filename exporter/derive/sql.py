@@ -13,7 +13,7 @@ from exporter.derive.columns import Unfit, grown
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.locating import failing
 from exporter.derive.query import Query
-from exporter.derive.source import Pinned, pin, within
+from exporter.derive.source import Pinned, others_told, pin, within
 from exporter.derive.sql_audit import compared
 from exporter.derive.target import Commit, RunFailed, Target
 from exporter.errors import ConfigError, ExporterError
@@ -91,7 +91,8 @@ class SqlJob:
         """By cursors alone."""
         view, source = self._target.view(), self._pinned()
         behind = sum(one.offsets for one in slices(self._since(view), source.now))
-        return JobStatus(self.name, self.kind, view.version if view else None, {self._table.source: behind})
+        version, facts = view.version if view else None, others_told(source)
+        return JobStatus(self.name, self.kind, version, {self._table.source: behind}, facts)
 
     def audit(self) -> Sequence[AuditLine]:
         """The table is what the query makes of all rows of the source up to the cursor, each as often."""

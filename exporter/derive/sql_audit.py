@@ -8,15 +8,16 @@ What a user deleted from the source since is in the table still: such rows are t
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
 from exporter.derive.query import KAFKA, Query
-from exporter.derive.replays import COORDINATES, coordinates_of, replays_since
+from exporter.derive.replays import COORDINATES
 from exporter.derive.source import Pinned
 from exporter.sql_text import column
-from offsets.cursors import Cursor, Former
+from offsets.cursors import Cursor
 
 MICROS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
 """By default Spark writes times to the millisecond."""
@@ -25,7 +26,7 @@ MICROS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFor
 def compared(job: str, table: DataFrame, query: Query, source: Pinned, taken: Cursor) -> AuditLine:
     """One finding for the whole table. taken: the job's cursor."""
     frame = source.frame()
-    wanted = query.over(_taken(frame, source, taken))
+    wanted = query.over(rows_through(source, taken))
     names = wanted.columns
     left, right = _counted(wanted, "wanted"), _counted(table.select(*map(column, names)), "found")
     both = left.join(right, ["row", "at"], "full_outer").na.fill(0, ["wanted", "found"])
@@ -57,29 +58,3 @@ def _counted(rows: DataFrame, name: str) -> DataFrame:
     """Row as JSON text, without what is null, with its place in the source -> how often it is there."""
     text = sf.to_json(sf.struct("*"), MICROS).alias("row")
     return rows.select(text, sf.col(KAFKA).alias("at")).groupBy("row", "at").agg(sf.count("*").alias(name))
-
-
-def _taken(frame: DataFrame, source: Pinned, taken: Cursor) -> DataFrame:
-    """The rows of a source that a job with this cursor has taken."""
-    kafka = sf.col(KAFKA)
-    found = sf.lit(False)
-    for tp, position in taken.positions.items():
-        topics = source.now.former.get(tp, ())
-        before = _nth(kafka["epoch"], topics) < sum(position.epoch >= one.before for one in topics)
-        same = _nth(kafka["epoch"], topics) == sum(position.epoch >= one.before for one in topics)
-        here = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition)
-        found = found | (here & (before | (same & (kafka["offset"] <= position.offset))))
-    rows = frame.where(found)
-    if not (later := replays_since(source.table, taken, source.now)):
-        return rows
-    coordinates = coordinates_of(source.table, source.session, later)
-    same = [rows[KAFKA][part].eqNullSafe(coordinates[part]) for part in COORDINATES]
-    return rows.join(coordinates, same, "left_anti")
-
-
-def _nth(epoch: Column, topics: tuple[Former, ...]) -> Column:
-    """Of which topic of its name a row is, from 0."""
-    nth = sf.lit(0)
-    for one in topics:
-        nth = nth + sf.when(sf.coalesce(epoch, sf.lit(0)) >= one.before, 1).otherwise(0)
-    return nth

@@ -89,7 +89,7 @@ class ToKafkaJob:
     def status(self) -> JobStatus:
         """By the progress alone. Fences nobody."""
         progress, source = self._topic.progress() or self._fresh(), self._source()
-        facts = {"topic": self._table.topic, "rows sent": progress.rows}
+        facts = {"topic": self._table.topic, "rows sent": progress.rows, **source.facts()}
         facts |= {"last by": progress.owner} if progress.owner else {}
         version = progress.cursor.version if progress.cursor.version >= 0 else None
         return JobStatus(self.name, self.kind, version, {self._table.source: source.behind(progress)}, facts)
@@ -104,8 +104,7 @@ class ToKafkaJob:
         return lines
 
     def _audited(self, progress: Progress) -> Sequence[AuditLine]:
-        version = progress.cursor.version if self._table.source not in self._around.jobs else None
-        source = self._source(None if version is None or version < 0 else version)
+        source = self._source().as_of(progress)
         shape = self._shape(source, texts=False)
         rows, place = source.sent(progress)
         registry = self._registered.client if self._table.format != "json" else None
@@ -230,9 +229,9 @@ class ToKafkaJob:
         hint = "raise request_bytes_max and the topic's max.message.bytes, or leave the row out by `where`"
         return ConfigError(what, hint)
 
-    def _source(self, version: int | None = None) -> Sent:
+    def _source(self) -> Sent:
         around = self._around
-        return source_of(around.lake, around.session, self._table.source, around.jobs, version)
+        return source_of(around.lake, around.session, self._table.source, around.jobs)
 
     def _shape(self, source: Sent, texts: bool | None = None) -> Shape:
         json = self._table.format == "json"

@@ -16,7 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.core.specs import table_spec
-from exporter.derive.source import NoSource, Pinned, pin, within
+from exporter.derive.audited_rows import rows_through
+from exporter.derive.source import NoSource, Pinned, others_told, pin, readable
 from exporter.derive.to_kafka_progress import Progress
 from exporter.derive.to_kafka_rows import Place, by_offset, by_sequence
 from exporter.errors import ConfigError, InvariantBroken
@@ -71,8 +72,14 @@ class Sent(Protocol):
     def behind(self, progress: Progress) -> int:
         """How much: offsets, or rows of a sequence."""
 
+    def as_of(self, progress: Progress) -> Sent:
+        """The source as it was when a progress was made, where that can still be read: for an audit."""
+
     def sent(self, progress: Progress) -> tuple[DataFrame, tuple[Column, ...]]:
-        """All rows through a progress, and the columns that order them."""
+        """All rows through a progress, and the columns that order them: for an audit."""
+
+    def facts(self) -> Mapping[str, int]:
+        """What a status has to say of it."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,15 @@ class ByOffset:
 
     def sent(self, progress: Progress) -> tuple[DataFrame, tuple[Column, ...]]:
         found = slices(NOTHING, replace(progress.cursor, former=self.pinned.now.former))
-        return self.frame().where(within(found)), by_offset(found)
+        return rows_through(self.pinned, progress.cursor), by_offset(found)
+
+    def as_of(self, progress: Progress) -> Sent:
+        if isinstance(self.pinned, _OfSql):
+            return self
+        return replace(self, pinned=(then := readable(self.pinned, progress.cursor.version)), view=then.view)
+
+    def facts(self) -> Mapping[str, int]:
+        return {} if isinstance(self.pinned, _OfSql) else others_told(self.pinned)
 
 
 @dataclass(frozen=True)
@@ -184,6 +199,12 @@ class BySequence:
     def sent(self, progress: Progress) -> tuple[DataFrame, tuple[Column, ...]]:
         return self.frame().where(sf.col("_seq") <= progress.seq), by_sequence()
 
+    def as_of(self, progress: Progress) -> Sent:
+        return self
+
+    def facts(self) -> Mapping[str, int]:
+        return {}
+
 
 @dataclass(frozen=True)
 class _OfSql(Pinned):
@@ -200,16 +221,14 @@ class _OfSql(Pinned):
         return self.made.frame()
 
 
-def source_of(
-    lake: Lake, session: Any, name: str, jobs: Mapping[str, DeriveTable], version: int | None = None
-) -> Sent:
-    """jobs: of the settings; a source that is called as one of them is that one's table. version: of an exported one.
+def source_of(lake: Lake, session: Any, name: str, jobs: Mapping[str, DeriveTable]) -> Sent:
+    """jobs: of the settings; a source that is called as one of them is that one's table.
 
     Raises NoSource, ConfigError, LogCleaned, TableUnreadable.
     """
     job = jobs.get(name)
     if job is None:
-        pinned = pin(lake, session, name, version)
+        pinned = pin(lake, session, name)
         return ByOffset(pinned, pinned.view)
     if not isinstance(job, BundlesTable | SqlTable):
         what = f"[derive.{name}] is of kind {job.kind}, whose rows have no order in which they came"

@@ -57,6 +57,25 @@ class Source:
         frame = self.lake.session.createDataFrame(made, self._type).coalesce(1)
         table.commit(change, lambda view: None, frame)
 
+    def advance(self, partition: int, offset: int) -> None:
+        """A commit without a row: the position alone goes on."""
+        app_id = str(AppId(self.lake.app, TopicPartition(TOPIC, partition), 0, None))
+        said = {"commit_id": uuid.uuid4().hex, "app": self.lake.app}
+        self.lake.table(self.event_type).commit(Change((app_id,), {app_id: offset}, said), lambda view: None)
+
+    def add_of_others(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rows that somebody else put there. rows: columns; `_kafka` among them, or null."""
+        made = [tuple(row.get(name) for name in self._type.names) for row in rows]
+        frame = self.lake.session.createDataFrame(made, self._type).coalesce(1)
+        frame.write.format("delta").mode("append").save(self.lake.table(self.event_type).uri)
+
+    def pack(self) -> None:
+        """OPTIMIZE, and VACUUM of all that is not live any more."""
+        session, name = self.lake.session.newSession(), self.lake.table(self.event_type).sql_name
+        session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        session.sql(f"OPTIMIZE {name}").collect()
+        session.sql(f"VACUUM {name} RETAIN 0 HOURS").collect()
+
 
 def derived(lake: Lake, job: str) -> list[dict[str, Any]]:
     """All rows of a job's table, through deltalake."""

@@ -20,7 +20,7 @@ from exporter.derive.bundles.members import MEMBER, Reading, of_rule, slim, unio
 from exporter.derive.bundles.outputs import queried, views
 from exporter.derive.bundles.rules import KEY, Rule, pairs
 from exporter.derive.job import AuditLine
-from exporter.derive.source import pin, within
+from exporter.derive.source import Pinned, is_there, pin, within
 from exporter.errors import LogCleaned
 from exporter.lake.lake import Lake
 from exporter.sql_text import column
@@ -128,8 +128,9 @@ def _open(of: Audited, both: DataFrame) -> AuditLine:
     left = both.where("noted IS NULL").groupBy("rule", "transaction").agg(*_said(of))
     closed = both.where("noted IS NOT NULL").select(sf.col("noted").alias("transaction"), sf.lit(True).alias("closed"))
     left = left.join(closed.distinct(), "transaction", "left")
-    judged = sf.lit(of.numbers["judged"])
-    wrong = sf.col("complete") | (sf.col("ends") < judged) | (sf.col("closed").isNotNull() & ~_again(of))
+    judged = sf.lit(of.numbers["judged"] or None).cast("bigint")
+    over = sf.coalesce(sf.col("ends") < judged, sf.lit(False))
+    wrong = sf.col("complete") | over | (sf.col("closed").isNotNull() & ~_again(of))
     told: Any = left.agg(sf.count("*"), sf.count_if(wrong)).first()
     says = f"{told[1]} are to be closed" if told[1] else ""
     return AuditLine(of.job, "open transactions", not told[1], told[0], says)
@@ -186,10 +187,13 @@ def _outputs(of: Audited, rows: Mapping[str, DataFrame], both: DataFrame, closin
     unread = 0
     for lookups, nth in done.select("lookups", "nth").distinct().collect():
         part = done.where((sf.col("lookups") == lookups) & (sf.col("nth") == nth) & (sf.col("gone") == 0))
+        pinned: dict[str, Pinned] | None
         try:
             pinned = {view: pin(of.lake, of.session, of.lookups[view], version)
                       for view, version in json.loads(lookups).items() if view in of.lookups}  # fmt: skip
         except LogCleaned:
+            pinned = None
+        if pinned is None or not all(is_there(one) for one in pinned.values()):
             unread += part.count()
             continue
         heads = part.select("rule", sf.col("transaction").alias("noted"), "run")

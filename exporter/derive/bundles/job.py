@@ -20,7 +20,7 @@ from exporter.derive.bundles.outputs import as_written, late_rows, ledger_rows, 
 from exporter.derive.bundles.rules import pairs, rules_of, sources_of
 from exporter.derive.failing import told
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
-from exporter.derive.source import Pinned, pin
+from exporter.derive.source import Pinned, others_told, pin
 from exporter.derive.target import Commit, RunFailed, Target
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
@@ -33,7 +33,8 @@ OPEN = "open.members"
 """Behind the job in the appIds of where the first open member is. No folder of an event type has a dot."""
 NUMBERS = ("seq", "newest", "judged", "open", "oldest")
 """What else a commit says, as <app>/derive/<job>/<name>: the last number of a row, the newest event time that was seen,
-that by which transactions expired, how many members are open, and the oldest one's time. Times are microseconds."""
+that by which transactions expired, how many members are open, and the oldest one's time. Times are microseconds; 0 says
+that there is none."""
 SPEC = Spec("none", ("_output",))
 
 
@@ -89,8 +90,6 @@ class BundlesJob:
             return Ran(self.name)
         with self._told(), Kept() as keep:
             rows = self._rows(begun, keep)
-            if not begun.more and not any(one.any_new(rows[name]) for name, one in begun.readings.items()):
-                return Ran(self.name)
             return self._committed(view, begun, self._judged(begun, rows, keep), keep)
 
     def rebuild(self) -> Ran:
@@ -111,6 +110,7 @@ class BundlesJob:
         }
         numbers = begun.numbers
         facts = {"rows": numbers["seq"], "members open": numbers["open"], "oldest open": _time(numbers["oldest"])}
+        facts |= {name: count for one in begun.readings.values() for name, count in others_told(one.source).items()}
         return JobStatus(self.name, self.kind, view.version if view else None, behind, facts)
 
     def audit(self) -> Sequence[AuditLine]:
@@ -153,7 +153,7 @@ class BundlesJob:
 
     def _judged(self, begun: Begun, rows: Mapping[str, DataFrame], keep: Kept) -> Judged:
         """Nothing expires before all that the sources have is looked at: some would be ahead of others."""
-        before = Before(begun.ledger, begun.numbers["newest"], not begun.more)
+        before = Before(begun.ledger, begun.numbers["newest"] or None, not begun.more)
         return judge(begun.readings, rows, self._rules, before, keep)
 
     def _committed(
@@ -193,10 +193,11 @@ class BundlesJob:
             said |= as_transactions(judged.open_of(name), app, f"{self.name}/{OPEN}", name)
         if view is not None:
             said |= superseded(view.transactions, said, app, f"{self.name}/{OPEN}")
+        newest = judged.newest or 0
         numbers = {
             "seq": begun.numbers["seq"] + count,
-            "newest": judged.newest,
-            "judged": begun.numbers["judged"] if begun.more else judged.newest,
+            "newest": newest,
+            "judged": begun.numbers["judged"] if begun.more else newest,
             "open": judged.open,
             "oldest": judged.oldest or 0,
         }

@@ -26,14 +26,15 @@ class Judged:
     """members: of all transactions that a run has to do with.
 
     With columns `state` (null: open), `at` (where the transaction was completed, by which outputs are ordered) and
-    `is_new`: not in the ledger yet. rows: source -> rows of all members. newest: event time seen, microseconds.
+    `is_new`: not in the ledger yet. rows: source -> rows of all members. newest: event time seen, microseconds; None if
+    none was.
     transactions: state -> how many; "open" too. oldest: of the open ones' members, microseconds.
     """
 
     members: DataFrame
     rows: Mapping[str, DataFrame]
     readings: Mapping[str, Reading]
-    newest: int
+    newest: int | None
     transactions: Mapping[str, int]
     open: int
     oldest: int | None
@@ -74,13 +75,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class Before:
-    """What is known when a run begins. newest: event time that was seen, microseconds.
+    """What is known when a run begins. newest: event time that was seen, microseconds; None if none was.
 
     expires: whether a transaction may expire in this run.
     """
 
     ledger: Ledger
-    newest: int
+    newest: int | None
     expires: bool
 
 
@@ -92,7 +93,7 @@ def judge(
     closed_before = ledger.members(past(readings, rules))
     new = keep(all_members(rows, rules).join(closed_before, [*MEMBER], "left_anti"))
     told: Any = new.agg(sf.max(sf.unix_micros("time")), sf.min("transaction"), sf.max("transaction")).first()
-    newest = max(before.newest, told[0] or 0)
+    newest = max((one for one in (before.newest, told[0]) if one is not None), default=None)
     closed = ledger.transactions(told[1], told[2])
     late = [name for rule in rules if rule.late != "again" for name in (one.name for one in rule.inputs)]
     closed = closed.where(sf.col("input").isin(late)).select("transaction").distinct()
@@ -147,9 +148,9 @@ def _of_rule(rules: Sequence[Rule], sql: Callable[[Rule], str]) -> Column:
     return of_rule({rule.name: sf.expr(sql(rule)) for rule in rules})
 
 
-def _state(rules: Sequence[Rule], newest: int, expires: bool) -> Column:
+def _state(rules: Sequence[Rule], newest: int | None, expires: bool) -> Column:
     end = _of_rule(rules, lambda rule: "NULL" if rule.expire_secs is None else f"{int(rule.expire_secs * 1e6)}L")
-    expired = (sf.col("since") + end.cast("bigint") < sf.lit(newest)) & sf.lit(expires)
+    expired = (sf.col("since") + end.cast("bigint") < sf.lit(newest).cast("bigint")) & sf.lit(expires)
     redo = sf.coalesce(_of_rule(rules, lambda rule: "true" if rule.late == "redo" else "false"), sf.lit(False))
     closed, complete = sf.coalesce(sf.col("closed"), sf.lit(False)), sf.col("complete")
     return (

@@ -60,11 +60,6 @@ class Reading:
         """Whether a replay put rows below what was taken."""
         return bool(replayed(self.taken, self.until))
 
-    def any_new(self, rows: DataFrame) -> bool:
-        """Whether one of rows() is one that no run has looked at."""
-        new = slices(self.taken, self.until)
-        return self.replays or (bool(new) and not rows.where(within(new)).isEmpty())
-
     def rows(self) -> DataFrame:
         """The rows that no run has looked at, and all that may be open still."""
         return self.source.rows(self.since, self.until)

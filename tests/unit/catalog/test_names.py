@@ -88,6 +88,14 @@ def test_each_engine_is_told_in_its_own_words() -> None:
     assert database_statement("trino", "lake") == "CREATE SCHEMA IF NOT EXISTS delta.lake;"
 
 
+def test_a_place_of_odd_letters_is_a_text_to_each_engine() -> None:
+    """Spark by default replaces `${env:X}` in a statement: there it is written without that mark."""
+    told = {name: statement(name, "lake", Entry("t", "/a'b\\c/${env:HOME}")) for name in DIALECTS}
+    assert r"LOCATION '/a\'b\\c/\u0024{env:HOME}';" in told["spark"] and "${" not in told["databricks"]
+    for name in ("athena", "trino", "duckdb"):
+        assert "'/a''b\\c/${env:HOME}" in told[name]
+
+
 def test_duckdb_can_read_what_it_is_told() -> None:
     """Its parser does; the extension that would run it is not asked for."""
     text = f"{database_statement('duckdb', 'lake')} {statement('duckdb', 'lake', ENTRY)}"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pyspark.sql.types import ArrayType, DateType, LongType, MapType, StringType, StructField, StructType
 
 from exporter.derive.mirror_rows import Shape
-from exporter.derive.mirror_sql import bounds_sql, merge_sql
+from exporter.derive.mirror_sql import bounds_of, bounds_sql, merge_sql
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
 
@@ -71,10 +71,8 @@ def test_only_patches_and_envelopes_give_columns_orders_of_their_own() -> None:
 )
 def test_files_are_skipped_by_the_bounds_of_a_key(least: Any, most: Any, tell: bool) -> None:
     """Of integers, texts and dates, which are parameters and never SQL's text; others are looked for everywhere."""
-    sql, values = bounds_sql("id", least, most)
-    assert (sql, values) == (
-        ("t.`id` >= :least AND t.`id` <= :most", {"least": least, "most": most}) if tell else ("", {})
-    )
+    assert bounds_of(least, most) == ({"least": least, "most": most} if tell else {})
+    assert bounds_sql("a.b") == "t.`a`.`b` >= :least AND t.`a`.`b` <= :most"
 
 
 @pytest.mark.parametrize(

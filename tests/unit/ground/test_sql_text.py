@@ -18,7 +18,8 @@ ODD = st.text() | st.sampled_from(["${env:HOME}", "it's", "\\", "\\'", "\0", '"'
 def test_a_literal_holds_nothing_but_letters_digits_and_plain_marks(text: str) -> None:
     """No quote, backslash or `${` of a text is one of SQL's, whatever a session says of escapes and variables."""
     made = literal(text)
-    plain, digits = re.fullmatch("'([A-Za-z0-9 _.,:/+-]*)'", made), re.fullmatch(r"CAST\(X'([0-9A-F]*)' AS STRING\)", made)
+    plain = re.fullmatch("'([A-Za-z0-9 _.,:/+-]*)'", made)
+    digits = re.fullmatch(r"CAST\(X'([0-9A-F]*)' AS STRING\)", made)
     assert plain or digits
     assert text == (plain[1] if plain else bytes.fromhex(digits[1]).decode() if digits else None)
 
