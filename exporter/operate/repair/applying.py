@@ -14,10 +14,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from functools import reduce
-
-from pyspark.sql import Column
-from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.user_metadata import moved_to, user_metadata
@@ -31,6 +27,7 @@ from exporter.log_events import Event
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.steps import WHERE, RepairRow, TableRepair
 from exporter.protocol.anchor import ATTEMPTS_MAX, Moved, Patience, commit_or_moved
+from exporter.sql_text import literal
 from exporter.wal.journal import Journal
 from offsets.intents import Intent, IntentKey
 from offsets.names import AppId
@@ -129,12 +126,10 @@ class Applying:
         ]  # fmt: skip
 
     def _delete_rows(self, table: DeltaTable, bounds: Sequence[Bound]) -> None:
-        told = ", ".join(f"{b.tp} offsets from {b.after + 1} of epochs from {b.since}" for b in bounds)
-        log.info(Event.ROWS_DELETED, table=table.event_type, condition=told)
-        table.commands().delete(reduce(lambda a, b: a | b, map(_beyond, bounds)))
-
-
-def _beyond(bound: Bound) -> Column:
-    kafka = sf.col("_kafka")
-    here = (kafka["topic"] == bound.tp.topic) & (kafka["partition"] == bound.tp.partition)
-    return here & (kafka["epoch"] >= bound.since) & (kafka["offset"] > bound.after)
+        conditions = " OR ".join(
+            f"(_kafka.topic = {literal(b.tp.topic)} AND _kafka.partition = {int(b.tp.partition)} "
+            f"AND _kafka.epoch >= {int(b.since)} AND _kafka.offset > {int(b.after)})"
+            for b in bounds
+        )
+        log.info(Event.ROWS_DELETED, table=table.event_type, condition=conditions)
+        table.commands().delete(conditions)
