@@ -146,6 +146,7 @@ SCHEMA_IDS = (
     {"log": "12", "tasks": 1, "rounds": 2},
     {"log": "121", "tasks": 1, "rounds": 2},
 )
+LONGEST = pytest.param(SCHEMA_IDS[6], marks=pytest.mark.long)
 READINGS = ({}, {"condemns": False})
 CONDEMNS = ({}, {"tasks": 2, "repairs": 2}, {"kind": "D", "tasks": 2})
 RESTORES = (
@@ -291,14 +292,14 @@ def test_a_record_that_comes_to_end_its_tasks_is_in_one_table(scope: dict[str, A
     hold_in_every_state("condemn", scope)
 
 
-@pytest.mark.parametrize("scope", SCHEMA_IDS, ids=name_of)
+@pytest.mark.parametrize("scope", (*SCHEMA_IDS[:6], LONGEST), ids=name_of)
 def test_a_record_is_where_the_first_decision_on_its_schema_puts_it(scope: dict[str, Any]) -> None:
     """Whatever the registry says by then, and to whom: tasks that know less of it wait, and put it nowhere else."""
     hold_in_every_state("schema", scope)
 
 
 @pytest.mark.parametrize(
-    "scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], pytest.param(SCHEMA_IDS[6], marks=pytest.mark.long)), ids=name_of
+    "scope", (SCHEMA_IDS[0], SCHEMA_IDS[5], LONGEST), ids=name_of
 )
 def test_a_task_that_looks_schemas_up_finishes_from_every_state(scope: dict[str, Any]) -> None:
     """No partition waits for ever: whatever others have decided, a task left alone covers what there is."""
