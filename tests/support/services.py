@@ -28,6 +28,8 @@ DOCKER_SECS_MAX = 2.0
 
 CONTAINER_SECS_MAX = 60.0
 PRODUCE_SECS_MAX = 30.0
+HEAP_MB = 512
+"""Of the broker: it has the topics of a whole run, some thousand partitions."""
 
 
 class Record(NamedTuple):
@@ -55,7 +57,7 @@ def kafka_broker() -> Iterator[str]:
         with container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0"):
             yield container.get_bootstrap_server()
     else:
-        with Broker() as broker:
+        with Broker(heap_mb=HEAP_MB) as broker:
             yield broker.bootstrap
 
 
