@@ -101,7 +101,7 @@ class _Audit:
         """What a row is that does not count."""
         keys = [*map(_ticked, self.table.keys)]
         unfit = "false"
-        if any(one.name == "_rescued" for one in self.source.schema):
+        if "_rescued" in self.source.schema.names:
             kept = [f"({key} IS NULL AND {_as_sent(path)} IS NOT NULL)" for path, key in
                     zip(self.table.keys, keys, strict=True)]  # fmt: skip
             unfit = " OR ".join(kept)
@@ -113,7 +113,9 @@ class _Audit:
         )
 
     def _value(self, name: str, window: str) -> str:
-        """A column as its newest writer left it."""
+        """A column as its newest writer left it; null where a RESTORE took it from the source."""
+        if name not in self.source.schema.names:
+            return f"NULL AS {_tick(name)}"
         heads = {path.split(".")[0] for path in (*self.table.keys, *self.table.order, self.table.op, self.table.fields)}
         if name in heads | {"_kafka", "_event_time", "_cdc"} or not (self.table.patches or self.table.op == "_cdc"):
             return f"{_tick(name)}"

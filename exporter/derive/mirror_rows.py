@@ -134,10 +134,8 @@ class Shape:
         """SQL: the names, columns or not, of which a row says that they were not sent."""
         if self.table.op != ENVELOPE or RESCUED not in self.columns:
             return NO_NAMES
-        says = " OR ".join(f"instr({RESCUED}, {literal(text)}) > 0" for text in PLACEHOLDERS)
-        held = " OR ".join(f"instr(text, {literal(text)}) > 0" for text in PLACEHOLDERS)
-        names = f"map_keys(map_filter(from_json({RESCUED}, 'MAP<STRING, STRING>'), (name, text) -> {held}))"
-        return f"coalesce(CASE WHEN {says} THEN {names} END, {NO_NAMES})"
+        kept = f"from_json({RESCUED}, 'MAP<STRING, STRING>')"
+        return f"coalesce(map_keys(map_filter({kept}, (name, sent) -> {is_unsent('sent')})), {NO_NAMES})"
 
     @property
     def spoken_of(self) -> str:
@@ -215,6 +213,11 @@ def fingerprint(table: MirrorTable) -> str:
     """Of what the rows of a mirror depend on: with another one it has to begin anew."""
     told = table.model_dump(exclude={"kind", "deleted_days", "deletion_vectors"})
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+
+def is_unsent(text: str) -> str:
+    """SQL: whether a value stands for one that did not change. text: SQL of it, as JSON."""
+    return " OR ".join(f"coalesce(instr({text}, {literal(one)}), 0) > 0" for one in PLACEHOLDERS)
 
 
 def _rescued(path: str) -> str:

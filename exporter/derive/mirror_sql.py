@@ -18,14 +18,18 @@ NAMES = f"array_union(map_keys(s.{WRITTEN}), map_keys(t.{WRITTEN}))"
 def merge_sql(shape: Shape, target: str, bounds: str = "") -> str:
     """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: as bounds_sql() makes them.
 
-    What a table is cut by is not among the conditions: a key whose value of it changes would be there twice.
+    What a table is cut by is not among the conditions: a key whose value of it changes would be there twice. Columns
+    are named: a source that was restored may lack some that the mirror has.
     """
     on = [f"t.{quoted(key)} = s.{quoted(key)}" for key in shape.table.keys] + ([bounds] if bounds else [])
+    names = [*map(column, shape.columns), ORDER, DELETED, *((BASE, WRITTEN) if shape.own_writers else ())]
+    sets = merged(shape) if shape.own_writers else {name: f"s.{name}" for name in names}
     return "\n".join((
         f"MERGE INTO {target} AS t USING {CHANGES} AS s",
         f"ON {' AND '.join(on)}",
-        f"WHEN MATCHED AND ({_changes(shape)}) THEN UPDATE SET {_sets(shape) if shape.own_writers else '*'}",
-        "WHEN NOT MATCHED THEN INSERT *",
+        f"WHEN MATCHED AND ({_changes(shape)}) THEN UPDATE SET "
+        + ", ".join(f"t.{name} = {value}" for name, value in sets.items()),
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})",
     ))  # fmt: skip
 
 
@@ -60,10 +64,6 @@ def _constant(value: Any) -> str:
     if isinstance(value, date) and type(value) is date:
         return f"DATE'{value.isoformat()}'"
     return literal(value) if isinstance(value, str) else ""
-
-
-def _sets(shape: Shape) -> str:
-    return ", ".join(f"t.{name} = {value}" for name, value in merged(shape).items())
 
 
 def merged(shape: Shape) -> dict[str, str]:

@@ -14,10 +14,10 @@ from tests.support.mirror_story import tell
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("seed", [2, 6, 8])
+@pytest.mark.parametrize("seed", [2, 6])
 def test_a_mirror_is_what_a_plain_program_makes_of_all_rows(spark: Any, tmp_path: Path, seed: int) -> None:
-    """Patches, late changes and documents, a history of each."""
-    tell(Lake(spark, tmp_path / "lake", "mirrored", sync=False), spark, seed, steps=4)
+    """Patches that come late, and late changes of an envelope: a short history of each."""
+    tell(Lake(spark, tmp_path / "lake", "mirrored", sync=False), spark, seed, steps=3)
 
 
 @pytest.mark.long

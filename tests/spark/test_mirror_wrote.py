@@ -105,6 +105,21 @@ def test_a_late_patch_fills_a_new_column_that_no_newer_one_lists(lake: Lake) -> 
     assert filled(raw, job, late, "customers") == {1: ("x", None), 2: ("z", None), 3: ("x", "y")}
 
 
+def test_a_mirror_goes_on_where_a_restore_took_a_column_of_its_source_back(lake: Lake) -> None:
+    """No row was lost, so nothing is made anew: the mirror keeps the column, and has nothing in it."""
+    raw = made(lake)
+    job = mirror_job(raw, Page(["id"]))
+    raw.append([{"id": 1, "a": "x"}])
+    before = raw.version
+    raw.sql("ALTER TABLE {t} ADD COLUMNS (later STRING)")
+    job.run()
+    raw.restore(before)
+    raw.append([{"id": 1, "a": "y"}, {"id": 2, "a": "z"}])
+    job.run()
+    assert rows_of(raw, "customers", "a", "later") == {1: ("y", None), 2: ("z", None)}
+    require_clean(job)
+
+
 def test_a_mirror_of_a_version_before_is_made_anew_once_and_loses_nothing(lake: Lake, tmp_path: Path) -> None:
     """tests/golden/mirrors_before_wrote.tar.xz: two sources and mirrors of them as 1e96b4c wrote them, before WROTE.
 

@@ -188,7 +188,7 @@ def held(page: Page, rows: Iterable[Row], columns: Sequence[str]) -> Mirrored:
 def mirror_job(raw: Raw, page: Page, name: str = "customers", **more: Any) -> MirrorJob:
     """The job of such a mirror, as a process that starts has it. more: other settings."""
     session = raw.session.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
     return MirrorJob(name, MirrorTable(kind="mirror", source=raw.name, **vars(page), **more), raw.lake, session, "me")
 
 
