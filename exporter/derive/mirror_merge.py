@@ -19,6 +19,8 @@ BASED_ON = "based_on"
 """In the metadata of such a commit: the version of the table that the statement was made of."""
 PURGED = "purged"
 """In that of a purge."""
+IN_ALL = "left_out_in_all"
+"""In that of a run: why -> how many of all rows that the table has taken of its source are not in it."""
 TRIES = 3
 CONFLICT = "CONCURRENT"
 """In what Delta says where another commit was in the way: OPTIMIZE, or a user's DELETE."""

@@ -110,6 +110,11 @@ def _runs(snapshot: Snapshot) -> Iterator[Sample]:
         yield (name, "failed"), job.failures
 
 
+def _left_out(snapshot: Snapshot) -> Iterator[Sample]:
+    for name, job in snapshot.jobs.items():
+        yield from (((name, why), count) for why, count in sorted(job.left_out.items()))
+
+
 def _coordinated(samples: Callable[[CoordinationState], Iterable[Sample]]) -> Callable[[Snapshot], Iterable[Sample]]:
     return lambda snapshot: () if snapshot.coordination is None else samples(snapshot.coordination)
 
@@ -203,6 +208,8 @@ METRICS: tuple[Described, ...] = (
               lambda s: [((name,), rows) for name, rows in sorted(s.totals.committed.items())]),
     Described("exporter_derive_rows_total", "counter", "Rows of the runs of a job of [derive] in this task.", _JOB,
               _of_jobs(lambda s, job: job.rows)),
+    Described("exporter_derive_left_out_rows_total", "counter", "Rows that the runs of a job of [derive] in this task "
+              "took and that its table leaves out, by why.", ("job", "why"), _left_out),
     Described("exporter_derive_runs_total", "counter", "Runs of a job of [derive] in this task: committed (there was "
               "something new) or failed.", ("job", "outcome"), _runs),
     Described("exporter_derive_behind_seconds", "gauge", "Seconds since a job of [derive] in this task last had all "

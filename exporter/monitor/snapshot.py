@@ -249,7 +249,7 @@ class Snapshot:
         return {
             "job": job.name, "kind": job.kind, "version": job.version, "runs": job.runs, "rows": job.rows,
             "failures": job.failures, "behind_secs": round(job.behind_secs(self.at, self.started), 1),
-            "error": job.error, "ended": job.ended,
+            "error": job.error, "ended": job.ended, "left_out": dict(job.left_out),
         }  # fmt: skip
 
     def _position(self, key: WriterKey, writer: Writer) -> dict[str, Any]:

@@ -1437,7 +1437,7 @@ MUTANTS = (
     Mutant(
         "mirror_by_arrival",
         "9.5 the row of a key is the one that came last, whatever its order",
-        ((MIRROR, "            if old is None or row > old:\n", "            if True:\n"),),
+        ((MIRROR, "            if old is None or _by_order(row) > _by_order(old):\n", "            if True:\n"),),
         NEWEST,
         {"log": ("a1", "a0"), "jobs": 1},
         "mirror",
@@ -1449,6 +1449,25 @@ MUTANTS = (
           "        return tuple(newest[key] for key in sorted(newest) if not newest[key][3])\n"),),
         NEWEST,
         {"log": ("a2-", "a1"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_forgets_what_was_silent",
+        "9.5 a row writes the columns that its source does not have yet, though it says that they were not sent",
+        ((MIRROR, "        made = [self.row_of(row) for row in rows]\n",
+          "        made = [self.row_of(row) for row in rows]\n"
+          "        if not any(one[4] and one[4][1] for one in (*there, *made)):\n"
+          "            made = [(*one[:4], (one[1:3], None)) for one in made]\n"),),
+        NEWEST,
+        {"log": ("a2?", "a1+"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_deletes_write_nothing",
+        "9.5 a delete lets be what its key had, and a later row that is silent of it brings it back",
+        ((MIRROR, 'None if record.endswith("?") else ', 'None if record.endswith(("?", "-")) else '),),
+        NEWEST,
+        {"log": ("a1+", "a2-", "a3?"), "jobs": 1},
         "mirror",
     ),
     Mutant(

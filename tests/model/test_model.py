@@ -205,6 +205,8 @@ DERIVES = (
 MIRRORS = (
     {"log": ("a2-", "a1", "a3")},
     {"log": ("a2-", "A1", "a3"), "jobs": 1},
+    {"log": ("a2?", "a1+"), "jobs": 2},
+    {"log": ("a1+", "a2-", "a3?"), "jobs": 1, "restores": 1},
     {"log": ("a1", "b1", "a0"), "jobs": 1, "restores": 1},
     {"log": ("a1", "a2-", "b1"), "jobs": 1, "restores": 1, "purges": 1},
     {"restores": 1},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from exporter.derive.mirror_sql import lacking_sql, merge_sql
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.settings.derive_mirror import MirrorTable
-from tests.support.mirrored import VALUES, Raw, applied, mirror_rows, shown
+from tests.support.mirrored import Raw, applied, mirror_rows, shown
 
 pytestmark = pytest.mark.spark
 
@@ -23,8 +22,6 @@ PATCHED: dict[str, Any] = {
     "kind": "mirror", "source": "customer", "keys": ["id"], "order": ["at"], "op": "op", "upserts": ["I", "U"],
     "patches": ["P"], "fields": "changed",
 }  # fmt: skip
-GIVEN = ("id", "at", "op", "changed", *VALUES)
-ACCIDENTS = ("optimize", "delete", "restore", "clean", "vacuum", "optimize mirror", "restore mirror")
 Make = Callable[..., MirrorJob]
 
 
@@ -253,141 +250,3 @@ def test_a_merge_that_is_wrong_is_found(
     right = len(rows) == 2 and shown(rows) == applied(raw.rows)
     assert not right or again > 0
     assert right or wrong
-
-
-class Story:
-    """A random history of a source and of what is done to it and to its mirror meanwhile."""
-
-    def __init__(self, raw: Raw, make: Make, seed: int, keys: int, dv: bool) -> None:
-        self.raw, self.random, self.keys, self.make, self.dv = raw, random.Random(seed), keys, make, dv
-        self.taken: list[Any] = []
-        self.known: dict[int, list[Any]] = {}
-        self.clock, self.readable = 0, raw.version
-        self.mirror = self.fresh()
-        self.said: set[str] = set()
-
-    def fresh(self) -> MirrorJob:
-        return self.make(deletion_vectors=self.dv)
-
-    def operations(self, count: int) -> list[dict[str, Any]]:
-        rows = []
-        for _ in range(count):
-            self.clock += 1
-            key = int(self.random.paretovariate(1)) % self.keys if self.random.random() < 0.3 else \
-                self.random.randrange(self.keys)  # fmt: skip
-            late = self.random.choice((0, 0, 0, 5, self.random.randrange(self.clock)))
-            changed = self.random.choice((["a"], ["b"], ["a", "c"], [], None))
-            rows.append({
-                "id": None if self.random.random() < 0.01 else key, "at": self.clock - late, "partition": key % 2,
-                "op": self.random.choices(("I", "U", "D", "P", "?"), (3, 4, 2, 4, 0.1))[0], "changed": changed,
-                "a": self.random.choice((None, f"a{self.clock}")), "b": self.clock, "c": {"x": self.clock},
-                "days": self.random.randrange(4),
-            })  # fmt: skip
-        return rows
-
-    def run(self, repaired: bool = True) -> None:
-        """Run the job, do what it says if it stops, and compare."""
-        if self.random.random() < 0.2:
-            self.mirror = self.fresh()
-        try:
-            ran = self.mirror.run()
-        except InvariantBroken as broken:
-            if "repair --rewind" in broken.hint:
-                assert not repaired
-                return
-            assert "--rebuild" in broken.hint
-            ran = self.mirror.rebuild()
-            self.taken = []
-            self.said.add("stopped")
-        if "made anew" in ran.says:
-            self.taken = []
-        self.said.add(ran.says.split(":")[0].split(";")[0])
-        known = {self._id(row) for row in self.taken}
-        self.taken += [row for row in self.raw.rows if self._id(row) not in known]
-        self.known[self.raw.lake.derived("customers").view().version] = [*self.taken]
-        assert shown(self.rows()) == applied(self.taken)
-        assert self.mirror.run().idle
-
-    def _id(self, row: Any) -> tuple[int, int, int]:
-        kafka = row["_kafka"]
-        return kafka["epoch"], kafka["offset"], kafka["partition"]
-
-    def rows(self) -> list[Any]:
-        """By Spark where deletion vectors are on, which delta-rs' datasets refuse."""
-        table = self.raw.lake.derived("customers")
-        if not self.dv:
-            return mirror_rows(path_of(self.raw))
-        return [row.asDict(recursive=True) for row in self.raw.session.sql(f"SELECT * FROM {table.sql_name}").collect()]
-
-    def accident(self) -> None:
-        """Something that people do to tables."""
-        raw, mirror = self.raw, self.raw.lake.derived("customers")
-        what = self.random.choice(ACCIDENTS if self.known else ACCIDENTS[:5])
-        self.said.add(what)
-        if what == "optimize":
-            raw.sql("OPTIMIZE {t}")
-        elif what == "optimize mirror":
-            raw.session.sql(f"OPTIMIZE {mirror.sql_name}")
-        elif what == "restore mirror":
-            version = self.random.choice([*self.known])
-            self.taken = [*self.known[version]]
-            raw.session.sql(f"RESTORE TABLE {mirror.sql_name} TO VERSION AS OF {version}")
-        elif what == "delete":
-            key = self.random.randrange(self.keys)
-            raw.delete(lambda row: row["id"] == key and row["b"] % 2 == 0, f"id = {key} AND b % 2 = 0")
-        elif what == "clean":
-            self.readable = max(self.readable, raw.clean_log())
-        elif what == "vacuum":
-            raw.session.sql(f"VACUUM {raw.sql_name} RETAIN 0 HOURS")
-            self.readable = raw.version
-        else:
-            self.restore()
-
-    def restore(self) -> None:
-        """RESTORE, and mostly its repair, after which the records come again."""
-        versions = [one for one in self.raw.history if self.readable <= one]
-        version = self.random.choice(versions or [self.raw.version])
-        ends = self.raw.history[version][1]
-        lost = [row for row in self.raw.rows if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
-        self.raw.restore(version)
-        if self.random.random() < 0.3:
-            self.run(repaired=False)
-        self.raw.rewind(ends)
-        if self.random.random() < 0.5:
-            self.run()
-        self.raw.append([
-            {"partition": row["_kafka"]["partition"], **{name: row[name] for name in GIVEN}} for row in lost
-        ])  # fmt: skip
-
-
-def tell(raw: Raw, make: Make, seed: int, operations: int, keys: int, batch: int) -> Story:
-    session = raw.session
-    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    story = Story(raw, make, seed, keys, dv=seed % 2 == 1)
-    try:
-        while story.clock < operations:
-            raw.append(story.operations(story.random.randrange(1, 2 * batch)))
-            if story.clock > batch and story.random.random() < 0.5:
-                story.accident()
-            if story.random.random() < 0.7:
-                story.run()
-        story.run()
-        wrong = [line for line in story.mirror.audit() if not line.clean]
-        assert wrong == []
-    finally:
-        session.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
-    return story
-
-
-def test_a_random_history_ends_as_the_oracle_says(raw: Raw, job: Make) -> None:
-    """A short one for each build."""
-    tell(raw, job, 7, 300, 25, 40)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(20))
-def test_long_random_histories_end_as_the_oracle_says(raw: Raw, job: Make, seed: int) -> None:
-    """10,000 operations over 500 keys, with OPTIMIZE, DELETE, RESTORE, VACUUM and clean-ups of the log in between."""
-    story = tell(raw, job, seed, 10_000, 500, 400)
-    assert len(story.said & {"optimize", "delete", "restore", "clean", "vacuum"}) >= 3
