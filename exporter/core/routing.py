@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from exporter.core.columns import NO_COLUMNS
-from exporter.core.decoder_version import FIRST_DECODER, decoder_version
+from exporter.core.decoder_version import FIRST_DECODER, Decoded, decoder_version
 from exporter.core.shapes import (
     COUNT,
     TO_LETTERS,
@@ -136,8 +136,14 @@ class Routing:
     @property
     def decoder_here(self) -> int:
         """The version of the decoder that reads its values here; whoever recorded it had `decoder_version`."""
-        decoded = ((name, self.decoded_of(name)) for name, _ in self.types)
-        return decoder_version(decoded, self.formats)
+        return decoder_version(
+            Decoded(
+                [self.decoded_of(name) for name, _ in self.types],
+                self.formats,
+                time_is_text=self.event_time.kind == "json" and self.event_time.unit == "iso",
+                ignores_case=any(shape.case == "insensitive" for _, shape in self.shapes),
+            )
+        )
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,
