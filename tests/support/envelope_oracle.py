@@ -53,7 +53,7 @@ class Asked:
     names: tuple[str, ...] = field(default=())
 
 
-def strict(raw: bytes) -> Any:
+def strict(raw: bytes, bare: bool = False) -> Any:
     """JSON in which no key occurs twice."""
     twins: list[str] = []
 
@@ -62,7 +62,9 @@ def strict(raw: bytes) -> Any:
             twins.append("twin")
         return dict(pairs)
 
-    def constant(_: str) -> Any:
+    def constant(word: str) -> Any:
+        if bare:
+            return word
         raise ValueError("no JSON")
 
     try:
@@ -280,7 +282,7 @@ def _document(image: Any, op: str) -> dict[str, Any]:
         raise Bad("partial_update" if op == "u" else "no_image")
     if type(image) is not str:
         raise Bad("bad_envelope")
-    value = _extended(strict(image.encode()), top=True)
+    value = _extended(strict(image.encode(), bare=True), top=True)
     assert isinstance(value, dict)
     return value
 

@@ -155,3 +155,13 @@ NOT_SENT: dict[str, tuple[str, Any]] = {
 }  # fmt: skip
 """Type in PostgreSQL, and how it is handled -> a column for it, and what Debezium sends in JSON; `numeric` has 2 digits
 behind its point."""
+VALUES: dict[str, Any] = {
+    "text": "__debezium", "bytea": "aGk=", "bytea as base64": "aGk=", "blob as hex": "5f5f", "hstore": {"a": "b"},
+    "hstore as json": '{"a":"b"}', "text[]": ["a", UNAVAILABLE], "bytea[]": ["aGk="], "uuid[]": ["b68a35a7"],
+    "smallint[]": NUMBERS[:-1], "int[]": [*NUMBERS[:-1], 0], "bigint[]": [0] * 28, "date[]": NUMBERS[::-1],
+    "real[]": [95.0] * 28, "double[]": [-float(one) for one in NUMBERS], "numeric[] as decimals": ["Xw=="] * 28,
+    "numeric[] of any scale": [{"scale": 0, "value": "Xw=="}], "boolean[]": [True] * 27 + [False],
+    "geometry": {"wkb": "AQEA", "srid": 4326}, "geography": {"wkb": "AQEA", "srid": 4326},
+    "point": {"x": -99999999.0, "y": 0.0, "wkb": "AQEA", "srid": None},
+}  # fmt: skip
+"""Of the same types: what is a value."""

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from exporter.arrow.kafka_time import US
 from exporter.arrow.years import DAY_FIRST, DAY_LAST, US_FIRST, US_LAST
 from exporter.errors import ConfigError
+from exporter.formats.json.times import INFINITE, INFINITE_DAYS, plain_time
 from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note, Unproven, mismatch
 from exporter.text import shorten
 
@@ -286,19 +287,30 @@ def _plain_decimal(text: str, whole_max: int, scale: int) -> str | None:
 
 
 def _read_time(value: Any, note: Note) -> Any:
+    if isinstance(value, str) and value in INFINITE:
+        raise _infinite(value)
     if type(value) is not str:
         raise mismatch("a timestamp text", value)
-    long = _TIME_LONG.fullmatch(value)
+    if _TIME_SURE.fullmatch(value):
+        return value
+    plain = plain_time(value)
+    long = _TIME_LONG.fullmatch(plain)
     if long:
-        value = long[1] + long[2]
+        plain = long[1] + long[2]
         note.cut += 1
-        note.changed = True
-    if not _TIME_SURE.fullmatch(value) and not _castable(value, US) and not _castable(value, pa.timestamp("us")):
+    note.changed |= plain != value
+    if not _TIME_SURE.fullmatch(plain) and not _castable(plain, US) and not _castable(plain, pa.timestamp("us")):
         raise BadValue("type_mismatch", f"= {shorten(value)!r} is no timestamp")
-    return value
+    return plain
+
+
+def _infinite(value: str) -> BadValue:
+    return BadValue("out_of_range", f"= {value} is infinite (PostgreSQL), and no column holds that")
 
 
 def _read_date(value: Any, _note: Note) -> Any:
+    if isinstance(value, str) and value in INFINITE_DAYS:
+        raise _infinite(value)
     if type(value) is not str:
         raise mismatch("a date text", value)
     if not _DATE_SURE.fullmatch(value) and not _castable(value, pa.date32()):

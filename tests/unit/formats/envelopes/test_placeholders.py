@@ -22,18 +22,8 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
 from tests.support.envelope_oracle import is_hidden
-from tests.support.envelope_samples import AT_MS, NOT_SENT, NUMBERS, POSTGRES, UNAVAILABLE, changed, text
+from tests.support.envelope_samples import AT_MS, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text
 
-OTHERS: dict[str, Any] = {
-    "text": "__debezium", "bytea": "aGk=", "bytea as base64": "aGk=", "blob as hex": "5f5f", "hstore": {"a": "b"},
-    "hstore as json": '{"a":"b"}', "text[]": ["a", UNAVAILABLE], "bytea[]": ["aGk="], "uuid[]": ["b68a35a7"],
-    "smallint[]": NUMBERS[:-1], "int[]": [*NUMBERS[:-1], 0], "bigint[]": [0] * 28, "date[]": NUMBERS[::-1],
-    "real[]": [95.0] * 28, "double[]": [-float(one) for one in NUMBERS], "numeric[] as decimals": ["Xw=="] * 28,
-    "numeric[] of any scale": [{"scale": 0, "value": "Xw=="}], "boolean[]": [True] * 27 + [False],
-    "geometry": {"wkb": "AQEA", "srid": 4326}, "geography": {"wkb": "AQEA", "srid": 4326},
-    "point": {"x": -99999999.0, "y": 0.0, "wkb": "AQEA", "srid": None},
-}  # fmt: skip
-"""Of the same types: what is a value."""
 AVRO: dict[str, Any] = {
     "STRING": "string", "BINARY": "bytes", "INT": "int", "BIGINT": "long", "FLOAT": "float",
     "DOUBLE": "double", "BOOLEAN": "boolean", "MAP<STRING, STRING>": {"type": "map", "values": "string"},
@@ -138,7 +128,7 @@ def test_the_uuid_is_the_one_that_java_makes_of_the_placeholder() -> None:
 @pytest.mark.parametrize("name", NOT_SENT)
 def test_what_was_not_sent_is_null_and_kept_as_it_was_sent(name: str) -> None:
     """Of each type of PostgreSQL's columns, in JSON and in Avro alike; what is no placeholder is a value."""
-    sent, other = {name: NOT_SENT[name][1]}, {name: OTHERS[name]}
+    sent, other = {name: NOT_SENT[name][1]}, {name: VALUES[name]}
     assert is_hidden(sent[name]) and not is_hidden(other[name])
     for form, write in ((DEBEZIUM, in_json), (avro_form(), in_avro)):
         hidden, value = decode(form, [write(sent), write(other)])
@@ -167,7 +157,7 @@ def test_28_times_true_is_a_value_of_those_who_never_sent_it_for_another(form: V
 @pytest.mark.parametrize("form", [DEBEZIUM, avro_form()], ids=["json", "avro"])
 def test_what_was_not_sent_fills_no_column_that_must_be_filled(form: ValueFormat) -> None:
     """It is a dead letter, which names the column."""
-    row = {name: one for name, one in OTHERS.items() if name not in AS_NUMBERS}
+    row = {name: one for name, one in VALUES.items() if name not in AS_NUMBERS}
     write = in_json if form.kind == "json" else in_avro
     for name, (_, value) in NOT_SENT.items():
         (reason,) = decode(form, [write({**row, "numeric[] as decimals": [], name: value})], required=True)
@@ -181,13 +171,13 @@ def test_json_and_avro_and_a_plain_reader_agree_on_what_was_not_sent(seed: int) 
     some = random.Random(seed)
 
     def value(name: str) -> Any:
-        kind, sent = deepcopy(NOT_SENT[name])
+        _, sent = deepcopy(NOT_SENT[name])
         if isinstance(sent, list) and some.random() < 0.3:
-            sent[some.randrange(len(sent))] = OTHERS[name][0]
+            sent[some.randrange(len(sent))] = VALUES[name][0]
         elif isinstance(sent, dict) and some.random() < 0.3:
             at = some.choice([*sent])
-            sent[at] = OTHERS[name].get(at, sent[at])
-        return some.choice([sent, sent, OTHERS[name], None])
+            sent[at] = VALUES[name].get(at, sent[at])
+        return some.choice([sent, sent, VALUES[name], None])
 
     rows = [{name: value(name) for name in NOT_SENT if name not in AS_NUMBERS} for _ in range(40)]
     sources = [some.choice([NEWEST, POSTGRES, {**NEWEST, "connector": "mysql"}]) for _ in rows]
