@@ -5,7 +5,9 @@ code of a reason. All others keep their fingerprint: an upgrade neither drains n
 
     1   the first one
     2   of JSON, a STRUCT may be null in which a BOOLEAN is NOT NULL; until then such a record was a dead letter
-    3   what ANOTHER_VERDICT lists
+    3   what ANOTHER_VERDICT lists; and times in JSON, which may be read as before as well
+
+What can be read as before goes on under the version that was recorded, until its configuration changes otherwise.
 """
 
 from __future__ import annotations
@@ -39,10 +41,16 @@ class Decoded:
 
 def decoder_version(decoded: Decoded) -> int:
     """The version that reads such values here."""
+    return max(versions_read(decoded))
+
+
+def versions_read(decoded: Decoded) -> frozenset[int]:
+    """The versions under which values of a configuration are read here, letter by letter as those versions did."""
     kinds = [json.loads(schema) for schema in decoded.schemas]
     if any(changes(decoded, kinds) for changes in ANOTHER_VERDICT.values()):
-        return THIRD_DECODER
-    return EMPTY_FLAGS if _json(decoded) and any(map(_has_empty_flag, kinds)) else FIRST_DECODER
+        return frozenset({THIRD_DECODER})
+    without = EMPTY_FLAGS if _json(decoded) and any(map(_has_empty_flag, kinds)) else FIRST_DECODER
+    return frozenset({without, THIRD_DECODER} if _has_times(decoded, kinds) else {without})
 
 
 Types = Collection[Mapping[str, Any]]
@@ -54,10 +62,14 @@ ANOTHER_VERDICT: Mapping[str, Callable[[Decoded, Types], bool]] = {
     "documents of MongoDB: NaN and infinities": lambda of, _: _any_is(of, envelope="debezium_mongo"),
     "Debezium's placeholders": lambda of, types: _any_is(of, envelope="debezium") and any(map(_inside, types)),
     "times of DMS are texts": lambda of, _: _any_is(of, envelope="dms"),
-    "texts of times in JSON": lambda of, types: _json(of) and (of.time_is_text or _any_of(types, _TIMES)),
     "names that differ by case only": lambda of, _: of.ignores_case,
 }
 """Why version 3 may give another verdict -> whether it is so in a configuration."""
+
+
+def _has_times(of: Decoded, types: Types) -> bool:
+    """Whether times are read from texts of JSON: as RFC 3339 allows them, since version 3."""
+    return _json(of) and (of.time_is_text or _any_of(types, _TIMES))
 
 
 def _any_is(of: Decoded, **wanted: str) -> bool:

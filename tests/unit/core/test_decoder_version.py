@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from exporter.core.decoder_version import Decoded, decoder_version
+from exporter.core.decoder_version import Decoded, decoder_version, versions_read
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Shape
 from exporter.core.value_format import JSON, ValueFormat
@@ -138,6 +139,23 @@ def test_the_third_version_counts_for_an_event_time_that_is_a_text() -> None:
     """A number of units, or the record's own time, is read as before."""
     assert version(PLAIN, time_is_text=True) == 3
     assert version(PLAIN, time_is_text=True, forms=(ValueFormat("bytes"),)) == 1
+
+
+def test_times_of_json_are_read_as_before_too_and_nothing_else_is() -> None:
+    """So an upgrade alone is no switch of an export of plain JSON, and what it left is drained by its own rules."""
+    times, flags = struct(at=("timestamp", True)), ANOTHER["a struct"]
+
+    def read(form: ValueFormat, *schemas: Any) -> set[int]:
+        return {*versions_read(Decoded([json.dumps(one) for one in schemas], (form,)))}
+
+    assert (read(JSON, times), read(JSON, times, flags), read(JSON, PLAIN)) == ({1, 3}, {2, 3}, {1})
+    assert read(ValueFormat("connect_json"), times) == read(ValueFormat(envelope="debezium"), times) == {3}
+    config = Routing(TypeFrom("topic"), EventTime("record"), (("a", json.dumps(times)),), decoder_version=3)
+    (earlier,) = config.earlier
+    assert (earlier.decoder_version, earlier.strict_times, earlier.is_earlier) == (1, True, False)
+    assert (earlier.earlier, config.strict_times) == ((), False)
+    registered = replace(config, value_format=ValueFormat("avro", "confluent"), decoder_version=1)
+    assert (registered.earlier, registered.strict_times, registered.is_earlier) == ((), False, True)
 
 
 def test_the_third_version_counts_where_names_are_folded() -> None:

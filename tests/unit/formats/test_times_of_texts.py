@@ -36,7 +36,8 @@ def decode(texts: list[str], **changed: object) -> list[tuple[int, int] | str]:
     """Per text its moment in a column and as the event time, in microseconds; or its reason."""
     schema = ddl_schema("at TIMESTAMP")
     asked = {"type_from": TypeFrom("topic"), "event_time": EventTime("json", "at"), "event_time_min_us": -(2**62)}
-    config = Routing(types=(("t", schema or ""),), event_time_ahead_max_secs=10**9, **{**asked, **changed})  # type: ignore[arg-type]
+    asked = {"decoder_version": 3, "event_time_ahead_max_secs": 10**9, **asked, **changed}
+    config = Routing(types=(("t", schema or ""),), **asked)  # type: ignore[arg-type]
     values = pa.array([json.dumps({"at": text}).encode() for text in texts], pa.binary())
     out = Decoder.of("t", config).decode(values, pa.array([2 * 10**15] * len(texts), US))
     found: dict[int, tuple[int, int] | str] = {row: reason for row, _, reason in out.bad}
@@ -103,3 +104,14 @@ def test_random_texts_have_the_moment_that_a_plain_reader_gives_them(seed: int) 
             assert not PLAIN_TIME.match(one) or _instant(one) == at
         except Unsure:
             pass
+
+
+def test_what_an_earlier_version_began_is_read_as_it_read_it() -> None:
+    """Texts of times that version 1 did not know are dead letters in its epochs, with its reasons: a drain, or an
+    export that goes on, gives each record the verdict that it had (ROUTE)."""
+    texts = [*MEANS, "infinity", "2024-01-05T10:11:12.5Z", "2024-01-05T10:11:12.123456789Z", "x"]
+    found = dict(zip(texts, decode(texts, decoder_version=1), strict=True))
+    taken = {text for text, got in found.items() if not isinstance(got, str)}
+    assert taken == {"2024-01-05T10:11:12.5Z", "2024-01-05T10:11:12.123456789Z"}
+    assert {got.partition(":")[0] for got in found.values() if isinstance(got, str)} == {"type_mismatch"}
+    assert [decode([text], decoder_version=1)[0] for text in texts] == list(found.values())

@@ -68,7 +68,7 @@ def test_extended_json_becomes_plain_json(sent: str, plain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bare", ["nan", "+Infinity", "-NaN", "1NaN", "NaN1", "NaNNaN", "NaN NaN", "Inf", "NaN.", "--Infinity", "InfinityNaN"]
+    "bare", ["nan", "+Infinity", "-NaN", "1NaN", "NaN1", "NaNNaN", "NaN NaN", "Inf", "NaN.", "--Infinity"]
 )
 def test_only_the_words_that_debezium_writes_are_numbers(bare: str) -> None:
     """A document with any other is no JSON, nor is one in which they are names."""
