@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -87,7 +88,7 @@ def test_random_texts_have_the_moment_that_a_plain_reader_gives_them(seed: int) 
 
     def text() -> str:
         day = f"{some.choice([2016, 1969, 2024])}-{some.choice(['12-31', '06-30', '02-29', '01-05'])}"
-        clock = f"{some.choice(['23', '05', '18'])}:{some.choice(['59', '29', '00'])}:{some.choice(['60', '59', '61', '00'])}"
+        clock = ":".join(map(some.choice, (["23", "05", "18"], ["59", "29", "00"], ["60", "59", "61", "00"])))
         digits = some.choice(["", "", ".5", ",25", ",123456789", ".1234567", ","])
         return day + some.choice("TtTt ") + clock + digits + some.choice(["Z", "z", "", "+05:30", "-08:00", "+00:59"])
 
@@ -100,10 +101,8 @@ def test_random_texts_have_the_moment_that_a_plain_reader_gives_them(seed: int) 
             continue
         at = round((moment - EPOCH).total_seconds() * 1_000_000)
         assert got == (at, at) and micros(one) == at, one
-        try:
+        with suppress(Unsure):
             assert not PLAIN_TIME.match(one) or _instant(one) == at
-        except Unsure:
-            pass
 
 
 def test_what_an_earlier_version_began_is_read_as_it_read_it() -> None:
