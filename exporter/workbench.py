@@ -174,7 +174,6 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     configuration = routing_of(settings, session)
     lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
-    configuration = as_recorded(configuration, lake)
     evolving = evolutions(settings, parse_hints(session, settings))
     columns = FromSchemas(configuration)
     return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
@@ -244,8 +243,12 @@ def added_columns(settings: Settings, session: Any) -> dict[str, str]:
 
 
 def routing_of(settings: Settings, session: Any) -> Routing:
-    """The routing configuration. Raises ConfigError for one that cannot work."""
-    return checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
+    """The routing configuration, as the tables record it (as_recorded). Raises ConfigError for one that cannot work.
+
+    session: None where nothing needs one; then no table is asked.
+    """
+    made = checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
+    return made if session is None else as_recorded(made, Lake(session, settings.store, settings.app, settings.sync))
 
 
 def checked_routing(settings: Settings, schemas: dict[str, str], added: Mapping[str, str] | None = None) -> Routing:

@@ -23,24 +23,29 @@ GEOMETRIES = (
 
 def never_sent(sent: str) -> str:
     """SQL: whether a member of `_rescued`, an SQL text of a member as text, is such a value; never null."""
-    numbers = f"from_json({sent}, 'ARRAY<DOUBLE>')"
-    scaled = f"transform({numbers}, one -> try_divide(one, get({numbers}, 0)) * {ord(SAID[0])})"
-    spelt = f"array_join(transform({scaled}, one -> char(try_cast(round(one) AS INT))), '')"
-    coded = f"transform(from_json({sent}, 'ARRAY<STRING>'), one -> CAST(try_to_binary(one, 'base64') AS STRING))"
-    structs = f"from_json({sent}, 'ARRAY<STRUCT<scale: INT, value: STRING>>')"
-    pairs = f"transform({structs}, one -> CAST(try_to_binary(IF(one.scale = 0, one.value, ''), 'base64') AS STRING))"
-    wkb = f"upper(hex(try_to_binary(get_json_object({sent}, '$.wkb'), 'base64')))"
-    found = (
-        f"translate({sent}, '[]{{}}\"', '') IN ({_listed(TEXTS)})",
-        f"(get({numbers}, 0) > 0 AND {spelt} = '{SAID}' AND forall({scaled}, one -> abs(one - round(one)) < 1e-9))",
-        f"(array_join({coded}, '') = '{SAID}' AND size({coded}) = {len(SAID)})",
-        f"(array_join({pairs}, '') = '{SAID}' AND size({pairs}) = {len(SAID)})",
-        f"regexp_like({sent}, '^.(true,){{{len(SAID) - 1}}}true.$')",
-        f"{wkb} IN ({_listed(GEOMETRIES)})",
-        f"try_cast(get_json_object({sent}, '$.x') AS DOUBLE) + 99999999 = 0 "
-        f"AND try_cast(get_json_object({sent}, '$.y') AS DOUBLE) + 99999999 = 0",
+    letter = "round(one / numbers[0] * 95)"
+    numbers = (
+        f"size(numbers) = {len(SAID)} AND numbers[0] > 0 "
+        f"AND forall(numbers, one -> abs(one / numbers[0] * 95 - {letter}) < 1e-9 AND {letter} BETWEEN 1 AND 127) "
+        f"AND array_join(transform(numbers, one -> char(CAST({letter} AS INT))), '') = '{SAID}'"
     )
-    return "(" + " OR ".join(f"coalesce({one}, false)" for one in found) + ")"
+    coded = "CAST(try_to_binary(one, 'base64') AS STRING)"
+    pair = "CAST(try_to_binary(IF(one.scale = 0, one.value, ''), 'base64') AS STRING)"
+    spelt = f"size(parts) = {len(SAID)} AND array_join(parts, '') = '{SAID}'"
+    wkb = "upper(hex(try_to_binary(get_json_object(sent, '$.wkb'), 'base64')))"
+    far = [f"try_cast(get_json_object(sent, '$.{name}') AS DOUBLE) + 99999999 = 0" for name in "xy"]
+    found = (
+        f"translate(sent, '[]{{}}\"', '') IN ({_listed(TEXTS)})",
+        f"exists(array(from_json(sent, 'ARRAY<DOUBLE>')), numbers -> coalesce({numbers}, false))",
+        f"exists(array(transform(from_json(sent, 'ARRAY<STRING>'), one -> {coded})), parts -> {spelt})",
+        "exists(array(transform(from_json(sent, 'ARRAY<STRUCT<scale: INT, value: STRING>>'), "
+        f"one -> {pair})), parts -> {spelt})",
+        f"regexp_like(sent, '^.(true,){{{len(SAID) - 1}}}true.$')",
+        f"{wkb} IN ({_listed(GEOMETRIES)})",
+        " AND ".join(far),
+    )
+    each = " OR ".join(f"coalesce({one}, false)" for one in found)
+    return f"exists(array({sent}), sent -> sent IS NOT NULL AND ({each}))"
 
 
 def _listed(texts: tuple[str, ...]) -> str:

@@ -26,17 +26,19 @@ _WHOLE = (
 def is_unsent(member: str) -> str:
     """SQL: whether a member of `_rescued`, an SQL text, is a placeholder; never null."""
     whole = ", ".join(f"'{text}'" for text in _WHOLE)
-    numbers = f"from_json({member}, 'ARRAY<DOUBLE>')"
-    first, bytes_ = f"get({numbers}, 0)", ", ".join(f"{byte}D" for byte in PLACEHOLDER_BYTES)
+    bytes_ = ", ".join(f"{byte}D" for byte in PLACEHOLDER_BYTES)
     # the bytes, times what makes 95 of the first one: decimals have a scale
-    near = f"abs(number * {PLACEHOLDER_BYTES[0]} - byte * {first}) <= 1e-9 * {first}"
-    spells = f"forall(zip_with({numbers}, array({bytes_}), (number, byte) -> {near}), fits -> coalesce(fits, false))"
+    near = f"abs(number * {PLACEHOLDER_BYTES[0]} - byte * get(numbers, 0)) <= 1e-9 * get(numbers, 0)"
+    spells = f"forall(zip_with(numbers, array({bytes_}), (number, byte) -> {near}), fits -> coalesce(fits, false))"
+    spelt = f"size(numbers) = {len(PLACEHOLDER_BYTES)} AND get(numbers, 0) > 0 AND {spells}"
     points = ", ".join(f"'{wkb}'" for wkb in sorted(POINTS))
-    nowhere = [f"try_cast(get_json_object({member}, '$.{name}') AS DOUBLE) = {NOWHERE}" for name in "xy"]
+    nowhere = [f"try_cast(get_json_object(member, '$.{name}') AS DOUBLE) = {NOWHERE}" for name in "xy"]
     found = (
-        f"{member} IN ({whole})",
-        f"(size({numbers}) = {len(PLACEHOLDER_BYTES)} AND {first} > 0 AND {spells})",
-        f"get_json_object({member}, '$.wkb') IN ({points})",
-        f"({' AND '.join(nowhere)})",
+        f"member IN ({whole})",
+        f"exists(array(from_json(member, 'ARRAY<DOUBLE>')), numbers -> coalesce({spelt}, false))",
+        f"get_json_object(member, '$.wkb') IN ({points})",
+        " AND ".join(nowhere),
     )
-    return "(" + " OR ".join(f"coalesce({one}, false)" for one in found) + ")"
+    # what is asked of more than once stands in a lambda, where it is a value: SQL has no other name for it
+    each = " OR ".join(f"coalesce({one}, false)" for one in found)
+    return f"exists(array({member}), member -> member IS NOT NULL AND ({each}))"

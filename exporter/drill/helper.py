@@ -120,13 +120,13 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     from exporter.operate.audit.audit import audit
     from exporter.settings.load import load
     from exporter.settings.meaning import table_options
-    from exporter.workbench import as_recorded, routing_of
+    from exporter.workbench import routing_of
 
     settings = load(config, {}, {})
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     try:
         lake = Lake(session, settings.store, settings.app, options=table_options(settings))
-        configuration = as_recorded(routing_of(settings, session), lake)
+        configuration = routing_of(settings, session)
         report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
     finally:
         topics.close()

@@ -43,7 +43,7 @@ from exporter.spark.jars import find_java, jar_paths
 from exporter.stores.obstacles import in_the_way
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table, look_at_table
-from exporter.workbench import as_recorded, routing_of
+from exporter.workbench import routing_of
 from offsets.intents import WalMismatch, WalUnreachable
 from offsets.partitions import Partition, Spec
 from offsets.table_log import ROUTING_PROPERTY, TableView
@@ -252,7 +252,7 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
         return
     yield from _properties(lake)
     yield from check_catalog(settings, lake)
-    configuration = as_recorded(routing_of(settings, session), lake)
+    configuration = routing_of(settings, session)
     for name, rules in rules_told(configuration).items():
         yield Finding(f"rules of {name}", "ok", "; ".join(rules))
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None

@@ -20,7 +20,7 @@ from exporter.operate.audit.audit import audit
 from exporter.settings.meaning import table_options
 from exporter.settings.model import Settings
 from exporter.wal.check import LogCheck, broken
-from exporter.workbench import Workbench, as_recorded, open_journal, routing_of
+from exporter.workbench import Workbench, open_journal, routing_of
 from offsets.intents import WalUnreachable
 from offsets.table_log import TableView
 
@@ -35,8 +35,8 @@ def check_deep(settings: Settings, session: Any) -> Iterator[Finding]:
         yield Finding(AUDIT, "error", error.message, error.hint)
         return
     try:
+        configuration = routing_of(settings, session)
         lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
-        configuration = as_recorded(routing_of(settings, session), lake)
         yield from compare(Workbench(lake, reader, configuration), settings)
     except ExporterError as error:
         yield Finding(AUDIT, "error", error.message, error.hint)
