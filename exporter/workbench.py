@@ -183,8 +183,6 @@ def as_recorded(configuration: Routing, lake: Lake) -> Routing:
     """A configuration under the decoder version that the tables record it with, if values are still read as that
     version read them: an upgrade alone is then no switch (protocol 5.3). Where the tables cannot be read it is one: who
     reads them later waits for them, and drains by what they record."""
-    if not configuration.earlier:
-        return configuration
     try:
         letters = lake.table(DEAD_LETTERS).view()
     except TableUnreadable:
@@ -248,7 +246,9 @@ def routing_of(settings: Settings, session: Any) -> Routing:
     session: None where nothing needs one; then no table is asked.
     """
     made = checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
-    return made if session is None else as_recorded(made, Lake(session, settings.store, settings.app, settings.sync))
+    if session is None or not made.earlier:
+        return made
+    return as_recorded(made, Lake(session, settings.store, settings.app, settings.sync))
 
 
 def checked_routing(settings: Settings, schemas: dict[str, str], added: Mapping[str, str] | None = None) -> Routing:
