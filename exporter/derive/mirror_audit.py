@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from exporter.derive.job import AuditLine
+from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.source import Pinned, pin
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable, sql_texts
@@ -21,7 +22,6 @@ from offsets.cursors import cursor_of
 from offsets.table_log import TableView
 
 OF_A_MIRROR = ("_order", "_deleted", "_base", "_written")
-NEVER_SENT = "(__debezium_unavailable_value|X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==)"
 SHOWN_MAX = 3
 JSON_TIMES = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
 
@@ -125,7 +125,7 @@ class _Audit:
         silent = f"{self._is(self.table.patches)} AND NOT coalesce({named}, false)"
         if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self._columns:
             sent = f"from_json(_rescued, 'MAP<STRING, STRING>')[{sql_texts([name])}]"
-            silent = f"({silent}) OR ({_tick(name)} IS NULL AND coalesce(regexp_like({sent}, '{NEVER_SENT}'), false))"
+            silent = f"({silent}) OR ({_tick(name)} IS NULL AND {never_sent(sent)})"
         gone = self._is(self.table.deletes)
         value = f"named_struct('value', CASE WHEN NOT {gone} THEN {_tick(name)} END)"  # a delete leaves no value
         writer = f"CASE WHEN {gone} OR NOT ({silent}) THEN {value} END"

@@ -22,6 +22,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StructType
 
 from exporter.core.columns import all_nullable
+from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
 
@@ -32,8 +33,6 @@ OF_THE_ROW = frozenset({"_kafka", "_event_time", "_cdc"})
 """Columns that say something of the newest row itself: no row lets them be."""
 RESCUED = "_rescued"
 ENVELOPE = "_cdc"
-PLACEHOLDERS = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")
-"""What Debezium sends in place of a large value that did not change; as text, and in base64."""
 NO_NAMES = "CAST(array() AS ARRAY<STRING>)"
 POSITION = ("epoch", "offset", "topic", "partition")
 """Of `_kafka`, at the end of each order: in a partition the newest is last, and no two rows are equal."""
@@ -213,11 +212,6 @@ def fingerprint(table: MirrorTable) -> str:
     """Of what the rows of a mirror depend on: with another one it has to begin anew."""
     told = table.model_dump(exclude={"kind", "deleted_days", "deletion_vectors"})
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
-
-
-def is_unsent(text: str) -> str:
-    """SQL: whether a value stands for one that did not change. text: SQL of it, as JSON."""
-    return " OR ".join(f"coalesce(instr({text}, {literal(one)}), 0) > 0" for one in PLACEHOLDERS)
 
 
 def _rescued(path: str) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.derive.mirror import MirrorJob
+from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.mirror_sql import lacking_sql, merge_sql
+from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.settings.derive_mirror import MirrorTable
+from tests.support.envelope_samples import NOT_SENT, NUMBERS, UNAVAILABLE
 from tests.support.mirrored import Raw, applied, mirror_rows, shown
 
 pytestmark = pytest.mark.spark
@@ -250,3 +255,29 @@ def test_a_merge_that_is_wrong_is_found(
     right = len(rows) == 2 and shown(rows) == applied(raw.rows)
     assert not right or again > 0
     assert right or wrong
+
+
+def test_mirrors_and_their_audit_know_what_was_not_sent_of_each_type(spark: Any) -> None:
+    """As `_rescued` has it, in JSON's words and in those of binary formats: so it stays as it was. All else is a value,
+    also one that no function of SQL can read."""
+    sent = {name: value for name, (_, value) in NOT_SENT.items()}
+    scaled = {str(scale): [Decimal(one).scaleb(-scale) for one in NUMBERS] for scale in (0, 2, 12)}
+    unsent = [{"c": one} for one in sent.values()]
+    unsent += [{"c": one} for one in ([float(n) for n in numbers] for numbers in scaled.values())]
+    flags, digits = sent["boolean[]"], sent["numeric[] as decimals"]
+    values: list[Any] = [
+        "x", "", None, 95, 1e300, [], {}, [[]], [{}], [None] * 28, [0] * 28, [95] * 28, NUMBERS[:-1], [*NUMBERS, 0],
+        NUMBERS[::-1], [-one for one in NUMBERS], [*NUMBERS[:-1], 1e308], [*NUMBERS[:-1], "x"], [*NUMBERS[:-1], None],
+        [one + 0.25 for one in NUMBERS], flags[1:], [*flags[1:], False], digits[1:], [*digits[1:], "!"], ["Xw"] * 28,
+        {"wkb": "!"}, {"wkb": "AQEA"}, {"x": "x", "y": []}, {"x": -99999999, "y": 1}, {UNAVAILABLE: "x"},
+        "a " + UNAVAILABLE, [UNAVAILABLE, "x"], [{"scale": 1, "value": one} for one in digits], [0, 1], "9" * 400,
+        [10**30] * 28,
+    ]  # fmt: skip
+    rows = [(json.dumps(one, ensure_ascii=False), True) for one in unsent]
+    rows += [(json.dumps({"c": one}), False) for one in values] + [("{}", False), ("no json", False)]
+    member = "from_json(_rescued, 'MAP<STRING, STRING>')['c']"
+    found = spark.createDataFrame(rows, "_rescued string, unsent boolean").selectExpr(
+        "*", f"{is_unsent(member)} AS mirror", f"{never_sent(member)} AS audit"
+    )
+    wrong = [row for row in found.collect() if not row.unsent == row.mirror == row.audit]
+    assert wrong == []

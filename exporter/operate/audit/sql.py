@@ -21,7 +21,16 @@ from exporter.core.columns import EVENT_TIME, JSON_TEXT
 from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS, NOT_HERE, UNROUTED, WHOLE
+from exporter.operate.audit.codes import (
+    EARLIER,
+    EARLIER_UNROUTED,
+    EITHER,
+    FILTERED,
+    LETTERS,
+    NOT_HERE,
+    UNROUTED,
+    WHOLE,
+)
 from exporter.operate.audit.expected.expected import by_spark, values_of
 from exporter.operate.audit.expected.values import Values
 from exporter.operate.audit.rules.filters import has_filters
@@ -62,6 +71,11 @@ class Judge:
     def by_spark(self) -> bool:
         """Whether Spark reads all values by itself."""
         return all(by_spark(form) for form, _, _ in self.opinions)
+
+    @cached_property
+    def is_earlier(self) -> bool:
+        """Whether an earlier decoder read these values, whose verdict on some may have been another (protocol 5.3)."""
+        return self.routing.is_earlier
 
     @cached_property
     def ruled(self) -> bool:
@@ -107,14 +121,17 @@ def table_of(judge: Judge, codes: Mapping[str, int], name: Column) -> Column:
 
 
 def expected(judge: Judge, name: Column, code: Column, taken: Column | None = None) -> Column:
-    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
+    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt,
+    EARLIER if it is by this version, and was read by an earlier one.
 
     name: the record's event type. code: of the table that takes it, null or LETTERS if none does. taken: what that
     table makes of a good record, where it may be something else than to hold it.
     """
     doubtful = judge.by_format("boolean", lambda values: values.doubtful())
+    refused = sf.lit(EARLIER if judge.is_earlier else LETTERS)
     if judge.routing.type_from.kind in IN_VALUES:
-        no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
+        unnamed = sf.when(doubtful, sf.lit(EITHER)).otherwise(refused)
+        no_type = sf.when(name.isNull(), unnamed).otherwise(sf.lit(LETTERS))
     else:
         no_type = sf.lit(LETTERS)
     found = (
@@ -122,12 +139,14 @@ def expected(judge: Judge, name: Column, code: Column, taken: Column | None = No
         .when(is_unusable(judge), sf.lit(LETTERS))
         .when(code.isNull() | (code == LETTERS), no_type)
     )
+    if taken is not None and judge.is_earlier and judge.routing.type_from.kind in IN_VALUES:
+        found = found.when(code == UNROUTED, sf.lit(EARLIER_UNROUTED))
     if taken is not None:
         found = found.when(code.isin(UNROUTED, WHOLE) | (taken == NOT_HERE), taken)
     return (
         found.when(judge.by_format("boolean", lambda values: values.is_whole()), code if taken is None else taken)
         .when(doubtful, sf.lit(EITHER))
-        .otherwise(sf.lit(LETTERS))
+        .otherwise(refused)
     )
 
 
