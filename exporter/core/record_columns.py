@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.core.columns import unfit
+from exporter.core.columns import folded, never_added
 from exporter.core.routing import Routing
 from offsets.partitions import TIME_NAMES
 
@@ -37,6 +37,6 @@ def has_cdc(routing: Routing) -> bool:
 
 def name_problem(name: str) -> str:
     """Why no such column can be called so; empty if it can."""
-    if name.lower() == CDC or name.lower() in TIME_NAMES or unfit(name, top=True) or "." in name:
+    if folded(name) in {CDC, *TIME_NAMES} or never_added(name, top=True) or "." in name:
         return f"{name!r} cannot be the name of a column beside those that the exporter writes itself"
     return ""
