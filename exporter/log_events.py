@@ -36,6 +36,7 @@ class Event(str, Enum):
     POSITIONS_ANCHORED = "positions_anchored", "First positions were written to a table."
     ANCHOR_ADOPTED = "anchor_adopted", "Another task had written them first; its are taken."
     ANCHORS_MISSING = "anchors_missing", "New tables could not be made yet; their records wait."
+    COLUMNS_REFUSED = "columns_refused", "A new table could not be made with its columns; it is made without them."
     DRAIN_STARTED = "drain_started", "Settings changed: the topic is read to one position under the old ones first."
     DRAIN_INTERRUPTED = "drain_interrupted", "A round of it failed, or a stop came; it goes on where the tables are."
     CONFIGURATION_SWITCHED = "configuration_switched", "From here on the new settings are in force."
