@@ -30,9 +30,15 @@ class RecordColumns:
         return tuple(name for name in (self.key, self.headers, self.timestamp_type) if name)
 
 
-def has_cdc(routing: Routing) -> bool:
-    """Whether rows say what was done to them."""
-    return any(form.envelope != "none" for form in routing.formats)
+def has_cdc(routing: Routing, event_type: str = "") -> bool | None:
+    """Whether rows say what was done to them; None where it depends on the topics that a type's records come from.
+
+    event_type: of a type alone; empty: whether some rows do.
+    """
+    told = {form.envelope != "none" for form in routing.formats}
+    if not event_type or len(told) == 1:
+        return any(told)
+    return routing.format_of(event_type).envelope != "none" if routing.type_from.kind == "topic" else None
 
 
 def name_problem(name: str) -> str:

@@ -22,13 +22,13 @@ Fields = Sequence[Mapping[str, Any]]
 """Of a Spark schema, as parsed JSON."""
 
 
-def record_fields(columns: RecordColumns, routing: Routing) -> list[dict[str, Any]]:
-    """The columns that each table is to have of its records."""
+def record_fields(columns: RecordColumns, routing: Routing, event_type: str = "") -> list[dict[str, Any]]:
+    """The columns that tables are to have of their records. event_type: what its table may have; empty: any of them."""
     kinds = [
         (columns.key, "key", "binary"),
         (columns.headers, "headers", as_json(HEADERS_TYPE)),
         (columns.timestamp_type, "timestamp_type", "string"),
-        (CDC_COLUMN if has_cdc(routing) else "", "cdc", as_json(CDC_TYPE)),
+        (CDC_COLUMN if has_cdc(routing, event_type) is not False else "", "cdc", as_json(CDC_TYPE)),
     ]
     return [{**json_field(name, kind), "metadata": {RECORD: what}} for name, what, kind in kinds if name]
 

@@ -19,6 +19,7 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs, table_spec
+from exporter.core.value_format import ValueFormat
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
@@ -28,7 +29,7 @@ from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
-from exporter.protocol.planned import PlannedColumns
+from exporter.protocol.planned import FILES, PlannedColumns
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
@@ -73,6 +74,7 @@ class KnownTables:
         self._clock = clock
         self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
         self._identity: dict[str, str] = {}
+        self._foreseen: set[tuple[str, str, ValueFormat]] = set()
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
@@ -93,18 +95,46 @@ class KnownTables:
         source = self._schemas.source
         return source.known(self._routing.registry) if source is not None and self._routing.has_ids else NO_SCHEMAS
 
-    def foresee(self, name: str, key: str) -> bool:
-        """Plan columns for records of a type that are written by a registered schema; whether there are any.
+    def foresee(self, name: str, key: str, topic: str) -> bool:
+        """Plan columns for records of a type that are written by a registered schema; whether there are new ones.
 
-        key: as Fragment.met has it.
+        key: as Fragment.met has it. topic: that they come from; its format says how they are wrapped.
         """
-        columns = self._schemas.columns
-        if columns is None or self.planned.evolutions.of(name) is None:
+        columns, form = self._schemas.columns, self._routing.format_of(topic)
+        if columns is None or self.planned.evolutions.of(name) is None or (name, key, form) in self._foreseen:
             return False
-        fields = columns.of_key(key, self.decided)
+        fields = columns.of_key(key, self.decided, topic)
+        self._foreseen |= {(name, key, form)} if fields else set()
         if fields:
             self.planned.foresee(name, fields, f"schema {key}")
         return bool(fields)
+
+    def meet(self, name: str, topic: str) -> bool:
+        """Plan what follows from the format of a topic for a type that comes from it; whether there is anything new.
+
+        Where all have one format, and where types are topics, it was known before any record.
+        """
+        form = self._routing.format_of(topic)
+        if not self.has_several or (name, "", form) in self._foreseen:
+            return False
+        self._foreseen.add((name, "", form))
+        if form.envelope != "none":
+            self.planned.changes(name)
+        columns = self._schemas.columns
+        grows = columns is not None and self.planned.evolutions.of(name) is not None
+        fields = columns.of_type(name, topic) if columns is not None and grows else ()
+        if fields:
+            self.planned.foresee(name, fields, FILES)
+        return bool(fields) or form.envelope != "none"
+
+    @property
+    def has_several(self) -> bool:
+        """Whether the format of a type's values is told by the topic that a record comes from, and by nothing else."""
+        return len(self._routing.formats) > 1 and self._routing.type_from.kind != "topic"
+
+    def looked_through(self, name: str) -> int:
+        """The newest version of a table whose operations this process has looked at."""
+        return self._committer.checked_through(name)
 
     def tell(self, said: Mapping[TopicPartition, str]) -> None:
         """The verdicts of a reading that is under way; callable from the thread that reads."""
@@ -131,10 +161,11 @@ class KnownTables:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
         plain = declared is not None and any(
             holds_just(view, one, self._made.of(name))
-            for one in (declared, with_record_fields(declared, self.planned.of_record))
+            for one in (declared, with_record_fields(declared, self.planned.of_record(name)))
         )
         self.plain = self.plain | {name} if plain else self.plain - {name}
-        reason = refuses(view, declared) or (other_column(view, self.planned.of_record) if declared is not None else "")
+        other = other_column(view, self.planned.may_have(name)) if declared is not None else ""
+        reason = refuses(view, declared) or other
         if reason:
             log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason

@@ -66,6 +66,10 @@ class MetTypes:
         self._anchors.register({DEAD_LETTERS: letters, **views}, epochs)
         return views
 
+    def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:
+        """As Anchors.widen."""
+        self._anchors.widen(name, view, schema, looked_through)
+
     def _anchor(
         self,
         name: str,

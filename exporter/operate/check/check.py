@@ -258,7 +258,6 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
     yield from _to_be_cut(lake)
-    of_record = record_fields(record_columns(settings), configuration)
     for name in lake.event_types():
         what = f"table {name}"
         if name not in configuration.active_types:
@@ -276,6 +275,7 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
             if (refused := lake.specs.refused(name, view)) is not None:
                 yield Finding.of(what, refused)
                 continue
+            of_record = record_fields(record_columns(settings), configuration, name)
             if name != DEAD_LETTERS and (reason := other_column(view, of_record)):
                 yield Finding(what, "error", f"it cannot be filled: {reason}", "other types go on")
                 continue
