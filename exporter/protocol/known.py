@@ -19,7 +19,6 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs, table_spec
-from exporter.core.value_format import ValueFormat
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
@@ -29,7 +28,8 @@ from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
-from exporter.protocol.planned import FILES, PlannedColumns
+from exporter.protocol.foreseen import Foreseeing
+from exporter.protocol.planned import PlannedColumns
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
@@ -73,8 +73,8 @@ class KnownTables:
         self._committer = committer
         self._clock = clock
         self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
+        self.foreseeing = Foreseeing(routing, self.planned, schemas.columns)
         self._identity: dict[str, str] = {}
-        self._foreseen: set[tuple[str, str, ValueFormat]] = set()
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
         self.plain: frozenset[str] = frozenset()
@@ -96,41 +96,8 @@ class KnownTables:
         return source.known(self._routing.registry) if source is not None and self._routing.has_ids else NO_SCHEMAS
 
     def foresee(self, name: str, key: str, topic: str) -> bool:
-        """Plan columns for records of a type that are written by a registered schema; whether there are new ones.
-
-        key: as Fragment.met has it. topic: that they come from; its format says how they are wrapped.
-        """
-        columns, form = self._schemas.columns, self._routing.format_of(topic)
-        if columns is None or self.planned.evolutions.of(name) is None or (name, key, form) in self._foreseen:
-            return False
-        fields = columns.of_key(key, self.decided, topic)
-        self._foreseen |= {(name, key, form)} if fields else set()
-        if fields:
-            self.planned.foresee(name, fields, f"schema {key}")
-        return bool(fields)
-
-    def meet(self, name: str, topic: str) -> bool:
-        """Plan what follows from the format of a topic for a type that comes from it; whether there is anything new.
-
-        Where all have one format, and where types are topics, it was known before any record.
-        """
-        form = self._routing.format_of(topic)
-        if not self.has_several or (name, "", form) in self._foreseen:
-            return False
-        self._foreseen.add((name, "", form))
-        if form.envelope != "none":
-            self.planned.changes(name)
-        columns = self._schemas.columns
-        grows = columns is not None and self.planned.evolutions.of(name) is not None
-        fields = columns.of_type(name, topic) if columns is not None and grows else ()
-        if fields:
-            self.planned.foresee(name, fields, FILES)
-        return bool(fields) or form.envelope != "none"
-
-    @property
-    def has_several(self) -> bool:
-        """Whether the format of a type's values is told by the topic that a record comes from, and by nothing else."""
-        return len(self._routing.formats) > 1 and self._routing.type_from.kind != "topic"
+        """As Foreseeing.schema, by what is decided by now."""
+        return self.foreseeing.schema(name, key, topic, self.decided)
 
     def looked_through(self, name: str) -> int:
         """The newest version of a table whose operations this process has looked at."""

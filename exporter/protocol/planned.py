@@ -59,11 +59,15 @@ class PlannedColumns:
         specs: Specs | None = None,
         record_columns: RecordColumns | None = None,
         columns: SchemaColumns | None = None,
+        of_record: bool = True,
     ) -> None:
         """specs: of the tables that are to be made; by day without. record_columns: what all have of the record.
 
+        of_record: whether tables get columns of the record.
+
         columns: that follow from schemas of the settings.
         """
+        self._of_record = of_record
         self._record_columns = record_columns or RecordColumns()
         self._changing: set[str] = set()
         self.evolutions = evolutions
@@ -86,6 +90,8 @@ class PlannedColumns:
         That of what was done to a row is one where the format of the type's values has an envelope. Where topics differ
         in that, it is planned when the first record of the type comes from one that has.
         """
+        if not self._of_record:
+            return []
         found = self.may_have(name)
         is_told = has_cdc(self._routing, name) is not None or name in self._changing
         return found if is_told else [one for one in found if one["name"] != CDC]

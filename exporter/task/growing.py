@@ -87,7 +87,8 @@ class Growing:
         found = set[str]()
         for fragment in result.fragments:
             topic = fragment.plan.tp.topic
-            found |= {name for name in fragment.files if name != DEAD_LETTERS and self._known.meet(name, topic)}
+            named = fragment.files.keys() - {DEAD_LETTERS}
+            found |= {name for name in named if self._known.foreseeing.topic(name, topic)}
             for name, keys in fragment.met.items():
                 for key in sorted(keys):
                     if (key, topic) not in self._met[name]:
@@ -131,7 +132,7 @@ class Growing:
         now = self._known.fingerprints
         return [
             name
-            for name in (fragment.files if self._known.has_several else fragment.met)
+            for name in (fragment.files if self._known.foreseeing.has_several else fragment.met)
             if any(file.fingerprint not in ("", now.get(name)) for file in fragment.files.get(name, ()))
         ]
 
@@ -151,7 +152,7 @@ class Growing:
         staged_for = {file.fingerprint for file in fragment.files.get(name, ()) if file.fingerprint}
         if name in self._widened and any(planned.is_narrow(name, one) for one in staged_for):
             return True
-        may_lack = name in fragment.met or (self._known.has_several and name != DEAD_LETTERS)
+        may_lack = name in fragment.met or (self._known.foreseeing.has_several and name != DEAD_LETTERS)
         if may_lack and any(planned.lacks(name, one) for one in staged_for):
             return True
         return seen is not None and any(planned.is_news(name, one, seen) for one in staged_for)

@@ -26,7 +26,9 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
 
     def make(types: dict[str, str] | None = None) -> Export:
         scalars = {"new_type": "table", "evolve": "add"}
-        return Export(kafka, topic(1), tmp_path, fresh_name("app"), types=types or {}, scalars=scalars, more=CDF)
+        root = tmp_path / fresh_name()
+        root.mkdir()
+        return Export(kafka, topic(1), root, fresh_name("app"), types=types or {}, scalars=scalars, more=CDF)
 
     return make
 

@@ -82,7 +82,7 @@ def is_computed(routings: Sequence[Routing]) -> bool:
 
 
 def _document(reading: Reading, tp: TopicPartition, offset: int, value: bytes) -> Any:
-    sent = reading.read(value, tp, offset)
+    sent = reading.read(value, tp, offset, is_row=True)
     if not sent.comparable:
         raise Undecided
     return sent.document
