@@ -1,4 +1,4 @@
-"""Fields called as Delta calls columns of its own, with a change data feed: no table is refused, and nobody waits."""
+"""Fields whose names Delta or Spark do not take: called as Delta calls its own columns, or alike for Spark alone."""
 
 from __future__ import annotations
 
@@ -74,3 +74,29 @@ def test_a_table_that_delta_refuses_with_its_columns_holds_up_nobody(
     e.run(spark)
     assert wrong_places(e) == {}
     assert e.audit(spark).clean
+
+
+DOTTED = "\u0130"
+
+
+def test_a_table_that_has_two_columns_of_one_name_for_spark_goes_on(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version made it: both are filled as ever, and the audit tells them apart. A new table has one."""
+
+    def record(kind: str, number: int) -> Record:
+        value = {"type": kind, "at": "2026-01-31T12:00:00Z", "i": number, DOTTED: -number}
+        return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
+
+    e = export()
+    produce(e.kafka, e.topic, {0: [record("old", 1), record("old", 2)]})
+    with monkeypatch.context() as patch:
+        patch.setattr(columns, "folded", str.lower)
+        e.run(spark)
+    produce(e.kafka, e.topic, {0: [record("old", 3), record("new", 4)]})
+    e.run(spark)
+    assert [(row["i"], row[DOTTED]) for row in e.rows("old")] == [(1, -1), (2, -2), (3, -3)]
+    (new,) = e.rows("new")
+    assert new["i"] == 4 and DOTTED not in new and json.loads(new["_rescued"]) == {DOTTED: -4}
+    report = e.audit(spark)
+    assert (report.clean, report.contents, report.contents_skipped) == (True, 4, 0), report
