@@ -25,6 +25,9 @@ class Outgrown(NamedTuple):
     have: str
     want: str
 
+    def __str__(self) -> str:
+        return f"{self.path} from {self.have} to {self.want}"
+
 
 def promoted(
     table_json: str, wanted: Iterable[Fields], fixed: Collection[str] = ()

@@ -123,8 +123,7 @@ class Growing:
         except (Moved, TableUnreadable) as error:
             log.warning(Event.COLUMNS_NOT_WIDENED, table=name, error=first_line(error))
             return False
-        told = (f"{one.path} from {one.have} to {one.want}" for one in columns)
-        log.info(Event.COLUMNS_WIDENED, table=name, columns="; ".join(told))
+        log.info(Event.COLUMNS_WIDENED, table=name, columns="; ".join(map(str, columns)))
         return view is not None
 
     def _lacking(self, fragment: Fragment) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import fastavro
 import pytest
 
+from exporter.operate.check.check import check_tables
 from exporter.operate.schema.schema import table_schemas
 from tests.support.fake_registry import FakeRegistry
 from tests.support.lakes import NOON, Export, millis, wait_until
@@ -105,3 +106,7 @@ def test_without_it_the_column_stays_and_is_said_to_be_outgrown(
     assert {(one.path, one.column, one.rows, one.outgrown) for one in told.rescued} == {
         ("id", "INT", 3, 3), ("ratio", "FLOAT", 3, 3)
     }  # fmt: skip
+    said = [one.says for one in check_tables(e.settings(), spark) if "outgrown" in one.says]
+    assert said == [
+        f"column {one} is outgrown: 3 values or more are in _rescued instead" for one in ("id (INT)", "ratio (FLOAT)")
+    ]

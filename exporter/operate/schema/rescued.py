@@ -52,11 +52,11 @@ def _told(seen: Seen, look: Look, path: str, columns: Mapping[str, str]) -> Iter
 
 
 def _outgrown(kinds: Mapping[str, int], column: str) -> int:
-    wider = _WIDER.get(column.partition("(")[0], ())
+    wider = WIDER.get(column.partition("(")[0], ())
     return sum(kinds.get(kind, 0) for kind in wider)
 
 
-_WIDER = {
+WIDER = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), ("integer",)),
     **dict.fromkeys(("FLOAT", "DECIMAL"), ("integer", "number")),
 }

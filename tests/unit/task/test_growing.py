@@ -289,6 +289,7 @@ def test_without_the_setting_an_outgrown_column_is_told_once() -> None:
             assert not growing.plan(met(round_of(place.known, (P0, None)), "2")).fragments[0].again
     told = [{name: one[name] for name in ("table", "path", "have", "want")} for one in said if "path" in one]
     assert told == [{"table": "order", "path": "a", "have": "integer", "want": "long"}]
+    assert [*map(str, place.known.planned.outgrown["order"])] == ["a from integer to long"]
     assert place.type_of("a") == "integer"
 
 
