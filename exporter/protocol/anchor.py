@@ -25,7 +25,7 @@ from exporter.lake.table import DeltaTable
 from exporter.lake.widening import ENABLED
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.text import first_line
+from exporter.text import all_lines, first_line
 from offsets.names import LOG_FOLDER, AppId, table_folder
 from offsets.partitions import Spec
 from offsets.positions import Position
@@ -75,7 +75,7 @@ class Failed(Moved):
         says = first_line(self._error)
         if DELTA_REFUSES in says:
             return ConfigError(
-                f"table {self.table.event_type}: Delta refuses it: {says}",
+                f"table {self.table.event_type}: Delta refuses it: {all_lines(self._error)}",
                 "correct its columns in the settings, or what was done to the table: `exporter check` looks at both",
             )
         return TableUnwritable(f"table {self.table.event_type} cannot be written: {says}")
