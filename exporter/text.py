@@ -41,6 +41,12 @@ def first_line(error: BaseException) -> str:
     return masked(next(telling, tail[-1] if tail else ""))
 
 
+def all_lines(error: BaseException) -> str:
+    """All that an error says, in one line: a Java exception without its stack; no secret."""
+    java = getattr(error, "java_exception", None)
+    return masked(" ".join(str(java.toString()).split())) if java is not None else first_line(error)
+
+
 _RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::.*)?)$", re.MULTILINE)
 """The line that ends a traceback of Python's."""
 

@@ -174,8 +174,7 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     configuration = routing_of(settings, session)
     lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
-    evolving = evolutions(settings, parse_hints(session, settings))
-    columns = FromSchemas(configuration)
+    evolving, columns = growth_of(settings, configuration, session)
     return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
 
 
@@ -190,6 +189,11 @@ def as_recorded(configuration: Routing, lake: Lake) -> Routing:
     known = {} if letters is None else letters.properties
     versions = (configuration, *configuration.earlier)
     return next((one for one in versions if f"{CONFIG_PROPERTY}{one.fingerprint()}" in known), configuration)
+
+
+def growth_of(settings: Settings, configuration: Routing, session: Any) -> tuple[Evolutions, FromSchemas]:
+    """Which tables grow, and the columns that follow from schemas. Raises ConfigError."""
+    return evolutions(settings, parse_hints(session, settings)), FromSchemas(configuration)
 
 
 def open_registry(settings: Settings) -> Registry:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.columns import Names, unfit
+from exporter.core.columns import Names, never_added
 
 _NAMES = {
     pa.string(): "string",
@@ -48,7 +48,7 @@ def spark_fields(
         here = f"{path}.{one.name}"
         if here in refused:
             continue
-        if unfit(one.name, top):
+        if never_added(one.name, top):
             refused[here] = "no column can have that name"
             continue
         if names.clash(one.name):

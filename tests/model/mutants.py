@@ -1087,6 +1087,22 @@ MUTANTS = (
         "evolve",
     ),
     Mutant(
+        "promoting_from_memory",
+        "4.10 the wider type is written over what the task has planned, not over the table as it is",
+        ((EVOLVE, "promoted(self.schemas[tables[A][2]],", "promoted(self.schemas[process[3]],"),),
+        COLUMNS,
+        {"logs": ("j", "i"), "promotes": True},
+        "evolve",
+    ),
+    Mutant(
+        "promoting_over_another",
+        "4.3 a commit that adds columns is not refused by the wider type that landed since its snapshot",
+        ((EVOLVE, "            if columns[0] != base[0]:\n", "            if False:\n"),),
+        COLUMNS,
+        {"logs": ("j", ""), "promotes": True},
+        "evolve",
+    ),
+    Mutant(
         "evolving_over_another",
         "4.3 a metadata change that landed since the snapshot does not refuse a commit that adds columns",
         ((EVOLVE, "            if columns[0] != base[0]:\n", "            if False:\n"),),

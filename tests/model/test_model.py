@@ -171,6 +171,7 @@ ACCIDENTS_LARGE = (
     ("evolve", {"logs": ("t", "ia"), "again_max": 0, "tasks": "001"}),
     ("evolve", {"late": True}),
     ("evolve", {"forgets": True}),
+    ("evolve", {"logs": ("b", "j"), "promotes": True}),
     ("met", {"olds": 2}),
     ("met", {"olds": 2, "news": 2, "takes": True, "new": "AC"}),
     ("met", {"old": "ACA", "new": "DAD", "olds": 2, "there": True}),

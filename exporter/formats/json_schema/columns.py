@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from exporter.core.columns import Names, unfit
+from exporter.core.columns import Names, never_added
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
@@ -91,7 +91,7 @@ class _Walk:
         for name, inner in properties.items():
             at = f"{path}.{name}"
             try:
-                if unfit(name, top=top) or names.clash(name):
+                if never_added(name, top=top) or names.clash(name):
                     raise _NoColumn(at, "no column can have this name beside the others")
                 kind = self.kind(inner, document, at, depth + 1, trail)
             except _NoColumn as no:

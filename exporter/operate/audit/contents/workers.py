@@ -83,7 +83,7 @@ def is_computed(routings: Sequence[Routing]) -> bool:
 
 def _document(reading: Reading, is_earlier: bool, tp: TopicPartition, offset: int, value: bytes) -> Any:
     try:
-        sent = reading.read(value, tp, offset)
+        sent = reading.read(value, tp, offset, is_row=True)
     except Refused as refused:
         if not is_earlier:
             raise
