@@ -44,7 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
-MEMBER = "exporter/coordinate/member.py"
+MEMBER, SEAL = "exporter/coordinate/member.py", "exporter/coordinate/seal.py"
 ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
 THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -1674,6 +1674,22 @@ MUTANTS = (
         ((MERGING, "        if position != Position(claim.epoch, claim.expected):\n", "        if False:\n"),),
         frozenset({"ONCE"}),
         {"forgets": False},
+        "coordinate",
+    ),
+    Mutant(
+        "offer_without_a_seal",
+        "4.11 a leader commits offers that anybody who can write to the control topic has made up",
+        ((SEAL, "        return self._fits(message) or", "        return True or self._fits(message) or"),),
+        frozenset({"COVER"}),
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "offer_beyond_the_end",
+        "4.11 a leader moves positions to where no record is yet",
+        ((MERGING, "            if claim.new >= ends.get(claim.tp, 0):\n", "            if False:\n"),),
+        frozenset({"COVER"}),
+        {},
         "coordinate",
     ),
     Mutant(
