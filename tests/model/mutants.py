@@ -903,7 +903,15 @@ MUTANTS = (
         "3.7 a table that another task has moved is looked at all the same: its row, if it has one, is found",
         ((CONDEMNING, "return event_type in known and position != known[event_type]", "return False"),),
         NOTHING,
-        {"tasks": 2},
+        {"tasks": 2, "stages": False},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_keeps_what_is_staged",
+        "3.7 a task condemns a record that it has staged for another type",
+        ((WRITERS, "return any(file.offsets.first_offset <= offset <= file.offsets.last_offset", "return any(False"),),
+        frozenset({"ONCE"}),
+        {},
         "condemn",
     ),
     Mutant(
@@ -927,7 +935,7 @@ MUTANTS = (
         "3.7 a condemnation does not compare what is condemned: two tasks write the row",
         ((CONDEMN, " or RECORD in self.condemned(world[D])", ""),),
         frozenset({"ONCE"}),
-        {"tasks": 2},
+        {"tasks": 2, "stages": False},
         "condemn",
     ),
     Mutant(
