@@ -9,7 +9,7 @@
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
     replay  <app>/replay/<topic>/<partition>/<replay number>; its files' attempt: replay-<replay number>-<uuid>
     offer   _exporter/offers/<offer id>.json, in the table's folder: what a message should not hold (protocol 4.11)
-    key     _control.keys/<app>, below the root of all tables: what offers are sealed with (protocol 4.11)
+    key     _control.keys/<app>, below the root of all tables: what offers are signed with (protocol 4.11)
     pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
     condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
 
@@ -205,7 +205,7 @@ def _within(partition: Partition, name: str) -> str:
 
 
 def key_file(app: str) -> str:
-    """The file of the key that an app's offers are sealed with."""
+    """The file of the key that an app's offers are signed with."""
     return f"{KEYS_FOLDER}/{app}"
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from exporter.coordinate.seal import SEAL_PATTERN
+from exporter.coordinate.signature import SIGNATURE_PATTERN
 from exporter.core.coordination import Begin, Message, Offer, OfferedClaim, Outcome, Ready
 from offsets.ranges import TopicPartition
 
@@ -33,10 +33,10 @@ _Manifest = Annotated[
 ]
 
 
-_SEAL = {
+_SIGNATURE = {
     "description": "HMAC-SHA256, in hex, of the message without it, under the app's key. The last key of the message.",
     "type": "string",
-    "pattern": SEAL_PATTERN,
+    "pattern": SIGNATURE_PATTERN,
 }
 
 
@@ -136,7 +136,7 @@ def schema() -> dict[str, Any]:
     """JSON Schema of all messages, as the handbook shows it."""
     found = msgspec.json.schema(_Begin | _Offer | _Ready | _Outcome)
     definitions = {name.strip("_"): {**one, "title": name.strip("_")} for name, one in found.pop("$defs").items()}
-    definitions["Offer"]["properties"] |= {"seal": _SEAL}
+    definitions["Offer"]["properties"] |= {"signature": _SIGNATURE}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in definitions],

@@ -1,4 +1,4 @@
-"""The key that offers are sealed with: a file beside the tables, made once (protocol 4.11).
+"""The key that offers are signed with: a file beside the tables, made once (protocol 4.11).
 
 <table_root>/_control.keys/<app>    64 hexadecimal digits
 """

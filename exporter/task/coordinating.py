@@ -12,7 +12,7 @@ from exporter.coordinate.leading import AllPartitions, OwnsLeast
 from exporter.coordinate.loss import as_lossy_as_told
 from exporter.coordinate.member import Member
 from exporter.coordinate.rounds import Rounds
-from exporter.coordinate.seal import Seal
+from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Channel, Leadership
 from exporter.kafka.control import ControlTopic
 from exporter.kafka.options import kafka_python_options
@@ -48,8 +48,8 @@ def coordinated_commits(
     def coordinated(pool: ThreadPoolExecutor) -> CoordinatedCommits:
         merging = ThreadPoolExecutor(MERGE_THREADS, thread_name_prefix="merge")
         wire = ControlTopic(kafka_python_options(settings), settings.control_topic)
-        seal = Seal(lambda: control_key(lake.store, settings.app, lake.sync))
-        channel: Channel = as_lossy_as_told(TopicChannel(wire, settings.app, seal))
+        signature = Signature(lambda: control_key(lake.store, settings.app, lake.sync))
+        channel: Channel = as_lossy_as_told(TopicChannel(wire, settings.app, signature))
         partitions = AskedPartitions(settings)
         everything = AllPartitions(partitions, merging, settings.topics_refresh_secs)
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from exporter.coordinate.messages import encode
-from exporter.coordinate.seal import Seal
+from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Offer, OfferedClaim
 from exporter.local.broker import create_topic
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
@@ -87,8 +87,8 @@ def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: 
 
 
 def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
-    """Of the right app, table, position and owner, without files, beyond what was read: without the seal it is passed
-    over, with it, as by an owner that counts wrongly, left out. What comes next is there once, and the audit is clean.
+    """Of the right app, table, position and owner, without files, beyond what was read: passed over where not
+    signed; where it is, as by an owner that counts wrongly, left out. What comes next is there once, and the audit is clean.
     """
     with capture_logs() as logs, export.going(spark) as one:
         produce(export.kafka, export.topic, {0: mixed(RECORDS, 0)})
@@ -110,8 +110,8 @@ def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
         wait_until(lambda: of(logs, "control_message_ignored") or moved(), 60, "it is heard")
         assert not moved()
         key = (export.root / "lake" / "_control.keys" / export.app).read_bytes()
-        sealed = Seal(lambda: key).put_on(encode(replace(forged, id="sealed")))
-        produce(export.kafka, control, {0: [Record(None, sealed)]})
+        signed = Signature(lambda: key).put_on(encode(replace(forged, id="signed")))
+        produce(export.kafka, control, {0: [Record(None, signed)]})
         wait_until(lambda: of(logs, "offer_left_out") or moved(), 60, "it is heard")
         assert "the partition ends at" in of(logs, "offer_left_out")[0]["reason"]
         produce(export.kafka, export.topic, {0: mixed(RECORDS, RECORDS)})

@@ -6,8 +6,8 @@ own Member, over DeltaCommitter.found and land; what a leader puts into one comm
 channel holds a few messages: each may be heard by anybody, any number of times, in any order, at any time; when it is
 full, the next one takes the place of any. So losing, doubling, delaying and clearing are all in it, and with `lies`
 outcomes that nobody found, too. At any time a leader may be told a made-up offer without files, of the right position:
-without the seal of the app to anywhere, with it to the end of the partition or beyond. A commit that was given up and
-lands later is a leader's, which has the offer under the same id.
+to anywhere if it is not signed, to the end of the partition or beyond if it is. A commit that was given up and lands
+later is a leader's, which has the offer under the same id.
 
     Process  (writers, open, name)
     Writer   as in pair_world.py
@@ -42,7 +42,7 @@ import exporter.protocol.commit
 from exporter.coordinate.channel import TopicChannel
 from exporter.coordinate.member import Member, _Offered
 from exporter.coordinate.messages import encode
-from exporter.coordinate.seal import Seal
+from exporter.coordinate.signature import Signature
 from exporter.core import merging
 from exporter.core.coordination import Offer, OfferedClaim, Outcome
 from exporter.core.outcome import Landed, Prepared, Report, Unknown
@@ -57,7 +57,7 @@ from tests.model.world import APP, Move, SharedMove, State, Stopped
 
 SAID, LOST = "said", "lost"
 STARTED, COMPLETED, FAILED, LEFT = "started", "completed", "failed", "left"
-SEAL = Seal(lambda: b"key", lambda: 0.0)
+SIGNATURE = Signature(lambda: b"key", lambda: 0.0)
 OPEN = 0b100
 EVERYTHING = BOTH | OPEN
 
@@ -434,16 +434,16 @@ class CoordinateWorld(PairWorld):
         for p, log in enumerate(self.scope.logs):
             for new in range(seen[0][p] + 1, len(log) + 2):
                 offer = ("x", ((p, seen[0][p], new, ()),))
-                for sealed in (False, True) if new >= len(log) else (False,):
-                    if self.is_heard(offer, sealed) and (chosen := self.choice((offer,), seen)[0]):
-                        found.append((f"L: commits a made-up offer, p{p} to {new}{', sealed' * sealed}", chosen))
+                for signed in (False, True) if new >= len(log) else (False,):
+                    if self.is_heard(offer, signed) and (chosen := self.choice((offer,), seen)[0]):
+                        found.append((f"L: commits a made-up offer, p{p} to {new}{', signed' * signed}", chosen))
         return tuple(found)
 
-    def is_heard(self, offer: State, sealed: bool) -> bool:
+    def is_heard(self, offer: State, signed: bool) -> bool:
         """Whether a task takes a value of the control topic for an offer."""
         value = encode(self.real_offer(*offer))
-        wire = SimpleNamespace(receive=lambda _: [SEAL.put_on(value) if sealed else value])
-        return bool(TopicChannel(wire, APP, SEAL).hear(0))  # type: ignore[arg-type]
+        wire = SimpleNamespace(receive=lambda _: [SIGNATURE.put_on(value) if signed else value])
+        return bool(TopicChannel(wire, APP, SIGNATURE).hear(0))  # type: ignore[arg-type]
 
     def _merges(self, process: State, tables: State, heard: State) -> Iterator[SharedMove]:
         """All that it has heard of, in one commit, but what does not belong there."""

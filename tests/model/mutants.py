@@ -44,7 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
-MEMBER, SEAL = "exporter/coordinate/member.py", "exporter/coordinate/seal.py"
+MEMBER, SIGNATURE = "exporter/coordinate/member.py", "exporter/coordinate/signature.py"
 ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
 THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -1685,9 +1685,9 @@ MUTANTS = (
         "coordinate",
     ),
     Mutant(
-        "offer_without_a_seal",
+        "offer_without_a_signature",
         "4.11 a leader commits offers that anybody who can write to the control topic has made up",
-        ((SEAL, "        return self._fits(message) or", "        return True or self._fits(message) or"),),
+        ((SIGNATURE, "        return self._fits(message) or", "        return True or self._fits(message) or"),),
         frozenset({"COVER"}),
         {},
         "coordinate",

@@ -139,7 +139,7 @@ def test_the_schema_describes_each_kind() -> None:
     assert kinds == {"Begin": ["begin"], "Offer": ["offer"], "Ready": ["ready"], "Outcome": ["outcome"]}
     for message in MESSAGES:
         described = told["$defs"][type(message).__name__]
-        properties = {*described["properties"]} - {"seal"}
+        properties = {*described["properties"]} - {"signature"}
         assert {*described["required"]} <= {*json.loads(encode(message))} == properties
         assert described["description"]
 

@@ -1,4 +1,4 @@
-"""The key that offers are sealed with, as a file beside the tables (protocol 4.11)."""
+"""The key that offers are signed with, as a file beside the tables (protocol 4.11)."""
 
 from __future__ import annotations
 
