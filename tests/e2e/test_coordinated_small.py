@@ -87,8 +87,8 @@ def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: 
 
 
 def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
-    """Of the right app, table, position and owner, without files, beyond what was read: passed over where not
-    signed; where it is, as by an owner that counts wrongly, left out. What comes next is there once, and the audit is clean.
+    """Of the right app, table, position and owner, without files, beyond what was read: passed over where it is not
+    signed, left out where it is, as by an owner that counts wrongly. What comes next is there, once.
     """
     with capture_logs() as logs, export.going(spark) as one:
         produce(export.kafka, export.topic, {0: mixed(RECORDS, 0)})
