@@ -22,6 +22,7 @@ from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
+from exporter.text import encodable
 
 Sample = tuple[tuple[str, ...], Any]
 """Label values and a number (a histogram's: a Spread)."""
@@ -42,12 +43,12 @@ class Described:
         if self.kind == "histogram":
             family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
             for labels, spread in self.samples(snapshot):
-                family.add_metric(labels, _buckets(spread), spread.sum)
+                family.add_metric([*map(encodable, labels)], _buckets(spread), spread.sum)
             return family
         of_kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         plain: CounterMetricFamily | GaugeMetricFamily = of_kind(self.name, self.help, labels=self.labels)
         for labels, number in self.samples(snapshot):
-            plain.add_metric(labels, number)
+            plain.add_metric([*map(encodable, labels)], number)
         return plain
 
 

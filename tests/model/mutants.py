@@ -44,7 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
-MEMBER = "exporter/coordinate/member.py"
+MEMBER, SIGNATURE = "exporter/coordinate/member.py", "exporter/coordinate/signature.py"
 ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
 THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -903,7 +903,15 @@ MUTANTS = (
         "3.7 a table that another task has moved is looked at all the same: its row, if it has one, is found",
         ((CONDEMNING, "return event_type in known and position != known[event_type]", "return False"),),
         NOTHING,
-        {"tasks": 2},
+        {"tasks": 2, "stages": False},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_keeps_what_is_staged",
+        "3.7 a task condemns a record that it has staged for another type",
+        ((WRITERS, "return any(file.offsets.first_offset <= offset <= file.offsets.last_offset", "return any(False"),),
+        frozenset({"ONCE"}),
+        {},
         "condemn",
     ),
     Mutant(
@@ -927,7 +935,7 @@ MUTANTS = (
         "3.7 a condemnation does not compare what is condemned: two tasks write the row",
         ((CONDEMN, " or RECORD in self.condemned(world[D])", ""),),
         frozenset({"ONCE"}),
-        {"tasks": 2},
+        {"tasks": 2, "stages": False},
         "condemn",
     ),
     Mutant(
@@ -1709,6 +1717,22 @@ MUTANTS = (
         ((MERGING, "        if position != Position(claim.epoch, claim.expected):\n", "        if False:\n"),),
         frozenset({"ONCE"}),
         {"forgets": False},
+        "coordinate",
+    ),
+    Mutant(
+        "offer_without_a_signature",
+        "4.11 a leader commits offers that anybody who can write to the control topic has made up",
+        ((SIGNATURE, "        return self._fits(message) or", "        return True or self._fits(message) or"),),
+        frozenset({"COVER"}),
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "offer_beyond_the_end",
+        "4.11 a leader moves positions to where no record is yet",
+        ((MERGING, "            if claim.new >= ends.get(claim.tp, 0):\n", "            if False:\n"),),
+        frozenset({"COVER"}),
+        {},
         "coordinate",
     ),
     Mutant(
