@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
@@ -14,12 +14,36 @@ from exporter.formats.binary.decimals import DIGITS_MAX
 from exporter.formats.spark_columns import Registered, spark_fields
 
 
-def avro_columns(schema: SchemaText, _place: str, connect: bool) -> Registered:
-    """The columns of a registered schema. Raises ConfigError."""
+def avro_columns(schema: SchemaText, place: str, connect: bool) -> Registered:
+    """The columns of a registered schema. place: the number of a branch, if it is a union; else those of the one
+    record that there is. Raises ConfigError."""
     try:
-        return _columns(parsed(schema), connect)
+        found = parsed(schema)
+        if found.branches:
+            found = _branch(found, place)
+        return _columns(found, connect)
     except (BadSchema, RecursionError) as error:
         raise ConfigError(f"an Avro schema cannot be used: {error}", "register another one") from None
+
+
+def avro_places(schema: SchemaText) -> Sequence[str]:
+    """The places of a registered schema that have columns: numbers of a union's records. Raises ConfigError."""
+    try:
+        branches = parsed(schema).branches
+    except (BadSchema, RecursionError):
+        return ("",)
+    return [str(number) for number, one in enumerate(branches) if one.kind == "record"] or ("",)
+
+
+def _branch(union: Schema, place: str) -> Schema:
+    """Raises ConfigError."""
+    if place.isdecimal() and int(place) < len(union.branches):
+        return union.branches[int(place)]
+    records = records_of([union])
+    if len(records) != 1:
+        what = f"an Avro schema cannot be used: $: it is a union of {len(records)} records"
+        raise ConfigError(what, "each is a writer of its own")
+    return records[0]
 
 
 def avro_file_columns(form: ValueFormat) -> Mapping[str, Registered]:

@@ -40,8 +40,9 @@ class Plan:
         """Values that rows() reads some of; other plans may read others."""
         return Batch(values, self._places.copy())
 
-    def rows(self, batch: Batch, rows: np.ndarray, skipped: int = 0) -> Rows:
-        """Read some of a batch's values, ascending and not null. skipped: bytes in front of each, which are there."""
+    def rows(self, batch: Batch, rows: np.ndarray, skipped: int | np.ndarray = 0) -> Rows:
+        """Read some of a batch's values, ascending and not null. skipped: bytes in front, of all or of each, which are
+        there."""
         batch.places = self._places.copy()
         cursor = batch.cursor(rows, skipped)
         column = self._root.read(cursor)
@@ -54,7 +55,9 @@ class Plan:
         truncated = sum(count for row, count in out.truncated.items() if not cursor.bad[row])
         return Rows(good, record, _reasons(cursor), truncated)
 
-    def peek(self, batch: Batch, rows: np.ndarray, path: Sequence[str], skipped: int = 0) -> Rows | None:
+    def peek(
+        self, batch: Batch, rows: np.ndarray, path: Sequence[str], skipped: int | np.ndarray = 0
+    ) -> Rows | None:
         """One field of some of a batch's values, alone in its record, and nothing behind it; None: there is none."""
         batch.places = self._places.copy()
         cursor = batch.cursor(rows, skipped)

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
 from exporter.core.schemas import SchemaText
@@ -21,7 +22,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.operate.audit.contents.typed import Day, Floating, Instant
 from exporter.operate.audit.readers.avro_rest import Rest
-from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
+from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
 from exporter.operate.audit.readers.semantics import meant
 
 DEPTH_MAX = 50
@@ -31,11 +32,15 @@ _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
 
 @dataclass(frozen=True)
 class Plan:
-    """One writer's schema. plain: for fastavro, without logical types. whole, named: as written, by full names."""
+    """One writer's schema. plain: for fastavro, without logical types. whole, named: as written, by full names.
+
+    branches: of a union at the root; None of one that is null.
+    """
 
     plain: Any
     whole: Any
     named: Mapping[str, Any]
+    branches: tuple[Plan | Refused | None, ...] = ()
 
     @property
     def name(self) -> str:
@@ -61,12 +66,16 @@ class AvroValues:
         self._fastavro = fastavro
         self._form = form
         self._plans: dict[SchemaText, Plan | Refused | Undecided] = {}
-        self._files = self._of_files()
-        self._by_fingerprint = {self._fingerprint(plan): plan for plan in self._files.values()}
+        self._whole = self._of_files()
+        records = [one for plan in self._whole for one in (plan.branches or (plan,)) if isinstance(one, Plan)]
+        self._files = {one.name: one for one in records}
+        single = self._whole if form.frame == "single_object" else []
+        self._by_fingerprint = {self._fingerprint(plan): plan for plan in single}
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         plan, body = self._plan(body, schema)
+        plan, body = _branch(plan, body)
         by = self._reader(plan)
         found = self._document(body, plan, by)
         if by is not plan:
@@ -100,7 +109,9 @@ class AvroValues:
         if self._form.message:
             plan = self._files.get(self._form.message)
         else:
-            plan = next(iter(self._files.values())) if len(self._files) == 1 else None
+            unions = [one for one in self._whole if any(isinstance(branch, Plan) for branch in one.branches)]
+            found = unions or [*self._files.values()]
+            plan = found[0] if len(found) == 1 else None
         if plan is None:
             raise Undecided("it is not told which of the schemas these values have")
         return plan, body
@@ -122,9 +133,9 @@ class AvroValues:
             raise type(found)(*found.args)  # a new one: the same would grow by a traceback each time
         return found
 
-    def _of_files(self) -> dict[str, Plan]:
-        """Full name -> plan; a file may name what another one has, in any order."""
-        left, done, found = [text for _, text in self._form.schemas], list[str](), dict[str, Plan]()
+    def _of_files(self) -> list[Plan]:
+        """A file may name what another one has, in any order."""
+        left, done, found = [text for _, text in self._form.schemas], list[str](), list[Plan]()
         while left:
             tried = [(text, self._tried([text]) or self._tried([*done, text])) for text in left]
             usable = [(text, plan) for text, plan in tried if plan is not None]
@@ -133,7 +144,7 @@ class AvroValues:
             for text, plan in usable:
                 left.remove(text)
                 done.append(text)
-                found[plan.name] = plan
+                found.append(plan)
         return found
 
     def _tried(self, texts: list[str]) -> Plan | None:
@@ -156,18 +167,60 @@ class AvroValues:
                 given = json.loads(text)
                 whole = self._fastavro.parse_schema(_without(given, {"default"}), named_schemas=named)
                 plain = self._fastavro.parse_schema(_without(given, dropped), named_schemas=plain_named)
-            if type(whole) is not dict or whole["type"] not in ("record", "error"):
-                raise Refused("the schema is no record")
-            _check(whole, named, ())
+            if type(whole) is list:
+                return Plan(plain, whole, named, tuple(map(_alone, plain, whole, repeat(plain_named), repeat(named))))
+            found = _alone(plain, whole, plain_named, named)
         except Refused:
             raise
         except Exception as error:
             raise Undecided(f"the schema: {error!r}") from error
-        return Plan(plain, whole, named)
+        if not isinstance(found, Plan):
+            raise found or Refused("the schema is no record")
+        return found
 
     def _fingerprint(self, plan: Plan) -> bytes:
-        form = self._fastavro.schema.to_parsing_canonical_form(plan.plain)
+        whole = _without(_defined(plan.whole, plan.named, set()), {"logicalType"})
+        form = self._fastavro.schema.to_parsing_canonical_form(whole)
         return bytes.fromhex(self._fastavro.schema.fingerprint(form, "CRC-64-AVRO"))
+
+
+def _alone(plain: Any, whole: Any, plain_named: Mapping[str, Any], named: Mapping[str, Any]) -> Plan | Refused | None:
+    """What reads values that are of one type; None of null."""
+    if whole == "null":
+        return None
+    if type(whole) is str:
+        plain, whole = plain_named.get(whole), named.get(whole)
+    if type(whole) is not dict or whole["type"] not in ("record", "error"):
+        return Refused("the schema is no record")
+    try:
+        _check(whole, named, ())
+    except Refused as refused:
+        return refused
+    if type(plain) is dict:  # as parsed, with all that it may name
+        plain = {**plain, "__fastavro_parsed": True, "__named_schemas": dict(plain_named)}
+    return Plan(plain, whole, named)
+
+
+def _branch(plan: Plan, body: bytes) -> tuple[Plan, bytes]:
+    """The branch that a value of a union is of, and what follows its number. Raises NoValue, and Refused."""
+    if not plan.branches:
+        return plan, body
+    number = size = 0
+    while True:
+        if size >= min(len(body), 10):
+            raise Refused("the number of a branch is cut off")
+        number += (body[size] & 127) << 7 * size
+        size += 1
+        if body[size - 1] < 128:
+            break
+    if number % 2 or number // 2 >= len(plan.branches):
+        raise Refused("no such branch")
+    found, rest = plan.branches[number // 2], body[size:]
+    if found is None:
+        raise Refused("bytes behind a null") if rest else NoValue("the null of a union")
+    if isinstance(found, Refused):
+        raise Refused(*found.args)
+    return found, rest
 
 
 def _in_order(schema: SchemaText) -> Iterable[str]:
@@ -190,6 +243,18 @@ def _without(schema: Any, dropped: Collection[str]) -> Any:
     if isinstance(schema, dict):
         return {key: _without(one, dropped) for key, one in schema.items() if key not in dropped}
     return schema
+
+
+def _defined(schema: Any, named: Mapping[str, Any], done: set[str]) -> Any:
+    """A schema in which each name is defined where it stands first."""
+    if isinstance(schema, list):
+        return [_defined(one, named, done) for one in schema]
+    if isinstance(schema, str):
+        return schema if schema in done or schema not in named else _defined(named[schema], named, done)
+    done |= {schema["name"]} if "name" in schema else set()
+    fields = [{**one, "type": _defined(one["type"], named, done)} for one in schema.get("fields", ())]
+    inner = {key: _defined(schema[key], named, done) for key in ("items", "values") if key in schema}
+    return {**schema, **({"fields": fields} if "fields" in schema else {}), **inner}
 
 
 def _check(schema: Any, named: Mapping[str, Any], above: tuple[str, ...]) -> None:
