@@ -36,7 +36,7 @@ __all__ = ["Registered", "places", "registered", "registered_files"]
 
 
 def registered(schema: SchemaText, place: str = "", semantic_types: str = "none") -> Registered:
-    """The columns of a registered schema. place: which record of it: `1.0` of Protobuf, `1` of a union; "" is the first.
+    """The columns of a registered schema. place: which record: `1.0` of Protobuf, `1` of a union; "" is the first.
 
     semantic_types: of the format. Raises ConfigError for a schema that cannot be used.
     """

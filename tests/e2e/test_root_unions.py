@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 CONF = {"auto.register.schemas": False, "use.latest.version": True}
 
 
-def record(name: str, **fields: Any) -> dict[str, Any]:
+def record(name: str, /, **fields: Any) -> dict[str, Any]:
     made = [{"name": field, "type": kind} for field, kind in fields.items()]
     return {"type": "record", "name": name, "namespace": "shop", "fields": made}
 

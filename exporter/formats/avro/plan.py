@@ -28,12 +28,16 @@ class Rows:
 
 
 class Plan:
-    """kind: the struct that the records are, of the reader's fields and then those that only the writer has."""
+    """kind: the struct that the records are, of the reader's fields and then those that only the writer has. refused:
+    path -> why no column holds what stands there.
+    """
 
     def __init__(self, writer: Schema, reader: Schema | None = None, *, connect: bool = False) -> None:
         """reader: None: the values are read as they were written. connect: see resolve.py. Raises Unresolvable."""
         self._places = Places()
-        self._root = Resolver(self._places, connect).node(writer, reader or writer, "$")
+        resolver = Resolver(self._places, connect)
+        self._root = resolver.node(writer, reader or writer, "$")
+        self.refused = resolver.refused
         self.kind: pa.StructType = self._root.kind if self._root.kind is not None else pa.struct([])
 
     def batch(self, values: pa.BinaryArray) -> Batch:

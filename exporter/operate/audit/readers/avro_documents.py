@@ -1,6 +1,6 @@
 """Avro values, by fastavro without its logical types: what these make of a number or of bytes is told here.
 
-    fastavro ── numbers, texts, bytes, dicts, lists ── by the schema: dates, times, decimals, unions as objects
+    fastavro ── numbers, texts, bytes, dicts, lists ── avro_shapes.py ── a document
 
 Bytes behind a value, an int beyond 32 bits and a decimal with more digits than its type has are refused: fastavro
 takes these.
@@ -10,24 +10,20 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import repeat
 from typing import Any
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.operate.audit.contents.typed import Day, Floating, Instant
 from exporter.operate.audit.readers.avro_rest import Rest
+from exporter.operate.audit.readers.avro_shapes import Shaping
 from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
-from exporter.operate.audit.readers.semantics import meant
 
-DEPTH_MAX = 50
+DEPTH_MAX = 100
 SINGLE_OBJECT = b"\xc3\x01"
-_PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ class AvroValues:
             raise Refused(f"fastavro: {error!r}") from error
         if stream.tell() != len(body):
             raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
-        return _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
+        return Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw, ())
 
     def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
         """What reads a value, and what is to be read."""
@@ -258,27 +254,24 @@ def _defined(schema: Any, named: Mapping[str, Any], done: set[str]) -> Any:
 
 
 def _check(schema: Any, named: Mapping[str, Any], above: tuple[str, ...]) -> None:
-    """Raises Refused for a schema that no table can have: it contains itself, or repeats what takes no bytes."""
+    """Raises Refused for a schema that is too deep, Undecided for one that repeats what takes no bytes: a few bytes
+    would keep fastavro busy for minutes."""
     if len(above) > DEPTH_MAX:
         raise Refused("the schema is too deep")
     if isinstance(schema, list):
         for one in schema:
             _check(one, named, above)
     elif isinstance(schema, str):
-        if schema in above:
-            raise Refused(f"{schema} contains itself")
-        if schema in named:
+        if schema in named and schema not in above:
             _check(named[schema], named, above)
     elif schema["type"] in ("record", "error"):
-        if schema["name"] in above:
-            raise Refused(f"{schema['name']} contains itself")
         for field in schema["fields"]:
             _check(field["type"], named, (*above, schema["name"]))
     elif schema["type"] in ("array", "map"):
         inner = schema["items" if schema["type"] == "array" else "values"]
         _check(inner, named, (*above, ""))
         if schema["type"] == "array" and _takes_nothing(inner, named):
-            raise Refused("items that take no bytes")
+            raise Undecided("items that take no bytes")
     elif isinstance(schema["type"], (list, dict)):
         _check(schema["type"], named, above)
 
@@ -290,114 +283,6 @@ def _takes_nothing(schema: Any, named: Mapping[str, Any]) -> bool:
         return False
     kind = schema["type"]
     if kind in ("record", "error"):
-        return all(_takes_nothing(one["type"], named) for one in schema["fields"])
+        rest = {name: one for name, one in named.items() if name != schema["name"]}  # one in itself takes what it takes
+        return all(_takes_nothing(one["type"], rest) for one in schema["fields"])
     return bool(kind == "fixed" and schema["size"] == 0) or kind == "null"
-
-
-@dataclass(frozen=True)
-class _Shaping:
-    """From what fastavro gives to a document. connect: names of Connect's types count."""
-
-    named: Mapping[str, Any]
-    connect: bool
-
-    def of(self, schema: Any, value: Any) -> Any:
-        """One value by its type. Raises Refused."""
-        if isinstance(schema, str):
-            return self.of(self.named[schema], value) if schema in self.named else _scalar(schema, {}, value)
-        if isinstance(schema, list):
-            return self._union(schema, value)
-        kind = schema["type"]
-        if kind in ("record", "error"):
-            found: Any = {one["name"]: self.of(one["type"], value[one["name"]]) for one in schema["fields"]} or None
-        elif kind == "array":
-            found = [self.of(schema["items"], one) for one in value]
-        elif kind == "map":
-            found = {name: self.of(schema["values"], one) for name, one in value.items()}
-        elif isinstance(kind, (list, dict)) or kind in self.named:
-            found = self.of(kind, value)
-        else:
-            found = _scalar(kind, schema, value)
-        if self.connect and "connect.name" in schema and kind not in ("record", "error"):
-            parameters = {"scale": schema["scale"]} if "scale" in schema else schema.get("connect.parameters", {})
-            return meant(schema["connect.name"], parameters, found)
-        return found
-
-    def _union(self, members: list[Any], value: Any) -> Any:
-        some = [one for one in members if one != "null"]
-        if value is None:
-            return None
-        member = _member(some, value, self.named)
-        if type(value) is tuple:
-            value = value[1]
-        found = self.of(member, value)
-        kinds = {one if isinstance(one, str) else one["type"] for one in some}
-        if len(some) == 1 or kinds in ({"int", "long"}, {"float", "double"}):
-            return found
-        return {f"member_{_called(member).lower()}": found}
-
-
-def _member(members: list[Any], value: Any, named: Mapping[str, Any]) -> Any:
-    """Which one a value is of: named ones come with their name, of the others there is one for each kind."""
-    if type(value) is tuple:
-        return next(one for one in members if (one if isinstance(one, str) else one.get("name")) == value[0])
-    for one in members:
-        kind = one if isinstance(one, str) else one["type"]
-        if kind in named or kind not in _MADE_OF:
-            continue
-        if type(value) is _MADE_OF[kind] and not (kind == "int" and _beyond(value)):
-            return one
-    raise Refused("no member of the union")
-
-
-_MADE_OF: dict[Any, type] = {
-    "boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str, "bytes": bytes,
-    "array": list, "map": dict,
-}  # fmt: skip
-
-
-def _beyond(value: Any) -> bool:
-    """Whether a number is beyond 32 bits."""
-    return not -(2**31) <= value < 2**31
-
-
-def _called(member: Any) -> str:
-    """A member's name in a column: its type, of a named one the name without its namespace."""
-    name = member if isinstance(member, str) else member.get("name", member["type"])
-    return str(name).rpartition(".")[2]
-
-
-def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
-    """By the type and its logical type, if that is one for it."""
-    logical = schema.get("logicalType", "")
-    if kind == "int" and _beyond(value):
-        raise Refused("an int beyond 32 bits")
-    if kind in ("float", "double"):
-        return Floating(value, kind == "float")
-    if kind in ("bytes", "fixed"):
-        if logical == "decimal" and _is_decimal(kind, schema):
-            return decimal_of(value, schema.get("scale", 0), schema["precision"])
-        return str(uuid.UUID(bytes=value)) if logical == "uuid" and len(value) == 16 else value
-    if kind == "int" and logical == "date":
-        return Day(value)
-    head, _, unit = logical.rpartition("-")
-    if kind == "long" and head in ("timestamp", "local-timestamp") and unit in _PER_SECOND:
-        return Instant(value * 1_000_000 // _PER_SECOND[unit], value)
-    return value
-
-
-def _is_decimal(kind: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a logical type is one, by the specification, and a column can hold it; else its values are bytes."""
-    precision, scale = schema.get("precision"), schema.get("scale", 0)
-    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not 0 < precision <= 38:
-        return False
-    return kind != "fixed" or (precision <= 3 * schema["size"] and 10**precision <= 2 ** (8 * schema["size"] - 1))
-
-
-def decimal_of(unscaled: bytes, scale: int, precision: int | None = None) -> Decimal:
-    """A number as its unscaled bytes, big-endian. Raises Refused if it has more digits than it may."""
-    number = int.from_bytes(unscaled, "big", signed=True)
-    digits = tuple(map(int, str(abs(number))))
-    if precision is not None and number and len(digits) > precision:
-        raise Refused(f"a decimal of more than {precision} digits")
-    return Decimal((int(number < 0), digits, -scale))

@@ -1,4 +1,4 @@
-"""Schemas that are a union at their root: the branch is the record. Several event types in a topic, optional records."""
+"""Schemas that are a union at their root: the branch is the record. Several types in a topic, optional records."""
 
 from __future__ import annotations
 
