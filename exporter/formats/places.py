@@ -2,6 +2,7 @@
 
     Protobuf    `1.0`: the message's indexes in its file
     Avro        `1`: the number of the branch, of a schema that is a union at its root
+    JSON        `1`: the number of the choice, of a schema that is one of several objects
 
 A schema that describes one record alone has no places. What a value says that is damaged is for its format to refuse.
 """
@@ -17,7 +18,8 @@ import pyarrow.compute as pc
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.avro.writers import Writers
-from exporter.formats.frames import message_places
+from exporter.formats.frames import HEAD, message_places
+from exporter.formats.json_schema.roots import choices, chosen
 
 Places = np.ndarray
 """A text per value, as objects; empty for the first record, or the only one."""
@@ -33,9 +35,22 @@ def _branches(values: pa.BinaryArray, ids: np.ndarray, form: ValueFormat, schema
     return places
 
 
+def _chosen(values: pa.BinaryArray, ids: np.ndarray, form: ValueFormat, schemas: KnownSchemas) -> Places | None:
+    of_ids = {one: choices(text) for one in np.unique(ids).tolist() if (text := schemas.text(one)) is not None}
+    if not any(of_ids.values()) or form.envelope != "none":
+        return None
+    places = np.full(len(ids), "", object)
+    for row, schema_id in enumerate(ids.tolist()):
+        if some := of_ids.get(schema_id):
+            number = chosen(some, values[row].as_py()[HEAD:])
+            places[row] = "" if number is None else str(number)
+    return places
+
+
 _PLACES: Mapping[str, Callable[[pa.BinaryArray, np.ndarray, ValueFormat, KnownSchemas], Places | None]] = {
     "protobuf": lambda values, ids, form, schemas: message_places(values, ids),
     "avro": _branches,
+    "json_schema": _chosen,
 }
 
 

@@ -12,18 +12,19 @@ from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.avro.columns import avro_columns, avro_file_columns, avro_places
-from exporter.formats.json_schema.columns import json_columns, json_file_columns
+from exporter.formats.json_schema.columns import json_file_columns
+from exporter.formats.json_schema.roots import choice_columns, choice_places
 from exporter.formats.protobuf.columns import protobuf_columns, protobuf_file_columns
 from exporter.formats.spark_columns import Registered
 
 TEXTS: Mapping[str, Callable[[SchemaText, str, bool], Registered]] = {
     "AVRO": avro_columns,
     "PROTOBUF": protobuf_columns,
-    "JSON": json_columns,
+    "JSON": choice_columns,
 }
 """Kind of a schema's text -> its columns. The second argument is a place in it, the third whether Connect's names
 count."""
-PLACES: Mapping[str, Callable[[SchemaText], Sequence[str]]] = {"AVRO": avro_places}
+PLACES: Mapping[str, Callable[[SchemaText], Sequence[str]]] = {"AVRO": avro_places, "JSON": choice_places}
 """Kind of a schema's text -> its places, of those kinds of which one text may describe several records."""
 FILES: Mapping[str, Callable[[ValueFormat], Mapping[str, Registered]]] = {
     "avro": avro_file_columns,

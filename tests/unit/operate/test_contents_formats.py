@@ -146,7 +146,7 @@ class Random:
 
     def _plain(self, depth: int) -> Any:
         kind = self.kind(depth + 1)
-        return self._rng.choice(KINDS) if isinstance(kind, list) else kind
+        return self._rng.choice(KINDS) if isinstance(kind, list) or kind == "null" else kind
 
     def value(self, kind: Any) -> Any:
         """A value of a type."""
