@@ -22,6 +22,7 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.formats.avro.defaults import BadDefault, default_of
 from exporter.formats.avro.kept import Inside, Kept, Recursive
+from exporter.formats.avro.matching import LADDER, chosen, least_of, matched, takes
 from exporter.formats.avro.nested import Branch, Entry, Items, Out, Placed, Promoted, Record, Union
 from exporter.formats.avro.nodes import (
     Boolean,
@@ -46,7 +47,6 @@ PARTS_MAX = 20_000
 """Records, fields, branches and items of one schema: far more than a table can have columns."""
 LEVELS_MAX = 2 * SCHEMA_DEPTH_MAX
 """Levels that are read at all."""
-_LADDER = ("int", "long", "float", "double")
 _NTZ = pa.timestamp("us")
 _TIMES = {
     "date": (pa.date32(), 1, False),
@@ -178,7 +178,7 @@ class Resolver:
             return Enum(place, [one if one in known else reader.default for one in writer.symbols])
         if "decimal" in (sent.logical, wanted.logical):
             return self._decimal(writer, sent, wanted, path, place)
-        if writer.kind in _LADDER:
+        if writer.kind in LADDER:
             return self._number(writer, reader, sent, wanted, path, place)
         kind = pa.string() if reader.kind == "string" or wanted.logical == "uuid" else pa.binary()
         form = "uuid" if wanted.logical == "uuid" else "plain"
@@ -198,7 +198,7 @@ class Resolver:
     def _number(self, writer: Schema, reader: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> Node:
         if sent != wanted:
             raise Unresolvable(path, f"{_said(sent, writer)} cannot be read as {_said(wanted, reader)}")
-        plain = (dict(zip(_LADDER, (pa.int32(), pa.int64(), pa.float32(), pa.float64()), strict=True))[reader.kind], 1)
+        plain = (dict(zip(LADDER, (pa.int32(), pa.int64(), pa.float32(), pa.float64()), strict=True))[reader.kind], 1)
         kind, factor, nanos = _TIMES.get(wanted.logical, (*plain, False))
         if writer.kind in ("float", "double"):
             return Real(place, kind, 4 if writer.kind == "float" else 8)
@@ -216,10 +216,10 @@ class Resolver:
 
     def _record(self, writer: Schema, reader: Schema, path: str) -> Record:
         place = self._places.add(path)
-        matched = _matched(writer.fields, reader.fields)
+        of_writer = matched(writer.fields, reader.fields)
         nodes, of_reader, others = [], dict[str, int](), []
         for at, field in enumerate(writer.fields):
-            wanted = matched.get(field.name)
+            wanted = of_writer.get(field.name)
             name = field.name if wanted is None else wanted.name
             at_path = f"{path}.{name}"
             node = self.node(field.schema, field.schema if wanted is None else wanted.schema, at_path)
@@ -335,58 +335,6 @@ class Resolver:
         return kinds, real[0][1] if real else None
 
 
-def takes(writer: Schema, reader: Schema) -> bool:
-    """Whether a value of the writer's may be one of the reader's, as far as can be told without what is inside."""
-    if writer.kind in _LADDER and reader.kind in _LADDER:
-        return _LADDER.index(writer.kind) <= _LADDER.index(reader.kind)
-    if {writer.kind, reader.kind} <= {"string", "bytes"}:
-        return True
-    if writer.kind != reader.kind:
-        # decimals of bytes and of a fixed are the same numbers
-        return {writer.kind, reader.kind} == {"bytes", "fixed"} and writer.logical == reader.logical == "decimal"
-    if writer.kind == "fixed" and writer.size != reader.size:
-        return writer.logical == reader.logical == "decimal"
-    return not writer.name or _same_name(writer, reader)
-
-
-def _same_name(writer: Schema, reader: Schema) -> bool:
-    if writer.short_name == reader.short_name:
-        return True
-    return writer.name in reader.aliases or writer.short_name in (one.rpartition(".")[2] for one in reader.aliases)
-
-
-def chosen(writer: Schema, branches: Sequence[Schema]) -> int | None:
-    """The branch of the reader's that takes a value of the writer's; None if none does."""
-
-    def same(one: Schema) -> bool:
-        return one is writer or (one.kind == writer.kind and one.name == writer.name and takes(writer, one))
-
-    for fits in (same, lambda one: takes(writer, one) and one.kind == writer.kind, lambda one: takes(writer, one)):
-        for at, one in enumerate(branches):
-            if fits(one):
-                return at
-    return None
-
-
-def least_of(schema: Schema, above: frozenset[str]) -> int:
-    """Bytes that a value takes at least. above: the records that it stands in: a value of one has none of itself."""
-    match schema.kind:
-        case "null":
-            return 0
-        case "float":
-            return 4
-        case "double":
-            return 8
-        case "fixed":
-            return schema.size
-        case "union":
-            return 1 + min(least_of(one, above) for one in schema.branches)
-        case "record":
-            inside = above | {schema.name}
-            return 0 if schema.name in above else sum(least_of(one.schema, inside) for one in schema.fields)
-    return 1
-
-
 def _column_of(branch: Schema) -> str:
     return f"member_{branch.short_name.lower()}"
 
@@ -394,17 +342,6 @@ def _column_of(branch: Schema) -> str:
 def _nothing(schema: Schema) -> str:
     """Why values of a schema say nothing."""
     return "a record without fields" if schema.kind == "record" and not schema.fields else "always null"
-
-
-def _matched(writer: Sequence[Field], reader: Sequence[Field]) -> dict[str, Field]:
-    """Name of a field of the writer's -> the reader's field that it is: of the same name, or with it as an alias."""
-    names = {one.name for one in writer}
-    matched = {one.name: one for one in reader if one.name in names}
-    for field in reader:
-        alias = next((one for one in field.aliases if one in names and one not in matched), None)
-        if field.name not in matched and alias is not None:
-            matched[alias] = field
-    return matched
 
 
 def _promoted(node: Node, names: Sequence[str], kind: pa.DataType | None) -> Node:
