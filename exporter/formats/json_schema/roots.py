@@ -81,7 +81,7 @@ def choice_places(schema: SchemaText) -> Sequence[str]:
 
 def _parts(whole: Mapping[str, Any]) -> list[Any]:
     """The schemas of a choice, without null."""
-    some = next((whole[word] for word in _WORDS if isinstance(whole.get(word), list)), [])
+    some: list[Any] = next((whole[word] for word in _WORDS if isinstance(whole.get(word), list)), [])
     return [one for one in some if not (isinstance(one, dict) and one.get("type") == "null")]
 
 

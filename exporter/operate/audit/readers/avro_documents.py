@@ -12,7 +12,6 @@ import io
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from exporter.core.schemas import SchemaText
@@ -164,7 +163,8 @@ class AvroValues:
                 whole = self._fastavro.parse_schema(_without(given, {"default"}), named_schemas=named)
                 plain = self._fastavro.parse_schema(_without(given, dropped), named_schemas=plain_named)
             if type(whole) is list:
-                return Plan(plain, whole, named, tuple(map(_alone, plain, whole, repeat(plain_named), repeat(named))))
+                pairs: Any = zip(plain, whole, strict=True)  # of a list there are as many parsed without logical types
+                return Plan(plain, whole, named, tuple(_alone(*pair, plain_named, named) for pair in pairs))
             found = _alone(plain, whole, plain_named, named)
         except Refused:
             raise
