@@ -118,9 +118,9 @@ def test_what_json_says_of_these_types_is_the_same_value() -> None:
             {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]},
             b"\x80\xc2\xd7\x2f\x00",
         ),
-        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}, b"\x00"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}, b"\x02" * 51 + b"\x00"),
     ],
-    ids=["trailing", "int of 33 bits", "cut", "no UTF-8", "no such branch", "empty", "nothing often", "recursive"],
+    ids=["trailing", "int of 33 bits", "cut", "no UTF-8", "no such branch", "empty", "nothing often", "too deep"],
 )
 def test_an_avro_value_that_no_table_may_have_is_refused(schema: Any, body: bytes) -> None:
     """By the library, or by what the audit knows beyond it; what takes no bytes is never counted out."""
@@ -316,6 +316,19 @@ def test_connect_s_names_of_avro_s_records_change_nothing() -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "x", "type": inside}]}
     value = {"x": {"scale": 2, "value": b"{"}}
     assert sent(of_file(schema, semantic_types="connect"), avro(schema, value)).document == value
+
+
+def test_a_record_in_itself_is_a_document_up_to_a_depth() -> None:
+    """Of Protobuf its bytes are kept as they were sent, which this library does not say: nothing is compared."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}
+    assert sent(of_file(schema), b"\x02\x02\x00").document == {"a": {"a": {"a": None}}}
+    assert sent(of_file(schema), b"\x02" * 50 + b"\x00").comparable
+    text = text_of('syntax = "proto3"; message A { int32 x = 1; A a = 2; }')
+    reading = Reading(ValueFormat("protobuf", schemas=(("a", text),)), KnownSchemas())
+    found = sent(reading, b"\x08\x05\x12\x02\x08\x06")
+    assert (found.document["x"], found.name, found.comparable) == (5, "A", False)
+    with pytest.raises(Undecided):
+        sent(reading, b"\x12\x02\x08")
 
 
 def test_of_a_union_at_the_root_the_branch_is_the_document() -> None:
