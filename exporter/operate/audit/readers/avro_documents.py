@@ -163,8 +163,9 @@ class AvroValues:
                 whole = self._fastavro.parse_schema(_without(given, {"default"}), named_schemas=named)
                 plain = self._fastavro.parse_schema(_without(given, dropped), named_schemas=plain_named)
             if type(whole) is list:
-                pairs: Any = zip(plain, whole, strict=True)  # of a list there are as many parsed without logical types
-                return Plan(plain, whole, named, tuple(_alone(*pair, plain_named, named) for pair in pairs))
+                same: list[Any] = [*plain]  # a list as well: it differs in logical types alone
+                branches = tuple(_alone(one, other, plain_named, named) for one, other in zip(same, whole, strict=True))
+                return Plan(plain, whole, named, branches)
             found = _alone(plain, whole, plain_named, named)
         except Refused:
             raise
