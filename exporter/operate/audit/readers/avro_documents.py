@@ -12,7 +12,7 @@ import io
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
@@ -163,7 +163,7 @@ class AvroValues:
                 whole = self._fastavro.parse_schema(_without(given, {"default"}), named_schemas=named)
                 plain = self._fastavro.parse_schema(_without(given, dropped), named_schemas=plain_named)
             if type(whole) is list:
-                same: list[Any] = [*plain]  # a list as well: it differs in logical types alone
+                same = cast(list[Any], plain)  # it differs in logical types alone
                 branches = tuple(_alone(one, other, plain_named, named) for one, other in zip(same, whole, strict=True))
                 return Plan(plain, whole, named, branches)
             found = _alone(plain, whole, plain_named, named)
