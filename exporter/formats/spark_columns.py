@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.core.columns import Names, never_added
+from exporter.formats.typed.typed import KEPT
 
 _NAMES = {
     pa.string(): "string",
@@ -76,6 +77,9 @@ def _spark_type(kind: pa.DataType, refused: dict[str, str], path: str) -> Any:
     if pa.types.is_list(kind):
         element = _spark_type(kind.value_type, refused, path + "[]")
         return element and {"type": "array", "elementType": element, "containsNull": True}
+    if kind == KEPT:
+        refused[path] = "no column can hold it"
+        return None
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     return _NAMES[kind]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Unsure, Untold, form_of, read
+from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Empty, Unsure, Untold, form_of, read
 from tests.support.naive_rules import (
     COUNTED,
     NOTHING_PLAIN,
@@ -96,6 +96,8 @@ def places(
         tables, value = _typed(message, config, form, known or {})
     except Untold:
         return None
+    except Empty:
+        return [Place(() if form["tombstones"] == "count" else (LETTERS,))]
     except Bad:
         return [Place((LETTERS,))]
     except Unsure as unsure:

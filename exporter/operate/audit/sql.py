@@ -92,7 +92,14 @@ class Judge:
         """True of a tombstone that is counted and stands in no table."""
         some = [topics for form, _, topics in self.opinions if form.tombstones == "count"]
         counted = [sf.col("topic").isin(*topics) for topics in some if topics]
-        return sf.col("value").isNull() & reduce(or_, counted) if counted else sf.lit(False)
+        return self.is_empty() & reduce(or_, counted) if counted else sf.lit(False)
+
+    def is_empty(self) -> Column:
+        """True of a record without a value: null, or one that says so."""
+        null = sf.col("value").isNull()
+        if all(values.says_null() is None for _, values, _ in self.opinions):
+            return null
+        return null | self.by_format("boolean", lambda values: values.says_null() or sf.lit(False))
 
 
 def event_type(judge: Judge) -> Column:
@@ -153,7 +160,7 @@ def expected(judge: Judge, name: Column, code: Column, taken: Column | None = No
 def is_unusable(judge: Judge) -> Column:
     """True of a record that is dead, whatever its event type."""
     long = sf.octet_length("value") > judge.routing.record_bytes_max
-    return sf.col("value").isNull() | sf.col("timestamp").isNull() | long
+    return judge.is_empty() | sf.col("timestamp").isNull() | long
 
 
 def one_of(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
